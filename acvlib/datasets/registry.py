@@ -1,0 +1,137 @@
+"""Which data sets there are, where their files lie on this machine, and whether they are the right ones."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+_CHECKOUT = Path(__file__).parents[2]
+_CHECKSUMS = "SHA256SUMS"
+
+
+class DataNotFound(FileNotFoundError):
+    """A canonical file is nowhere to be found; the message names the places and the way to get it."""
+
+
+class DataCorrupt(ValueError):
+    """A file is not what the registry says; the message has both sha256 and the remedy."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """One table of `registry.toml`: `files` maps each canonical file to its sha256."""
+
+    name: str
+    title: str
+    source: str
+    licence: str
+    citation: str
+    by_hand: str
+    files: Mapping[str, str]
+    archive: str = ""
+    urls: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def how_to_get(self) -> str:
+        """The command that downloads the set or, where there is none, what to do by hand."""
+        if self.archive or self.urls:
+            return f"python -m acvlib.datasets fetch {self.name}"
+        return f"by hand from {self.source}. {self.by_hand}"
+
+
+@cache
+def data_sets() -> dict[str, DataSet]:
+    """Every data set of the registry, by name."""
+    tables = tomllib.loads(Path(__file__).with_name("registry.toml").read_text(encoding="utf-8"))
+    return {name: DataSet(name, **table) for name, table in tables.items()}
+
+
+def get(name: str) -> DataSet:
+    """The registry's entry for `name`; KeyError, with the known names, if there is none."""
+    if name not in data_sets():
+        raise KeyError(f"no data set {name!r}; the registry has {', '.join(data_sets())}")
+    return data_sets()[name]
+
+
+def cache_folder(name: str) -> Path:
+    """Where downloads of `name` are kept: `data/cache` of a checkout, else the user's cache directory."""
+    if (_CHECKOUT / "pyproject.toml").is_file():
+        return _CHECKOUT / "data" / "cache" / name
+    import pooch
+
+    return pooch.os_cache("acvlib") / name
+
+
+def folders(name: str) -> list[Path]:
+    """The folders in which files of `name` are looked for, in order.
+
+    Raises NotADirectoryError if `$ACVLIB_DATA` is set to no directory: a typing error there must not
+    end in simulated data.
+    """
+    root = os.environ.get("ACVLIB_DATA")
+    if root and not Path(root).is_dir():
+        raise NotADirectoryError(f"ACVLIB_DATA={root} is not a directory (working directory: {Path.cwd()})")
+    return ([Path(root) / name] if root else []) + [cache_folder(name)]
+
+
+def find(name: str, file: str) -> Path:
+    """The verified path of one canonical file.
+
+    Raises DataNotFound, or DataCorrupt if the first copy found has the wrong sha256: a bad copy is
+    never passed over for a later one.
+    """
+    for folder in folders(name):
+        if (folder / file).is_file():
+            return _verified(folder, get(name), file)
+    places = " or ".join(str(folder) for folder in folders(name))
+    raise DataNotFound(f"{name}: no {file} in {places}. To get it: {get(name).how_to_get}")
+
+
+def check(what: str, actual: str, accepted: list[str], remedy: str) -> None:
+    """Raise DataCorrupt unless the actual sha256 is an accepted one."""
+    if actual not in accepted:
+        raise DataCorrupt(f"{what}: sha256 is {actual}, expected {' or '.join(accepted)}. {remedy}")
+
+
+def file_sha256(path: Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def store_converted(name: str, file: str, content: bytes) -> Path:
+    """Keep a converted original in the cache, whole or not at all, beside its own sha256.
+
+    A conversion may differ from the canonical file in what only the original knows, so the cache has
+    its own checksums. They are written first: a crash between the two leaves nothing that looks found.
+    """
+    folder = cache_folder(name)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_atomically(folder / _CHECKSUMS, f"{hashlib.sha256(content).hexdigest()}  {file}\n".encode())
+    return _write_atomically(folder / file, content)
+
+
+def _verified(folder: Path, data_set: DataSet, file: str) -> Path:
+    path = folder / file
+    accepted = [data_set.files[file], *_converted_sha256(data_set.name, folder)]
+    remedy = f"Delete the file and get it again: {data_set.how_to_get}"
+    check(str(path), file_sha256(path), accepted, remedy)
+    return path
+
+
+def _converted_sha256(name: str, folder: Path) -> list[str]:
+    checksums = folder / _CHECKSUMS
+    if folder != cache_folder(name) or not checksums.is_file():
+        return []
+    return [line.split()[0] for line in checksums.read_text().splitlines()]
+
+
+def _write_atomically(path: Path, content: bytes) -> Path:
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_bytes(content)
+    return part.replace(path)
