@@ -1,0 +1,38 @@
+"""assemble.py FOLDER TARGET: put the book's source together: prose, executed notebooks, figures, scoreboard.
+
+Notebooks and figures lie side by side at the top, as they do in FOLDER and in book/published/: a figure has the
+same address in all three.
+"""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import scoreboard
+
+BOOK = Path("book")
+
+
+def launch_settings():
+    """Settings of the launch buttons, where a CI service names the repository; else none."""
+    if "GITHUB_REPOSITORY" not in os.environ:
+        return ""
+    address = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}".format_map(os.environ)
+    return (BOOK / "_launch.yml").read_text("utf-8").replace("REPOSITORY_URL", address)
+
+
+def main(folder, target):
+    folder, target = Path(folder), Path(target)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns("_build", "published", ".*"))
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True)
+    records = json.loads((folder / "ledger.json").read_text("utf-8"))
+    (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    with (target / "_config.yml").open("a", encoding="utf-8") as config:
+        config.write(launch_settings())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
