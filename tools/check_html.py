@@ -86,7 +86,8 @@ def search_faults(driver, site, word):
 
 def main(folder):
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        sys.exit(print("browser check skipped: it needs Debian's chromium and chromium-driver"))
+        print("browser check skipped: it needs Debian's chromium and chromium-driver")
+        return
     site, pages = serve(folder), sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*.html"))
     with browser() as driver:
         results = {page: faults(driver, site, page) for page in pages if not page.startswith("_static")}

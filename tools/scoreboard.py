@@ -42,11 +42,12 @@ def origin(records):
 
 
 def section(title, claims, everything, recorded):
-    """One paper: its table, then what explains a claim or splits it into parts."""
+    """One paper: its table, then what explains a claim or splits it into parts. ``title`` is *name, citation*."""
+    name, _, citation = title.partition(", ")
     head = "| claim | what it says | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- | --- |\n"
     rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
     below = "".join(failure(claim, recorded) + details(claim, everything, recorded) for claim in claims)
-    return f"## {title}\n\n{head}{rows}{below}"
+    return f"## {name}\n{citation}\n\n{head}{rows}{below}"
 
 
 def row(claim, record):
