@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from doit import get_var
+from doit.reporter import ErrorOnlyReporter
 from doit.tools import config_changed
 
 SCALE = get_var("scale", "quick")
@@ -21,13 +22,22 @@ PAGES = [str(path) for path in sorted(Path("book").glob("*.*")) if path.is_file(
 MATHJAX = "build/extra/mathjax/tex-svg-full.js"
 INDEX = "book/_build/html/index.html"
 
+
+class FailuresOnly(ErrorOnlyReporter):
+    """Reports the task that failed, and not all those that wait for it."""
+
+    def add_failure(self, task, fail_info):
+        if fail_info.get_name() != "UnmetDependency":
+            super().add_failure(task, fail_info)
+
+
 Path("build").mkdir(exist_ok=True)
 DOIT_CONFIG = {
     "dep_file": "build/.doit.db",
     "continue": True,
     "num_process": 2,
     "par_type": "thread",
-    "reporter": "error-only",
+    "reporter": FailuresOnly,
     "verbosity": 2,
 }
 # A terminated run saves what it finished, as one stopped by Ctrl-C does.

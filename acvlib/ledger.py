@@ -20,6 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIMS = ROOT / "book" / "claims.toml"
+KEYS = "id value paper ok data data_sha256 scale seed seconds notebook commit versions".split()
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -130,7 +131,8 @@ def _provenance(data):
 
 def _judged(record, claim):
     ok = claim.judge(record["value"], record["data"], record["scale"])
-    return record | {"paper": claim.paper, "ok": ok}
+    judged = record | {"paper": claim.paper, "ok": ok}
+    return {key: judged[key] for key in KEYS}
 
 
 def merge(folder, claims=None):

@@ -5,15 +5,14 @@ FOLDER receives NAME.ipynb, figures/ and ledger/NAME.json once the whole noteboo
 
 import os
 import re
-import shutil
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import jupytext
 import papermill
 from papermill.exceptions import PapermillExecutionError
-from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -23,7 +22,7 @@ MACHINE = re.compile(re.escape(f"{ROOT}/") + r"|/tmp/ipykernel_\d+/")
 
 def execute(notebook, staging, scale):
     """Run ``notebook`` with its figures and records going to ``staging``; returns the executed notebook."""
-    os.environ["ACVLIB_OUTPUT"] = str(staging)
+    os.environ["ACVLIB_OUTPUT"] = staging
     return papermill.execute_notebook(
         jupytext.read(notebook),
         None,
@@ -31,8 +30,7 @@ def execute(notebook, staging, scale):
         kernel_name="python3",
         cwd=str(ROOT),
         progress_bar=False,
-        # Sockets in the file system: no port of this machine is opened.
-        config=Config(ConnectionFileMixin={"transport": "ipc"}),
+        extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
     )
 
 
@@ -66,19 +64,17 @@ def explain(name, error):
 
 def main(notebook, folder):
     name, folder, started = Path(notebook).stem, Path(folder).resolve(), time.perf_counter()
-    staging = folder / f".{name}"
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     print(f"{name}: started at {folder.name} scale", flush=True)
-    try:
-        executed = execute(notebook, staging, folder.name)
-    except PapermillExecutionError as error:
-        sys.exit(explain(name, error))
-    move(staging, folder)
-    # The notebook goes last: where it is, its figures and records are.
-    (staging / f"{name}.ipynb").write_text(tidy(executed), "utf-8")
-    move(staging, folder)
-    shutil.rmtree(staging)
+    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as staging:
+        try:
+            executed = execute(notebook, staging, folder.name)
+        except PapermillExecutionError as error:
+            sys.exit(explain(name, error))
+        move(Path(staging), folder)
+        # The notebook goes last: where it is, its figures and records are.
+        Path(staging, f"{name}.ipynb").write_text(tidy(executed), "utf-8")
+        move(Path(staging), folder)
     print(f"{name}: finished in {time.perf_counter() - started:.1f} s", flush=True)
 
 
