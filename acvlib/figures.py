@@ -1,4 +1,4 @@
-"""Figures: ``(ax, results, …) → ax``. Computes nothing; the only module that imports matplotlib."""
+"""Figures: `(ax, results, …) → ax`. Computes nothing; the only module that imports matplotlib."""
 
 import os
 from pathlib import Path
@@ -22,15 +22,15 @@ STYLE = {
 
 
 def subplots(*args, **kwargs):
-    """``plt.subplots`` in the house style, which stays in force for what is drawn into it."""
+    """`plt.subplots` in the house style, which stays in force for what is drawn into it."""
     plt.rcParams.update(STYLE)
     return plt.subplots(*args, **kwargs)
 
 
 def save(fig, name, data=None):
-    """Write ``figures/<name>.svg`` in the output folder (``$ACVLIB_OUTPUT``) and return the closed ``fig``.
+    """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed `fig`.
 
-    With ``data`` of provenance "simulated" the figure says so on its face. The file is written whole or not at
+    With `data` of provenance "simulated" the figure says so on its face. The file is written whole or not at
     all, and is the same byte for byte when the figure is the same.
     """
     if data is not None and data.provenance == "simulated":

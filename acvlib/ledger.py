@@ -1,8 +1,8 @@
 """The ledger: every reproduced number, what it was measured on, and whether it meets its claim.
 
-A notebook calls :func:`begin` once and :func:`record` for each number. The build then merges the notebooks'
-parts into one ``ledger.json`` (:func:`merge`). The verdict ``ok`` always comes from ``book/claims.toml``, never
-from a notebook: ``True``, ``False``, or ``None`` where there is no verdict (no rule at this scale, or the
+A notebook calls `begin` once and `record` for each number. The build then merges the notebooks'
+parts into one `ledger.json` (`merge`). The verdict `ok` always comes from `book/claims.toml`, never
+from a notebook: `True`, `False`, or `None` where there is no verdict (no rule at this scale, or the
 numbers come from a simulated stand-in for the data set that the claim is about).
 """
 
@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import subprocess
-import sys
 import tomllib
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -20,7 +19,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIMS = ROOT / "book" / "claims.toml"
-KEYS = "id value paper ok data data_sha256 scale seed seconds notebook commit versions".split()
+KEYS = [
+    "id",
+    "value",
+    "paper",
+    "ok",
+    "data",
+    "data_sha256",
+    "scale",
+    "seed",
+    "seconds",
+    "notebook",
+    "commit",
+    "versions",
+]
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
@@ -32,7 +44,7 @@ class LedgerError(ValueError):
 
 
 def holds(rule, value):
-    """Whether ``value`` meets ``rule``: ``is true``, ``<= x``, ``>= x``, ``< x``, ``> x``, ``== x``, ``== x ± tol``."""
+    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x`, `== x ± tol`."""
     if rule == "is true":
         return value is True
     match = _RULE.fullmatch(rule)
@@ -45,7 +57,7 @@ def holds(rule, value):
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement. ``must`` maps a scale to its rule; ``parts`` are ids, each a claim of its own."""
+    """One checkable statement. `must` maps a scale to its rule; `parts` are ids, each a claim of its own."""
 
     id: str
     source: str
@@ -58,7 +70,7 @@ class Claim:
     parts: tuple = ()
 
     def judge(self, value, data, scale):
-        """``True`` or ``False`` by this scale's rule; ``None`` without a rule or on a stand-in for real data."""
+        """`True` or `False` by this scale's rule; `None` without a rule or on a stand-in for real data."""
         stand_in = self.data == "real" and data == "simulated"
         if stand_in or scale not in self.must:
             return None
@@ -89,18 +101,18 @@ _run = None
 
 
 def begin(notebook, scale, seed):
-    """Start the ledger of one notebook: ``begin("01_traffic", scale, seed)``, before anything is recorded."""
+    """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`, before anything is recorded."""
     global _run
     shared = {"notebook": notebook, "scale": scale, "seed": seed, "commit": commit(), "versions": versions()}
     _run = _Run(notebook, shared, load_claims())
 
 
 def record(id, value, data=None, seconds=None):
-    """Record ``value`` for the claim ``id``; returns the record, verdict included.
+    """Record `value` for the claim `id`; returns the record, verdict included.
 
-    ``data`` is what the number was measured on: anything with ``provenance`` and ``sha256``, or ``None`` for a
-    number that needs no data set. ``seconds`` is the time the measurement took. Raises ``LedgerError`` before
-    :func:`begin`, for an id that is not in ``book/claims.toml`` or already recorded, and for NaN or infinity.
+    `data` is what the number was measured on: anything with `provenance` and `sha256`, or `None` for a
+    number that needs no data set. `seconds` is the time the measurement took. Raises `LedgerError` before
+    `begin`, for an id that is not in `book/claims.toml` or already recorded, and for NaN or infinity.
     """
     if _run is None:
         raise LedgerError(f"{id}: ledger.begin(notebook, scale, seed) comes first")
@@ -116,7 +128,7 @@ def record(id, value, data=None, seconds=None):
 
 
 def _plain(id, value):
-    """``value`` as JSON has it: numpy scalars and arrays become numbers and lists."""
+    """`value` as JSON has it: numpy scalars and arrays become numbers and lists."""
     try:
         return json.loads(json.dumps(value, allow_nan=False, default=lambda array: array.tolist()))
     except ValueError as error:
@@ -136,7 +148,7 @@ def _judged(record, claim):
 
 
 def merge(folder, claims=None):
-    """Join ``folder/ledger/*.json`` into ``folder/ledger.json``, in the order of the claims; returns the records.
+    """Join `folder/ledger/*.json` into `folder/ledger.json`, in the order of the claims; returns the records.
 
     Verdicts are taken anew from the claims. A claim whose parts were recorded, but not itself, gets a record
     that counts them.
@@ -158,7 +170,7 @@ def merge(folder, claims=None):
 
 
 def _parent(claim, recorded, claims):
-    """The record of a claim that consists of its parts: ``ok`` when every part with a rule is."""
+    """The record of a claim that consists of its parts: `ok` when every part with a rule is."""
     scale, real = recorded[0]["scale"], all(record["data"] == "real" for record in recorded)
     verdicts = [record["ok"] for record in recorded if scale in claims[record["id"]].must]
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
@@ -190,7 +202,7 @@ def problems(records, claims=None):
 
 
 def commit():
-    """Short hash of HEAD, ``-dirty`` with uncommitted work; outside git ``$GITHUB_SHA`` or ``unknown``."""
+    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or `unknown`."""
     git = ["git", "-C", str(ROOT)]
     try:
         head = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True, stderr=subprocess.DEVNULL)
@@ -212,14 +224,3 @@ def _write(path, records):
     draft = path.with_name(path.name + ".part")
     draft.write_text(json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
     draft.replace(path)
-
-
-def main(action, folder):
-    """``python -m acvlib.ledger merge|check FOLDER``; exits with 1 and the list when there are problems."""
-    found = problems(merge(folder) if action == "merge" else json.loads(Path(folder, "ledger.json").read_text("utf-8")))
-    print("\n".join(found) or f"ledger of {folder}: complete")
-    sys.exit(bool(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,0 +1,140 @@
+"""Exact sums over the hidden states of a chain, differentiable twice by autograd.
+
+    log Z = log sum_z exp( sum_t node[t, z_t] + sum_t edge[t, z_t, z_t+1] )
+
+Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the Hessian of
+log Z is symmetric, so the reverse-mode product of the marginals is their directional derivative.
+Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only.
+
+Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function.
+Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis (1982).
+"""
+
+import autograd.numpy as anp
+import numpy as np
+from autograd.extend import defvjp_argnums, primitive
+from numba import njit
+
+_jit = njit(cache=True, nogil=True, error_model="numpy")
+
+
+@_jit
+def _filter(node, edge):
+    """Normalised forward messages (T, K), their normalisers (T,) and log Z."""
+    n, k = node.shape
+    alpha, norm, log_z = np.empty((n, k)), np.empty(n), 0.0
+    for t in range(n):
+        top = node[t].max()
+        for j in range(k):
+            reach = 1.0
+            if t > 0:
+                reach = 0.0
+                for i in range(k):
+                    reach += alpha[t - 1, i] * np.exp(edge[t - 1, i, j])
+            alpha[t, j] = reach * np.exp(node[t, j] - top)
+        norm[t] = alpha[t].sum()
+        alpha[t] /= norm[t]
+        log_z += top + np.log(norm[t])
+    return alpha, norm, log_z
+
+
+@_jit
+def _smooth(node, edge):
+    """(node marginals, edge marginals, forward messages)."""
+    n, k = node.shape
+    alpha, norm, _ = _filter(node, edge)
+    gamma, xi = np.empty((n, k)), np.empty((n - 1, k, k))
+    gamma[-1] = alpha[-1]
+    beta = np.ones(k)
+    for t in range(n - 1, 0, -1):
+        ahead = np.exp(node[t] - node[t].max()) * beta / norm[t]
+        for i in range(k):
+            beta[i] = 0.0
+            for j in range(k):
+                step = np.exp(edge[t - 1, i, j]) * ahead[j]
+                xi[t - 1, i, j] = alpha[t - 1, i] * step
+                beta[i] += step
+        gamma[t - 1] = alpha[t - 1] * beta
+    return gamma, xi, alpha
+
+
+@_jit
+def _tangent(node, edge, d_node, d_edge):
+    """Directional derivative of the marginals along (d_node, d_edge): Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
+
+    past[t, k] = E[S up to t | z_t = k, x_1..t] and future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
+    """
+    n, k = node.shape
+    gamma, xi, alpha = _smooth(node, edge)
+    past, future = np.zeros((n, k)), np.zeros((n, k))
+    past[0] = d_node[0] - (gamma[0] * d_node[0]).sum()
+    for t in range(1, n):
+        for j in range(k):
+            mass, total = 0.0, 0.0
+            for i in range(k):
+                back = alpha[t - 1, i] * np.exp(edge[t - 1, i, j])
+                mass += back
+                total += back * (past[t - 1, i] + d_edge[t - 1, i, j])
+            past[t, j] = d_node[t, j] + total / mass
+        past[t] -= (gamma[t] * past[t]).sum()
+    d_gamma, d_xi = np.empty((n, k)), np.empty((n - 1, k, k))
+    for t in range(n - 1, -1, -1):
+        if t < n - 1:
+            for i in range(k):
+                total, mass = 0.0, 0.0
+                for j in range(k):
+                    total += xi[t, i, j] * (d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j])
+                    mass += xi[t, i, j]
+                future[t, i] = total / mass if mass > 0.0 else 0.0
+            future[t] -= (gamma[t] * future[t]).sum()
+            mean = 0.0
+            for i in range(k):
+                for j in range(k):
+                    d_xi[t, i, j] = past[t, i] + d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j]
+                    mean += xi[t, i, j] * d_xi[t, i, j]
+            d_xi[t] = xi[t] * (d_xi[t] - mean)
+        d_gamma[t] = gamma[t] * (past[t] + future[t] - (gamma[t] * (past[t] + future[t])).sum())
+    return d_gamma, d_xi
+
+
+@primitive
+def log_partition(node, edge):
+    """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K), a float."""
+    return _filter(node, edge)[2]
+
+
+@primitive
+def _flat_marginals(node, edge):
+    gamma, xi, _ = _smooth(node, edge)
+    return np.concatenate([gamma.ravel(), xi.ravel()])
+
+
+@primitive
+def _flat_tangent(node, edge, direction):
+    """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
+    return np.concatenate([part.ravel() for part in _tangent(node, edge, *_split(direction, node, edge))])
+
+
+def _split(flat, node, edge):
+    """A flat vector as (node, edge) arrays; contiguous, as the kernels expect."""
+    n = int(np.prod(np.shape(node)))
+    return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
+
+
+def marginals(node, edge):
+    """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)) of a chain; differentiable once."""
+    return _split(_flat_marginals(node, edge), node, edge)
+
+
+def _select(parts, argnums):
+    return tuple(parts[i] for i in argnums)
+
+
+defvjp_argnums(
+    log_partition,
+    lambda argnums, ans, args, kwargs: lambda g: _select([g * part for part in marginals(*args)], argnums),
+)
+defvjp_argnums(
+    _flat_marginals,
+    lambda argnums, ans, args, kwargs: lambda g: _select(_split(_flat_tangent(*args, g), *args), argnums),
+)

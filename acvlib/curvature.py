@@ -1,0 +1,131 @@
+"""Derivatives of a weighted model: by its fast paths where it has them, by autograd otherwise; and solvers.
+
+An `EstimatingEquation` takes part with its residual in place of the gradient and |residual|^2 / 2 in
+place of the objective. Functions over folds take params (n_folds, D), one row a fold, and evaluate at the
+fold's weights w_o; they run through joblib, so that `joblib.parallel_config` spreads folds over workers.
+"""
+
+import numpy as np
+from autograd import grad, jacobian
+from autograd.core import make_vjp
+from joblib import Parallel, delayed
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+
+from .folds import weights as fold_weights
+from .progress import track
+
+
+class IndefiniteHessian(np.linalg.LinAlgError):
+    """The Hessian is not positive definite: the point is not a minimum, or a parameter is not identified."""
+
+
+def is_equation(model):
+    """True for an `EstimatingEquation`, False for a `WeightedModel`."""
+    return hasattr(model, "residual")
+
+
+def _fast(model, name):
+    """The model's fast path for one function of this module, or None."""
+    return getattr(getattr(model, "fast", None), name, None)
+
+
+def _gradient_function(model):
+    return model.residual if is_equation(model) else grad(model.objective)
+
+
+def value_and_gradient(model, params, weights):
+    """(F, dF/dparams): a float and (D,)."""
+    if fast := _fast(model, "value_and_gradient"):
+        return fast(params, weights)
+    if is_equation(model):
+        residual = np.asarray(model.residual(params, weights))
+        return 0.5 * float(residual @ residual), residual
+    vjp, value = make_vjp(lambda p: model.objective(p, weights), params)
+    return float(value), vjp(1.0)
+
+
+def hessian_and_cross(model, params, weights):
+    """(H, J) = (d2F/dparams2 (D, D), d2F/dparams dweights (D, n_sites)); by autograd, in D reverse passes."""
+    if fast := _fast(model, "hessian_and_cross"):
+        return fast(params, weights)
+    gradient = _gradient_function(model)
+    vjp, value = make_vjp(lambda both: gradient(both[0], both[1]), (params, weights))
+    rows = [vjp(unit) for unit in np.eye(len(value))]
+    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+
+def hessian(model, params, weights):
+    """d2F/dparams2 (D, D)."""
+    if fast := _fast(model, "hessian_and_cross"):
+        return fast(params, weights)[0]
+    return jacobian(_gradient_function(model))(params, weights)
+
+
+def _each_fold(function, model, params, folds, label):
+    jobs = (delayed(function)(model, p, fold) for p, fold in track(list(zip(params, folds, strict=True)), label))
+    return Parallel()(jobs)
+
+
+def _fold_gradient(model, params, fold):
+    return value_and_gradient(model, params, fold_weights(model.n_sites, fold))
+
+
+def fold_gradients(model, params, folds):
+    """(F (n_folds,), dF/dparams (n_folds, D)) at each fold's params and weights."""
+    if fast := _fast(model, "fold_gradients"):
+        return fast(params, folds)
+    values, gradients = zip(*_each_fold(_fold_gradient, model, params, folds, "gradients"), strict=True)
+    return np.array(values), np.array(gradients)
+
+
+def _fold_hessian(model, params, fold):
+    return hessian(model, params, fold_weights(model.n_sites, fold))
+
+
+def fold_hessians(model, params, folds):
+    """d2F/dparams2 (n_folds, D, D) at each fold's params and weights."""
+    if fast := _fast(model, "fold_hessians"):
+        return fast(params, folds)
+    return np.array(_each_fold(_fold_hessian, model, params, folds, "Hessians"))
+
+
+def _fold_heldout(model, params, fold):
+    return np.asarray(model.heldout_loss(params, fold))
+
+
+def heldout_losses(model, params, folds):
+    """One array of -log p(x_t | x outside the fold) for each fold, in fold order."""
+    if fast := _fast(model, "fold_heldout_losses"):
+        return fast(params, folds)
+    return _each_fold(_fold_heldout, model, params, folds, "held-out losses")
+
+
+def kept_share(model, folds):
+    """1 - m for each fold: the share of the observed sites that stay in, (n_folds,)."""
+    n_observed = np.sum(getattr(model, "observed", np.ones(model.n_sites)))
+    return 1.0 - np.array([len(fold) for fold in folds]) / n_observed
+
+
+def cholesky(matrix):
+    """A function solving matrix x = b; IndefiniteHessian where the matrix is not positive definite."""
+    try:
+        factor = cho_factor(matrix)
+    except np.linalg.LinAlgError:
+        smallest = np.linalg.eigvalsh(matrix)[0]
+        raise IndefiniteHessian(
+            f"the Hessian's smallest eigenvalue is {smallest:.3g}: fit to convergence, check that the data "
+            f"identify every parameter, or pass damping > {max(-smallest, 0.0):.3g}"
+        ) from None
+    return lambda b: cho_solve(factor, b)
+
+
+def lu(matrix):
+    """A function solving matrix x = b, for the Jacobian of an estimating equation."""
+    factor = lu_factor(matrix)
+    return lambda b: lu_solve(factor, b)
+
+
+def solver(model, matrix, damping=0.0):
+    """`cholesky` of a model's Hessian, `lu` of an equation's Jacobian, with damping added to the diagonal."""
+    damped = matrix + damping * np.eye(len(matrix))
+    return lu(damped) if is_equation(model) else cholesky(damped)

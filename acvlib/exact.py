@@ -1,0 +1,41 @@
+"""theta_o = argmin F(theta, w_o), continued from theta_hat: what every other rung approximates."""
+
+import warnings
+
+import numpy as np
+
+from . import curvature
+from .fit import TOLERANCE, UnconvergedFit
+from .refine import refine
+from .run import Run
+
+
+def exact(model, fit, folds, tolerance=TOLERANCE):
+    """Each fold refitted from the full fit until its Newton decrement is at most `tolerance`.
+
+    A cold start may reach another local optimum, so exact means the continuation from the full fit. The
+    first move is a frozen step, kept where it descends. diagnostics: decrement, smallest_eigenvalue of the
+    fold's Hessian at the end, steps, converged; folds that did not converge are warned of once.
+    """
+    run = Run("exact", model, fit, folds, tolerance=tolerance)
+    state = refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
+    if not state.converged.all():
+        message = f"exact: {(~state.converged).sum()} of {len(run.folds)} folds did not converge"
+        worst = state.decrement[~state.converged].max()
+        warnings.warn(f"{message}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
+    return run.finish(
+        state.params,
+        state.evaluations,
+        decrement=state.decrement,
+        smallest_eigenvalue=state.smallest_eigenvalue,
+        steps=state.steps,
+        converged=state.converged,
+    )
+
+
+def _first_inverse(model, fit, folds):
+    """[(1 - m) H]^-1 for each fold, so that its first move is the frozen step; None where H is indefinite."""
+    hessian = curvature.hessian(model, fit.params, np.ones(model.n_sites))
+    if not curvature.is_equation(model) and np.linalg.eigvalsh(hessian)[0] <= 0.0:
+        return None
+    return np.linalg.inv(hessian) / curvature.kept_share(model, folds)[:, None, None]

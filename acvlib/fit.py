@@ -1,0 +1,83 @@
+"""Fitting a weighted model with all its data: L-BFGS, then Newton steps to the optimum."""
+
+import warnings
+
+import numpy as np
+from scipy.optimize import minimize
+
+from . import curvature
+from .protocol import Fit
+from .refine import refine
+
+TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
+
+
+class UnconvergedFit(UserWarning):
+    """A method was handed parameters that are not at an optimum, or a fit did not reach one."""
+
+
+def newton_decrement(gradient, hessian):
+    """sqrt(g' H^-1 g): the distance to the optimum in standard errors; inf where H is indefinite."""
+    if np.linalg.eigvalsh(hessian)[0] <= 0.0:
+        return float("inf")
+    return float(np.sqrt(gradient @ np.linalg.solve(hessian, gradient)))
+
+
+def _metric(model, hessian, cross):
+    """H for an objective; for an estimating equation the inverse of its sandwich covariance."""
+    if not curvature.is_equation(model):
+        return hessian
+    return hessian.T @ np.linalg.pinv(cross @ cross.T) @ hessian
+
+
+def fit_at(model, params, iterates=()):
+    """The `Fit` that describes a model at any params (D,), optimal or not."""
+    params, weights = np.asarray(params, float), np.ones(model.n_sites)
+    value, gradient = curvature.value_and_gradient(model, params, weights)
+    hessian, cross = curvature.hessian_and_cross(model, params, weights)
+    equation = curvature.is_equation(model)
+    decrement = (
+        float(np.linalg.norm(np.linalg.solve(hessian, gradient))) if equation else newton_decrement(gradient, hessian)
+    )
+    metric = _metric(model, hessian, cross)
+    return Fit(params, value, float(np.linalg.norm(gradient)), decrement, metric, tuple(iterates))
+
+
+def fit(model, start=None, rng=None, tolerance=TOLERANCE):
+    """argmin F(params, 1): L-BFGS, then Newton steps until the decrement is at most `tolerance`.
+
+    start (D,): defaults to model.initial_params(rng). Warns `UnconvergedFit` where the tolerance is not
+    reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is.
+    """
+    start = np.asarray(model.initial_params(rng) if start is None else start, float)
+    iterates = [start] if curvature.is_equation(model) else _lbfgs(model, start)
+    one = [np.array([], int)]  # a single problem that leaves nothing out
+    optimum = refine(model, iterates[-1][None], one, tolerance).params[0]
+    result = fit_at(model, optimum, [*iterates, optimum])
+    warn_unconverged(result, tolerance, "fit")
+    return result
+
+
+def fit_path(model, start=None, rng=None):
+    """The iterates of L-BFGS from the start on, for the study of inexact optima: a list of (D,) params."""
+    return _lbfgs(model, np.asarray(model.initial_params(rng) if start is None else start, float))
+
+
+def _lbfgs(model, start):
+    iterates, weights = [start], np.ones(model.n_sites)
+    minimize(
+        lambda p: curvature.value_and_gradient(model, p, weights),
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda p: iterates.append(p.copy()),
+        options={"maxiter": 1000},
+    )
+    return iterates
+
+
+def warn_unconverged(result, tolerance, who):
+    """Says once that `who` starts from, or ended at, a point that is no optimum; it is allowed."""
+    if not result.newton_decrement <= tolerance:
+        message = f"{who}: Newton decrement {result.newton_decrement:.3g} is above {tolerance:.0e}"
+        warnings.warn(f"{message}: the point is not an optimum", UnconvergedFit, stacklevel=3)

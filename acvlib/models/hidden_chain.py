@@ -1,0 +1,26 @@
+"""What all hidden Markov models share: weighted potentials and the loss of left-out time steps."""
+
+import numpy as onp
+from scipy.special import logsumexp
+
+from .. import chain
+from ..folds import weights as fold_weights
+from ..weighting import keep_latents
+
+
+def potentials(scheme, weights, log_density, log_initial, log_transition):
+    """Weighted (node (T, K), edge (T - 1, K, K)) from log_density (T, K), log_initial (K,), log_transition (K, K)."""
+    n_sites = len(weights)
+    steps = onp.arange(n_sites)
+    factor = scheme(weights, onp.stack([steps[:-1], steps[1:]], axis=1))
+    first = (steps == 0)[:, None] * log_initial
+    node = factor.observation[:, None] * log_density + factor.latent[:, None] * first
+    return node, factor.edge[:, None, None] * log_transition
+
+
+def heldout_loss(log_density, log_initial, log_transition, fold):
+    """-log p(x_t | x outside the fold) = -log sum_k P(z_t = k | x outside the fold) p(x_t | k), for t in fold."""
+    weights = fold_weights(len(log_density), fold)
+    node, edge = potentials(keep_latents, weights, log_density, log_initial, log_transition)
+    gamma, _ = chain.marginals(node, edge)
+    return -logsumexp(log_density[fold], b=gamma[fold], axis=1)

@@ -1,0 +1,185 @@
+"""Fast paths of `PoissonTraffic` under scheme A, named as in `curvature`.
+
+The series is touched only by the kernels of `two_state` (one weighting) and `lanes` (many folds at once);
+the parameters enter through tables over (count, day) classes.
+"""
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from .. import lanes, two_state
+from ..progress import track
+from .poisson_assembly import (
+    DIM,
+    TO0,
+    EmissionDerivatives,
+    score_variance,
+    start_score,
+    stay_probabilities,
+    transition_gradient,
+    transition_hessian,
+)
+from .poisson_emission import log_density
+
+
+class PoissonFast:
+    """Values and derivatives of one `PoissonTraffic` model by the two-state kernels."""
+
+    def __init__(self, model):
+        self.classes, self.prior, self.observed = model.classes, model.prior, model.observed
+        self.n_sites, self.n_classes = model.n_sites, len(model.classes.counts)
+        self.starts = lanes.block_starts(model.day)
+        self.totals = np.bincount(self.classes.of_site, self.observed, self.n_classes)
+
+    # one weighting
+
+    def value_and_gradient(self, params, weights):
+        """(F, dF/dparams)."""
+        weights, stay = weights * self.observed, stay_probabilities(params[None])
+        table = self._log_density(params)
+        peak = table.max(axis=0)
+        of_site = self.classes.of_site
+        log_z, gamma, moves01 = two_state.smooth(of_site, weights, (table - peak).T.copy(), stay[:, 0])
+        total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
+        statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
+        gradient = EmissionDerivatives(self.classes, params[None]).gradient(total[:, None], event[:, None])
+        gradient[TO0:] += transition_gradient(stay, statistics, self.n_sites)
+        prior, prior_gradient, _ = self.prior.value_gradient_hessian(params[None])
+        return float(prior[0] - log_z - total @ peak), prior_gradient[0] - gradient[:, 0]
+
+    def hessian_and_cross(self, params, weights):
+        """(H, J), from one smoothing pass and its tangent."""
+        weights, stay = weights * self.observed, stay_probabilities(params[None])
+        table = self._log_density(params)
+        emission = EmissionDerivatives(self.classes, params[None], curvature=True)
+        ratio, at = emission.ratio_score[:, :, 0].T.copy(), self.classes.score_at
+        score0 = np.concatenate([emission.score0, np.zeros((self.n_classes, 2))], axis=1)
+        of_site = self.classes.of_site
+        scaled = (table - table.max(axis=0)).T.copy()
+        _, gamma, moves01, d_gamma, d_moves01 = two_state.smooth_tangent(
+            of_site, weights, scaled, stay[:, 0], ratio, at
+        )
+        total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
+        cross, d_event = two_state.cross_derivatives(
+            of_site, weights, gamma, d_gamma, table[1] - table[0], score0, ratio, at
+        )
+        statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
+        hessian = emission.hessian(total[:, None], event[:, None])[:, :, 0]
+        for s in range(3):
+            np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event)
+        hessian[TO0:, TO0:] += transition_hessian(stay, statistics, self.n_sites)[:, :, 0]
+        hessian[TO0:] += _transition_response(stay[:, 0], d_gamma[:, :DIM], d_moves01[:DIM])
+        _, _, prior_hessian = self.prior.value_gradient_hessian(params[None])
+        return prior_hessian[0] - hessian, -(cross * self.observed[:, None]).T
+
+    # many folds at once
+
+    def fold_gradients(self, params, folds):
+        """(F (n_folds,), dF/dparams (n_folds, D))."""
+        values, gradients = zip(*self._each_block(self._gradient_block, params, folds, "gradients"), strict=True)
+        prior, prior_gradient, _ = self.prior.value_gradient_hessian(params)
+        return prior + np.concatenate(values), prior_gradient + np.concatenate(gradients)
+
+    def fold_hessians(self, params, folds):
+        """d2F/dparams2 (n_folds, D, D)."""
+        blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
+        return self.prior.value_gradient_hessian(params)[2] + np.concatenate(blocks)
+
+    def fold_heldout_losses(self, params, folds):
+        """One array of -log p(x_t | x outside the fold) for each fold."""
+        blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
+        return [losses for block in blocks for losses in block]
+
+    def _each_block(self, function, params, folds, label):
+        cuts = range(0, len(folds), lanes.N_LANES)
+        jobs = (
+            delayed(function)(params[i : i + lanes.N_LANES], folds[i : i + lanes.N_LANES]) for i in track(cuts, label)
+        )
+        return Parallel(require="sharedmem")(jobs)
+
+    def _gradient_block(self, params, folds):
+        n = len(folds)
+        block = LaneBlock(self, params, folds)
+        log_z, event, statistics = block.smooth()
+        emission = EmissionDerivatives(self.classes, params)
+        gradient = emission.gradient(block.total, event)
+        gradient[TO0:] += transition_gradient(block.stay[:, :n], statistics, self.n_sites)
+        return -log_z, -gradient.T
+
+    def _hessian_block(self, params, folds):
+        block = LaneBlock(self, params, folds)
+        _, event, statistics = block.smooth()
+        stay = block.stay[:, : len(folds)]
+        emission = EmissionDerivatives(self.classes, params, curvature=True)
+        hessian = emission.hessian(block.total, event)
+        hessian[TO0:, TO0:] += transition_hessian(stay, statistics, self.n_sites)
+        hessian += score_variance(stay, statistics[0], *block.curvature(emission.ratio_score))
+        return -hessian.transpose(2, 0, 1)
+
+    def _heldout_block(self, params, folds):
+        block = LaneBlock(self, params, folds)
+        gamma = block.posterior()
+        return [
+            -_log_mixture(block.table[:, self.classes.of_site[fold], b], gamma[fold, b]) for b, fold in enumerate(folds)
+        ]
+
+    def _log_density(self, params):
+        rates, a, b = np.exp(params[:7]), np.exp(params[7]), np.exp(params[8])
+        return log_density(rates, a, b, self.classes.counts, self.classes.days)
+
+
+class LaneBlock:
+    """Up to N_LANES folds as lanes: tables (2, n_classes, L), kept sites (T, N_LANES) and class totals."""
+
+    def __init__(self, fast, params, folds):
+        self.fast, self.n = fast, len(folds)
+        padding = np.zeros(lanes.N_LANES - self.n, int)
+        lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold
+        self.stay = stay_probabilities(params)[:, lane]
+        self.table = np.stack([fast._log_density(p) for p in params], axis=-1)
+        self.peak = self.table.max(axis=0)
+        self.emission = np.exp(self.table - self.peak)[:, :, lane]
+        self.keep = np.repeat(fast.observed[:, None], lanes.N_LANES, axis=1)
+        for b, fold in enumerate(folds):
+            self.keep[fold, b] = False
+        left_out = [np.bincount(fast.classes.of_site[fold], minlength=fast.n_classes) for fold in folds]
+        self.total = fast.totals[:, None] - np.stack(left_out, axis=1)
+
+    def _arguments(self):
+        return self.fast.classes.of_site, self.keep, self.emission, self.stay
+
+    def smooth(self):
+        """(log p(x) (L,), class sums (n_classes, L), statistics (4, L))."""
+        log_z, event, statistics = lanes.smooth_lanes(*self._arguments(), self.fast.starts)
+        log_p = log_z[: self.n] + (self.total * self.peak).sum(axis=0)
+        return log_p, event[:, : self.n], statistics[:, : self.n]
+
+    def posterior(self):
+        """P(z_t = 1 | x outside the fold), (T, N_LANES)."""
+        return lanes.posterior_lanes(*self._arguments(), self.fast.starts)
+
+    def curvature(self, ratio_score):
+        """The parts of the score's variance, their last axis cut to L lanes."""
+        padded = np.zeros((*ratio_score.shape[:2], lanes.N_LANES))
+        padded[:, :, : self.n] = ratio_score
+        parts = lanes.curvature_lanes(*self._arguments(), padded, self.fast.classes.score_at, self.fast.starts)
+        return [part[..., : self.n] for part in parts]
+
+
+def _log_mixture(table, gamma):
+    """log sum_k P(k) p(x | k) for log-densities (2, n) and P(1) (n,)."""
+    peak = table.max(axis=0)
+    return peak + np.log((1.0 - gamma) * np.exp(table[0] - peak) + gamma * np.exp(table[1] - peak))
+
+
+def _transition_response(stay, d_gamma, d_moves01):
+    """Derivative (2, D) of `transition_gradient` through its statistics alone."""
+    score, start = start_score(stay[:, None])
+    d_event = d_gamma[:-1].sum(axis=0)
+    d_moves10 = d_moves01 - (d_gamma[-1] - d_gamma[0])
+    return np.stack(
+        [
+            -d_event * (1.0 - stay[0]) - d_moves01 + score[0, 0] * d_gamma[0],
+            d_event * (1.0 - stay[1]) - d_moves10 + score[1, 0] * d_gamma[0],
+        ]
+    )

@@ -1,0 +1,39 @@
+"""theta_o = theta_hat - H(w_o)^-1 dF/dtheta(theta_hat, w_o): one Newton step, a Hessian for every fold."""
+
+import warnings
+
+import numpy as np
+
+from . import curvature
+from .run import Run
+
+
+class IndefiniteFold(UserWarning):
+    """Some folds have an indefinite Hessian at the full fit: their Newton step need not descend."""
+
+
+def newton_step(model, fit, folds, damping=0.0):
+    """One Newton step on each fold's objective from the full fit (Ghosh et al. 2020, Appendix H and I).
+
+    diagnostics: smallest_eigenvalue of H(w_o) + damping (nan for estimating equations). Folds where it is
+    not positive are kept, marked by it, and warned of once.
+    """
+    run = Run("newton_step", model, fit, folds, damping=damping)
+    params = run.start_params()
+    _, gradients = curvature.fold_gradients(model, params, run.folds)
+    hessians = curvature.fold_hessians(model, params, run.folds) + damping * np.eye(params.shape[1])
+    params = params - np.linalg.solve(hessians, gradients[..., None])[..., 0]
+    smallest = _smallest_eigenvalues(model, hessians)
+    counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
+    return run.finish(params, counts, smallest_eigenvalue=smallest)
+
+
+def _smallest_eigenvalues(model, hessians):
+    if curvature.is_equation(model):
+        return np.full(len(hessians), np.nan)
+    smallest = np.linalg.eigvalsh(hessians)[:, 0]
+    if (smallest <= 0.0).any():
+        message = f"{(smallest <= 0).sum()} of {len(smallest)} folds have an indefinite Hessian (first: fold "
+        remedy = "): use exact() for them, or pass damping"
+        warnings.warn(f"{message}{np.argmax(smallest <= 0)}{remedy}", IndefiniteFold, stacklevel=3)
+    return smallest

@@ -1,0 +1,42 @@
+"""What every method does alike: check the folds, take the time, score the left-out sites, count."""
+
+import time
+from collections import Counter
+
+import numpy as np
+
+from . import curvature
+from .fit import TOLERANCE, warn_unconverged
+from .folds import validate
+from .protocol import CVResult
+
+
+class Run:
+    """One method on one model: `Run(...)` starts the clock, `finish` scores each fold's params."""
+
+    def __init__(self, method, model, fit, folds, **settings):
+        self.started = time.perf_counter()
+        self.method, self.model, self.fit, self.settings = method, model, fit, settings
+        self.folds = validate(folds, model.n_sites, getattr(model, "observed", None))
+        warn_unconverged(fit, TOLERANCE, method)
+
+    def start_params(self):
+        """The full fit's params, one row a fold."""
+        return np.tile(self.fit.params, (len(self.folds), 1))
+
+    def finish(self, params, evaluations, **diagnostics):
+        """The `CVResult` of params (n_folds, D); its seconds include scoring."""
+        pointwise = curvature.heldout_losses(self.model, params, self.folds)
+        counts = Counter(evaluations, heldout=len(self.folds))
+        seconds = time.perf_counter() - self.started
+        return CVResult(
+            self.method,
+            self.fit,
+            self.folds,
+            params,
+            pointwise,
+            seconds,
+            counts,
+            diagnostics,
+            self.settings,
+        )
