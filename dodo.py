@@ -18,7 +18,7 @@ OUTPUT = Path("book/published") if SCALE == "published" else Path("build", SCALE
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 EXECUTED = [str(OUTPUT / f"{notebook.stem}.ipynb") for notebook in NOTEBOOKS]
 LIBRARY = [str(path) for kind in ("py", "toml") for path in sorted(Path("acvlib").rglob(f"*.{kind}"))]
-PAGES = [str(path) for path in sorted(Path("book").glob("*.*")) if path.is_file()]
+PAGES = [str(path) for path in sorted(Path("book").glob("**/*.*")) if not {"_build", "published"} & set(path.parts)]
 MATHJAX = "build/extra/mathjax/tex-svg-full.js"
 INDEX = "book/_build/html/index.html"
 
@@ -72,8 +72,8 @@ def task_ledger():
     if NOTEBOOKS:
         yield {
             "name": SCALE,
-            "actions": [python("-m", "acvlib.ledger", "merge", OUTPUT)],
-            "file_dep": [*EXECUTED, "book/claims.toml", "acvlib/ledger.py"],
+            "actions": [python("tools/judge.py", "merge", OUTPUT)],
+            "file_dep": [*EXECUTED, "book/claims.toml", "acvlib/ledger.py", "tools/judge.py"],
             "targets": [str(OUTPUT / "ledger.json")],
         }
 

@@ -142,9 +142,8 @@ def _provenance(data):
 
 
 def _judged(record, claim):
-    ok = claim.judge(record["value"], record["data"], record["scale"])
-    judged = record | {"paper": claim.paper, "ok": ok}
-    return {key: judged[key] for key in KEYS}
+    verdict = {"paper": claim.paper, "ok": claim.judge(record["value"], record["data"], record["scale"])}
+    return {"id": claim.id, "value": record["value"]} | verdict | record | verdict
 
 
 def merge(folder, claims=None):

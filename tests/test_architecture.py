@@ -11,12 +11,12 @@ PACKAGE = ROOT / "acvlib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph"}
-METHODS = ("baseline", "jackknife", "frozen", "newton", "exact", "treecv")
+BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph", "progress"}
+CALCULUS = {"curvature", "refine", "fit", "run"}
+METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "treecv", "compare"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
-    "progress": set(),
-    **dict.fromkeys(("curvature", "fit", *METHODS), {"protocol", "folds", "curvature", "fit", "progress"}),
+    **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress"} | CALCULUS),
     **dict.fromkeys(("figures", "ledger"), {"protocol"}),
     "datasets": {"datasets"},
     "models": BASE | {"models"},
@@ -30,12 +30,14 @@ def unit(path):
 
 
 def imported(path):
-    """Dotted names of all modules that a file imports; relative imports count as acvlib's."""
+    """Dotted names of all modules that a file imports, relative ones spelled out."""
+    package = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            source = f"acvlib.{node.module or ''}".rstrip(".") if node.level else node.module
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            source = ".".join([*above, *filter(None, [node.module])])
             yield from [f"acvlib.{alias.name}" for alias in node.names] if source == "acvlib" else [source]
 
 

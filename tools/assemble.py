@@ -26,7 +26,7 @@ def launch_settings():
 def main(folder, target):
     folder, target = Path(folder), Path(target)
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns("_build", "published", ".*"))
+    shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns("_build", "published", "__pycache__", ".*"))
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True)
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")

@@ -1,0 +1,19 @@
+"""judge.py merge|check FOLDER: merge the notebooks' records into FOLDER/ledger.json, or read it; fail on problems."""
+
+import json
+import sys
+from pathlib import Path
+
+from acvlib import ledger
+
+
+def main(action, folder):
+    path = Path(folder, "ledger.json")
+    records = ledger.merge(folder) if action == "merge" else json.loads(path.read_text("utf-8"))
+    found = ledger.problems(records)
+    print("\n".join(found) or f"{path}: {len(records)} records, complete")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
