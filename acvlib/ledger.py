@@ -69,10 +69,13 @@ class Claim:
     explanation: str | None = None
     parts: tuple = ()
 
+    def is_stand_in(self, data):
+        """Whether `data` ("real" or "simulated") only takes the place of what the claim is about."""
+        return self.data == "real" and data == "simulated"
+
     def judge(self, value, data, scale):
         """`True` or `False` by this scale's rule; `None` without a rule or on a stand-in for real data."""
-        stand_in = self.data == "real" and data == "simulated"
-        if stand_in or scale not in self.must:
+        if self.is_stand_in(data) or scale not in self.must:
             return None
         return holds(self.must[scale], value)
 

@@ -44,7 +44,7 @@ def origin(records):
 def section(title, claims, everything, recorded):
     """One paper: its table, then what explains a claim or splits it into parts. ``title`` is *name, citation*."""
     name, _, citation = title.partition(", ")
-    head = "| claim | what it says | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- | --- |\n"
+    head = "| claim | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- |\n"
     rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
     below = "".join(failure(claim, recorded) + details(claim, everything, recorded) for claim in claims)
     return f"## {name}\n{citation}\n\n{head}{rows}{below}"
@@ -52,12 +52,12 @@ def section(title, claims, everything, recorded):
 
 def row(claim, record):
     name = f"[`{claim.id}`]({claim.notebook}.ipynb)" if claim.notebook else f"`{claim.id}`"
-    return f"| {name} | {claim.source}. {claim.shows} {cells(claim, record)}"
+    return f"| {name} {claim.source}. {claim.shows} {cells(claim, record)}"
 
 
 def cells(claim, record):
     """The measured half of a row: *paper | ours | data | verdict*."""
-    ours, data = (text(record["value"]), provenance(record)) if record else ("", "")
+    ours, data = (text(record["value"]), provenance(claim, record)) if record else ("", "")
     return f"| {text(claim.paper)} | {ours} | {data} | {verdict(claim, record)} |\n"
 
 
@@ -68,15 +68,17 @@ def text(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def provenance(record):
-    return f"{record['data']} `{record['data_sha256'][:8]}`" if record["data_sha256"] else record["data"]
+def provenance(claim, record):
+    """Real or simulated, with the start of the file's checksum; nothing where no data set is needed."""
+    checksum = f" `{record['data_sha256'][:8]}`" if record["data_sha256"] else ""
+    return "" if claim.data == "simulated" else record["data"] + checksum
 
 
 def verdict(claim, record):
     if record is None:
         return "not yet"
     if record["ok"] is None:
-        return "stand-in" if record["data"] == "simulated" and claim.data == "real" else "reported"
+        return "stand-in" if claim.is_stand_in(record["data"]) else "reported"
     if not record["ok"]:
         return "**not reproduced**"
     return "**reproduced**" if record["scale"] == "paper" else f"holds at {record['scale']} scale"
