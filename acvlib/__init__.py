@@ -1,11 +1,46 @@
 """Approximate cross-validation of structured models: data, model, fit, a ladder of methods, comparison."""
 
-from . import datasets, figures, folds, ledger, models, weighting
+from importlib import import_module
+
+from . import folds, models, weighting
 from .baseline import no_adjustment
 from .compare import compare
+from .diagnostics import difference_estimate, flag, mend
 from .exact import exact
 from .fit import fit, fit_at, fit_path
 from .frozen import frozen_newton
 from .jackknife import infinitesimal_jackknife
 from .newton import newton_step
 from .protocol import CVResult, EstimatingEquation, Fit, WeightedModel
+
+__all__ = [
+    "WeightedModel",
+    "EstimatingEquation",
+    "fit",
+    "fit_at",
+    "fit_path",
+    "Fit",
+    "no_adjustment",
+    "infinitesimal_jackknife",
+    "frozen_newton",
+    "newton_step",
+    "exact",
+    "CVResult",
+    "compare",
+    "flag",
+    "mend",
+    "difference_estimate",
+    "folds",
+    "weighting",
+    "models",
+    "datasets",
+    "figures",
+    "ledger",
+]
+
+
+def __getattr__(name):
+    """Loads the modules that not every user needs when they are first named; matplotlib is slow to import."""
+    if name in {"datasets", "figures", "ledger"}:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what every other rung approximates."""
 
 import warnings
+from collections import Counter
 
 import numpy as np
 
@@ -25,7 +26,7 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
         warnings.warn(f"{message}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
     return run.finish(
         state.params,
-        state.evaluations,
+        state.evaluations + Counter(hessian=1),
         decrement=state.decrement,
         smallest_eigenvalue=state.smallest_eigenvalue,
         steps=state.steps,

@@ -7,6 +7,7 @@ Weight 1 everywhere gives the model itself; weight 0 leaves the site out. Ghosh 
 from typing import NamedTuple
 
 import autograd.numpy as np
+from autograd.tracer import getval
 
 
 class FactorWeights(NamedTuple):
@@ -25,3 +26,13 @@ def keep_latents(weights, edges):
 def drop_latents(weights, edges):
     """Scheme B (Eq. 5, 10): a site loses observation, latent factor and edges; an edge weighs w_s * w_t."""
     return FactorWeights(weights, weights, weights[edges[:, 0]] * weights[edges[:, 1]])
+
+
+def check(weights, n_sites):
+    """ValueError unless weights are n_sites finite numbers from 0 to 1; their derivatives pass untouched."""
+    w = np.asarray(getval(weights))
+    if w.shape != (n_sites,):
+        raise ValueError(f"weights have shape {w.shape}, not ({n_sites},): one weight a site")
+    if not (w.min() >= 0.0 and w.max() <= 1.0):  # also false for nan
+        bad = int(np.flatnonzero(~((w >= 0.0) & (w <= 1.0)))[0])
+        raise ValueError(f"weight {w[bad]} of site {bad} is outside [0, 1]: 1 keeps a site, 0 leaves it out")

@@ -1,6 +1,8 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
+from .hmm import GaussianHMM, HMMParams
+from .mrf import HiddenMRF
 from .poisson_traffic import PoissonTraffic, TrafficParams
 from .traffic_prior import TrafficPrior
 
-__all__ = ["PoissonTraffic", "TrafficParams", "TrafficPrior"]
+__all__ = ["GaussianHMM", "HMMParams", "HiddenMRF", "PoissonTraffic", "TrafficParams", "TrafficPrior"]

@@ -5,12 +5,13 @@ from scipy.special import logsumexp
 
 from .. import chain
 from ..folds import weights as fold_weights
-from ..weighting import keep_latents
+from ..weighting import check, keep_latents
 
 
 def potentials(scheme, weights, log_density, log_initial, log_transition):
     """Weighted (node (T, K), edge (T - 1, K, K)) from log_density (T, K), log_initial (K,), log_transition (K, K)."""
-    n_sites = len(weights)
+    n_sites = len(log_density)
+    check(weights, n_sites)
     steps = onp.arange(n_sites)
     factor = scheme(weights, onp.stack([steps[:-1], steps[1:]], axis=1))
     first = (steps == 0)[:, None] * log_initial

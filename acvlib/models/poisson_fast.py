@@ -9,6 +9,7 @@ from joblib import Parallel, delayed
 
 from .. import lanes, two_state
 from ..progress import track
+from ..weighting import check
 from .poisson_assembly import (
     DIM,
     TO0,
@@ -35,6 +36,7 @@ class PoissonFast:
 
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
+        check(weights, self.n_sites)
         weights, stay = weights * self.observed, stay_probabilities(params[None])
         table = self._log_density(params)
         peak = table.max(axis=0)
@@ -49,6 +51,7 @@ class PoissonFast:
 
     def hessian_and_cross(self, params, weights):
         """(H, J), from one smoothing pass and its tangent."""
+        check(weights, self.n_sites)
         weights, stay = weights * self.observed, stay_probabilities(params[None])
         table = self._log_density(params)
         emission = EmissionDerivatives(self.classes, params[None], curvature=True)

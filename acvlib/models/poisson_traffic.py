@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
-from autograd.scipy.special import gammaln, logsumexp
 
 from .. import chain
 from ..weighting import keep_latents
@@ -132,6 +131,8 @@ class PoissonTraffic:
 
 def _log_density(params, counts, days):
     """log p(x | z) of each class, (n_classes, 2), by a sum over the excess; differentiable."""
+    from autograd.scipy.special import gammaln, logsumexp  # loads all of scipy.stats: not at import
+
     excess = onp.arange(counts.max() + 1)
     background = counts[:, None] - excess
     possible = background >= 0
