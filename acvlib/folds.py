@@ -28,16 +28,16 @@ def k_fold(n_sites, k, rng=None, observed=None):
     return [np.sort(part) for part in np.array_split(sites if rng is None else rng.permutation(sites), k)]
 
 
-def _share(percent):
+def _size(percent, n_sites):
     if not 0 < percent < 100:
         raise ValueError(f"percent = {percent}: must lie between 0 and 100, both excluded")
-    return percent / 100
+    return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
 def iid(n_sites, percent, n_folds, rng, observed=None):
     """`percent` of the observed sites, drawn without replacement for each fold (Celeux and Durand 2008)."""
     sites = np.flatnonzero(_observed(n_sites, observed))
-    size = int(_share(percent) * len(sites))
+    size = _size(percent, len(sites))
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
     return [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
@@ -48,7 +48,7 @@ def contiguous(n_sites, percent, n_folds, rng, observed=None):
 
     Missing sites are taken out of a block; a block with nothing else in it is drawn again.
     """
-    mask, length = _observed(n_sites, observed), int(_share(percent) * n_sites)
+    mask, length = _observed(n_sites, observed), _size(percent, n_sites)
     if not mask.any():
         raise ValueError("no site is observed: there is nothing to leave out")
     blocks = []

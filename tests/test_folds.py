@@ -1,0 +1,167 @@
+"""Folds: what each scheme promises, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
+
+from acvlib import folds
+
+HOLES = np.array([True, False, True, True, True, False, True, True, True, True])
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_leave_one_out_takes_every_observed_site_once():
+    assert_array_equal(np.concatenate(folds.leave_one_out(10, HOLES)), np.flatnonzero(HOLES))
+    assert [len(fold) for fold in folds.leave_one_out(4)] == [1, 1, 1, 1]
+
+
+@settings(deadline=None)
+@given(st.integers(2, 60), st.data(), st.booleans())
+def test_k_fold_is_a_partition_into_nearly_equal_parts(n_sites, data, shuffled):
+    k = data.draw(st.integers(2, n_sites))
+    parts = folds.k_fold(n_sites, k, rng() if shuffled else None)
+    sizes = [len(part) for part in parts]
+    assert len(parts) == k
+    assert max(sizes) - min(sizes) <= 1
+    assert_array_equal(np.sort(np.concatenate(parts)), np.arange(n_sites))
+
+
+def test_k_fold_is_contiguous_unless_shuffled_and_skips_missing_sites():
+    assert_array_equal(np.concatenate(folds.k_fold(10, 4, observed=HOLES)), np.flatnonzero(HOLES))
+    assert not np.array_equal(np.concatenate(folds.k_fold(50, 5, rng())), np.arange(50))
+
+
+@pytest.mark.parametrize("k", [-1, 0, 1, 9])
+def test_k_out_of_range_is_refused(k):
+    with pytest.raises(ValueError, match=f"k = {k} folds of 8 sites"):
+        folds.k_fold(10, k, observed=HOLES)
+
+
+@pytest.mark.parametrize("percent", range(1, 100))
+def test_iid_leaves_out_the_percentage_asked_for(percent):
+    (fold,) = folds.iid(100, percent, 1, rng())
+    assert len(np.unique(fold)) == percent
+
+
+def test_iid_draws_sorted_observed_sites():
+    drawn = folds.iid(10, 50, 40, rng(), HOLES)
+    assert len(drawn) == 40
+    assert {len(fold) for fold in drawn} == {4}  # half of the eight observed sites
+    assert all((np.diff(fold) > 0).all() and HOLES[fold].all() for fold in drawn)
+    assert_array_equal(np.unique(np.concatenate(drawn)), np.flatnonzero(HOLES))
+
+
+@pytest.mark.parametrize("percent", range(1, 100))
+def test_contiguous_blocks_have_floor_of_percent_plus_one_sites(percent):
+    (fold,) = folds.contiguous(100, percent, 1, rng())
+    assert_array_equal(fold, np.arange(fold[0], fold[0] + percent + 1))
+
+
+def test_contiguous_blocks_start_uniformly_and_reach_both_ends():
+    starts = np.array([fold[0] for fold in folds.contiguous(20, 10, 4000, rng())])
+    counts = np.bincount(starts, minlength=18)
+    assert len(counts) == 18
+    assert abs(counts - 4000 / 18).max() < 5 * np.sqrt(4000 / 18)
+
+
+def test_contiguous_blocks_lose_their_missing_sites_and_are_never_empty():
+    holes = np.ones(40, bool)
+    holes[5:30] = False
+    drawn = folds.contiguous(40, 10, 200, rng(), holes)
+    assert len(drawn) == 200
+    assert all(len(fold) and holes[fold].all() for fold in drawn)
+
+
+@pytest.mark.parametrize("scheme", [folds.iid, folds.contiguous])
+@pytest.mark.parametrize("percent", [-5, 0, 100, 150, float("nan")])
+def test_percent_outside_0_to_100_is_refused(scheme, percent):
+    with pytest.raises(ValueError, match=f"percent = {percent}"):
+        scheme(50, percent, 3, rng())
+
+
+def test_a_percentage_of_less_than_one_site_is_refused():
+    with pytest.raises(ValueError, match="less than one site"):
+        folds.iid(50, 1, 3, rng())
+
+
+@pytest.mark.parametrize("scheme", [folds.iid, folds.contiguous])
+def test_nothing_observed_is_refused(scheme):
+    with pytest.raises(ValueError, match="site"):
+        scheme(10, 10, 3, rng(), np.zeros(10, bool))
+
+
+@pytest.mark.parametrize("scheme", [folds.iid, folds.contiguous])
+def test_the_same_seed_gives_the_same_folds(scheme):
+    once, twice, other = (scheme(50, 10, 5, rng(seed)) for seed in (1, 1, 2))
+    assert all(map(np.array_equal, once, twice))
+    assert not all(map(np.array_equal, once, other))
+
+
+def test_leave_future_out_takes_the_observed_future():
+    past, nearer = folds.leave_future_out(10, [4, 8], HOLES)
+    assert_array_equal(past, [4, 6, 7, 8, 9])
+    assert_array_equal(nearer, [8, 9])
+
+
+@pytest.mark.parametrize("start", [-1, 0, 10, 12])
+def test_a_future_that_is_everything_or_nothing_is_refused(start):
+    with pytest.raises(ValueError, match="fold 0"):
+        folds.validate(folds.leave_future_out(10, [start]), 10)
+
+
+@pytest.mark.parametrize("splitter", [KFold(4), TimeSeriesSplit(3), GroupKFold(3)], ids=lambda s: type(s).__name__)
+def test_any_scikit_learn_splitter_gives_its_test_sets(splitter):
+    x, groups = np.zeros((12, 1)), np.repeat([0, 1, 2], 4)
+    groups = groups if isinstance(splitter, GroupKFold) else None
+    tests = [test for _, test in splitter.split(x, None, groups)]
+    ours = folds.validate(folds.from_splitter(splitter, x, groups=groups), 12)
+    assert all(map(np.array_equal, ours, tests))
+
+
+@settings(deadline=None)
+@given(st.integers(2, 30), st.data())
+def test_weights_and_indicator_say_the_same_of_any_folds(n_sites, data):
+    sets = st.sets(st.integers(0, n_sites - 1), min_size=1, max_size=n_sites - 1)
+    drawn = [np.array(list(fold)) for fold in data.draw(st.lists(sets, min_size=1, max_size=5))]
+    checked = folds.validate(drawn, n_sites)
+    rows = np.stack([folds.weights(n_sites, fold) for fold in checked])
+    assert_array_equal(1.0 - folds.indicator(checked, n_sites).toarray(), rows)
+    assert_array_equal(rows.sum(axis=1), [n_sites - len(fold) for fold in drawn])
+
+
+BAD_FOLDS = {
+    "none": ([], "no folds"),
+    "empty": ([[0], []], "fold 1 is not a non-empty"),
+    "negative": ([[0], [2], [-1, 2]], "fold 2 holds site -1"),
+    "too large": ([[3, 10]], r"site 10, outside 0 \.\.\. 9"),
+    "repeated": ([[0, 4, 4]], "fold 0 holds site 4 more than once"),
+    "repeated, unsorted": ([[4, 0, 4]], "fold 0 holds site 4 more than once"),
+    "fractions": ([[0.5, 1.0]], "fold 0 is not"),
+    "whole floats": ([[0.0, 1.0]], "fold 0 is not"),
+    "mask": ([HOLES], "fold 0 is not"),
+    "strings": ([["a"]], "fold 0 is not"),
+    "table": ([[[0, 1], [2, 3]]], "fold 0 is not"),
+    "missing site": ([[0], [0, 5]], "fold 1 holds site 5, which is missing"),
+    "everything": ([np.flatnonzero(HOLES)], "fold 0 leaves out all 8 observed sites"),
+}
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_FOLDS.values(), ids=BAD_FOLDS.keys())
+def test_bad_folds_are_refused_with_their_number_and_site(bad, message):
+    with pytest.raises(ValueError, match=message):
+        folds.validate(bad, 10, HOLES)
+
+
+def test_observed_flags_of_the_wrong_length_are_refused():
+    with pytest.raises(ValueError, match=r"\(10,\), not \(12,\)"):
+        folds.validate([[0]], 12, HOLES)
+
+
+def test_unsorted_folds_keep_their_order():
+    assert_array_equal(folds.validate([[7, 2, 4]], 10, HOLES)[0], [7, 2, 4])
