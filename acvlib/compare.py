@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from .folds import sizes
+
 
 def compare(reference, *others):
     """A DataFrame, one row a method: what it says, how far it is from `reference`, what it cost.
@@ -19,8 +21,8 @@ def compare(reference, *others):
 
 
 def _check_same_folds(a, b):
-    same = len(a.folds) == len(b.folds) and all(map(np.array_equal, a.folds, b.folds))
-    if not same:
+    same = np.array_equal(sizes(a.folds), sizes(b.folds))
+    if not (same and np.array_equal(np.concatenate(a.folds), np.concatenate(b.folds))):
         raise ValueError(f"{a.method} and {b.method} were run on different folds: compare like with like")
 
 

@@ -11,6 +11,7 @@ from autograd.core import make_vjp
 from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
+from .folds import indicator, sizes
 from .folds import weights as fold_weights
 from .progress import track
 
@@ -56,6 +57,8 @@ def hessian_and_cross(model, params, weights):
 
 def hessian(model, params, weights):
     """d2F/dparams2 (D, D)."""
+    if fast := _fast(model, "hessian"):
+        return fast(params, weights)
     if fast := _fast(model, "hessian_and_cross"):
         return fast(params, weights)[0]
     return jacobian(_gradient_function(model))(params, weights)
@@ -100,10 +103,44 @@ def heldout_losses(model, params, folds):
     return _each_fold(_fold_heldout, model, params, folds, "held-out losses")
 
 
+def jackknife_params(model, params, folds, damping=0.0):
+    """params - H^-1 J (w_o - 1) for each fold, (n_folds, D); H and J at params and w = 1."""
+    if fast := _fast(model, "jackknife_params"):
+        return fast(params, folds, damping)
+    matrix, cross = hessian_and_cross(model, params, np.ones(model.n_sites))
+    left_out = indicator(folds, model.n_sites) @ cross.T
+    return params + solver(model, matrix, damping)(left_out.T).T
+
+
+def newton_params(model, params, folds, damping=0.0):
+    """params - H(w_o)^-1 dF/dparams(params, w_o) for each fold, (n_folds, D); and H(w_o)'s smallest eigenvalue.
+
+    The eigenvalues (n_folds,) are nan for an estimating equation, and may be a lower bound of the same sign.
+    """
+    if fast := _fast(model, "newton_params"):
+        return fast(params, folds, damping)
+    start = np.tile(params, (len(folds), 1))
+    _, gradients = fold_gradients(model, start, folds)
+    hessians = fold_hessians(model, start, folds) + damping * np.eye(len(params))
+    smallest = np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
+    return start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest
+
+
+def fold_chords(model, params, folds):
+    """All H(w_o) at one params, factorised at once: what chord steps need; None without such a fast path.
+
+    The object has `start` (n_folds, D), the Newton step's params, `smallest_eigenvalue` (n_folds,), as in
+    `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o), and
+    `gradients(params, rows)` without the objective, both (len(rows), D).
+    """
+    fast = _fast(model, "fold_chords")
+    return fast and fast(params, folds)
+
+
 def kept_share(model, folds):
     """1 - m for each fold: the share of the observed sites that stay in, (n_folds,)."""
     n_observed = np.sum(getattr(model, "observed", np.ones(model.n_sites)))
-    return 1.0 - np.array([len(fold) for fold in folds]) / n_observed
+    return 1.0 - sizes(folds) / n_observed
 
 
 def cholesky(matrix):

@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 
 from . import curvature
+from .chords import refine_by_chords
 from .fit import TOLERANCE, UnconvergedFit
 from .refine import refine
 from .run import Run
@@ -15,11 +16,12 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
     """Each fold refitted from the full fit until its Newton decrement is at most `tolerance`.
 
     A cold start may reach another local optimum, so exact means the continuation from the full fit. The
-    first move is a frozen step, kept where it descends. diagnostics: decrement, smallest_eigenvalue of the
-    fold's Hessian at the end, steps, converged; folds that did not converge are warned of once.
+    first move is a frozen step, kept where it descends, or a Newton step where the model's fast path has all
+    folds' Hessians. diagnostics: decrement, smallest_eigenvalue of the fold's Hessian at the end (`fold_chords`:
+    at the full fit), steps, converged; folds that did not converge are warned of once.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
-    state = refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
+    state = _refits(model, fit, run, tolerance)
     if not state.converged.all():
         message = f"exact: {(~state.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = state.decrement[~state.converged].max()
@@ -32,6 +34,17 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
         steps=state.steps,
         converged=state.converged,
     )
+
+
+def _refits(model, fit, run, tolerance):
+    chords = curvature.fold_chords(model, fit.params, run.folds)
+    if chords is None:
+        return refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
+    state = refine_by_chords(chords, tolerance)
+    rows = np.flatnonzero(~state.converged)
+    if rows.size:  # from the full fit, as Newton's method needs a start that descends
+        state.replace(rows, refine(model, run.start_params()[rows], [run.folds[i] for i in rows], tolerance))
+    return state
 
 
 def _first_inverse(model, fit, folds):

@@ -23,23 +23,21 @@ def newton_decrement(gradient, hessian):
     return float(np.sqrt(gradient @ np.linalg.solve(hessian, gradient)))
 
 
-def _metric(model, hessian, cross):
-    """H for an objective; for an estimating equation the inverse of its sandwich covariance."""
+def _decrement_and_metric(model, params, weights, gradient):
+    """The metric is H for an objective; for an estimating equation the inverse of its sandwich covariance."""
     if not curvature.is_equation(model):
-        return hessian
-    return hessian.T @ np.linalg.pinv(cross @ cross.T) @ hessian
+        hessian = curvature.hessian(model, params, weights)
+        return newton_decrement(gradient, hessian), hessian
+    hessian, cross = curvature.hessian_and_cross(model, params, weights)
+    decrement = float(np.linalg.norm(np.linalg.solve(hessian, gradient)))
+    return decrement, hessian.T @ np.linalg.pinv(cross @ cross.T) @ hessian
 
 
 def fit_at(model, params, iterates=()):
     """The `Fit` that describes a model at any params (D,), optimal or not."""
     params, weights = np.asarray(params, float), np.ones(model.n_sites)
     value, gradient = curvature.value_and_gradient(model, params, weights)
-    hessian, cross = curvature.hessian_and_cross(model, params, weights)
-    equation = curvature.is_equation(model)
-    decrement = (
-        float(np.linalg.norm(np.linalg.solve(hessian, gradient))) if equation else newton_decrement(gradient, hessian)
-    )
-    metric = _metric(model, hessian, cross)
+    decrement, metric = _decrement_and_metric(model, params, weights, gradient)
     return Fit(params, value, float(np.linalg.norm(gradient)), decrement, metric, tuple(iterates))
 
 
@@ -47,12 +45,15 @@ def fit(model, start=None, rng=None, tolerance=TOLERANCE):
     """argmin F(params, 1): L-BFGS, then Newton steps until the decrement is at most `tolerance`.
 
     start (D,): defaults to model.initial_params(rng). Warns `UnconvergedFit` where the tolerance is not
-    reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is.
+    reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is. Raises what
+    the model's `check_optimum` raises.
     """
     start = np.asarray(model.initial_params(rng) if start is None else start, float)
     iterates = [start] if curvature.is_equation(model) else _lbfgs(model, start)
     one = [np.array([], int)]  # a single problem that leaves nothing out
     optimum = refine(model, iterates[-1][None], one, tolerance).params[0]
+    if check := getattr(model, "check_optimum", None):
+        check(optimum)
     result = fit_at(model, optimum, [*iterates, optimum])
     warn_unconverged(result, tolerance, "fit")
     return result

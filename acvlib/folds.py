@@ -1,5 +1,7 @@
 """Folds: each one an integer array of the sites left out together, as in scikit-learn.
 
+Folds of equal size may be the rows of one integer array (n_folds, size), which is checked and used whole.
+
 `observed` (n_sites,) is False where a site is missing: such a site is in no fold. The random schemes draw
 every fold independently of the others, so that their folds may overlap; `rng` is a numpy Generator.
 """
@@ -16,8 +18,8 @@ def _observed(n_sites, observed):
 
 
 def leave_one_out(n_sites, observed=None):
-    """Every observed site alone."""
-    return [np.array([t]) for t in np.flatnonzero(_observed(n_sites, observed))]
+    """Every observed site alone: an array (n_folds, 1)."""
+    return np.flatnonzero(_observed(n_sites, observed))[:, None]
 
 
 def k_fold(n_sites, k, rng=None, observed=None):
@@ -76,7 +78,27 @@ def validate(folds, n_sites, observed=None):
     if len(folds) == 0:
         raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
     mask = _observed(n_sites, observed)
+    if is_table(folds) and _sound(folds, mask):
+        return folds
     return [_validated(number, fold, mask) for number, fold in enumerate(folds)]
+
+
+def is_table(folds):
+    """True for folds of equal size held in one array (n_folds, size)."""
+    return isinstance(folds, np.ndarray) and folds.ndim == 2
+
+
+def _sound(table, mask):
+    """Whether all folds of a table are valid, found without a look at each of them."""
+    if not (table.size and np.issubdtype(table.dtype, np.integer) and table.shape[1] < mask.sum()):
+        return False
+    inside = table.min() >= 0 and table.max() < len(mask)
+    return bool(inside and (np.diff(table, axis=1) > 0).all() and mask[table].all())
+
+
+def sizes(folds):
+    """How many sites each fold leaves out, (n_folds,)."""
+    return np.full(len(folds), folds.shape[1]) if is_table(folds) else np.array([len(fold) for fold in folds])
 
 
 def _validated(number, fold, mask):
@@ -106,6 +128,6 @@ def weights(n_sites, fold):
 
 def indicator(folds, n_sites):
     """Sparse (n_folds, n_sites) matrix with 1 where a fold holds a site: 1 - w_o, row by row."""
-    starts = np.concatenate([[0], np.cumsum([len(fold) for fold in folds])])
+    starts = np.concatenate([[0], np.cumsum(sizes(folds))])
     sites = np.concatenate(folds)
     return csr_matrix((np.ones(len(sites)), sites, starts), shape=(len(folds), n_sites))

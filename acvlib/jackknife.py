@@ -1,9 +1,6 @@
 """theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, H and J taken at theta_hat, w = 1."""
 
-import numpy as np
-
 from . import curvature
-from .folds import indicator
 from .run import Run
 
 
@@ -14,7 +11,5 @@ def infinitesimal_jackknife(model, fit, folds, damping=0.0):
     IndefiniteHessian where H + damping is not positive definite.
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
-    hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(model.n_sites))
-    left_out = indicator(run.folds, model.n_sites) @ cross.T
-    step = curvature.solver(model, hessian, damping)(left_out.T).T
-    return run.finish(fit.params + step, {"hessian_and_cross": 1})
+    params = curvature.jackknife_params(model, fit.params, run.folds, damping)
+    return run.finish(params, {"hessian_and_cross": 1})

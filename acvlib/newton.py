@@ -15,25 +15,18 @@ class IndefiniteFold(UserWarning):
 def newton_step(model, fit, folds, damping=0.0):
     """One Newton step on each fold's objective from the full fit (Ghosh et al. 2020, Appendix H and I).
 
-    diagnostics: smallest_eigenvalue of H(w_o) + damping (nan for estimating equations). Folds where it is
-    not positive are kept, marked by it, and warned of once.
+    diagnostics: smallest_eigenvalue of H(w_o) + damping, or a lower bound of the same sign (nan for estimating
+    equations). Folds where it is not positive are kept, marked by it, and warned of once.
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
-    params = run.start_params()
-    _, gradients = curvature.fold_gradients(model, params, run.folds)
-    hessians = curvature.fold_hessians(model, params, run.folds) + damping * np.eye(params.shape[1])
-    params = params - np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    smallest = _smallest_eigenvalues(model, hessians)
+    params, smallest = curvature.newton_params(model, fit.params, run.folds, damping)
+    _warn_indefinite(smallest)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, smallest_eigenvalue=smallest)
 
 
-def _smallest_eigenvalues(model, hessians):
-    if curvature.is_equation(model):
-        return np.full(len(hessians), np.nan)
-    smallest = np.linalg.eigvalsh(hessians)[:, 0]
+def _warn_indefinite(smallest):
     if (smallest <= 0.0).any():
         message = f"{(smallest <= 0).sum()} of {len(smallest)} folds have an indefinite Hessian (first: fold "
         remedy = "): use exact() for them, or pass damping"
         warnings.warn(f"{message}{np.argmax(smallest <= 0)}{remedy}", IndefiniteFold, stacklevel=3)
-    return smallest

@@ -7,14 +7,18 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from .folds import is_table, sizes
+
 
 @runtime_checkable
 class WeightedModel(Protocol):
     """F(params, weights): minus a weighted log joint density; weight 1 keeps a site, weight 0 leaves it out.
 
     A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; and
-    `fast`, None or an object with any of `value_and_gradient`, `hessian_and_cross`, `fold_gradients`,
-    `fold_hessians`, `fold_heldout_losses`, which then stand in for their namesakes in `curvature`.
+    `fast`, None or an object with any of `value_and_gradient`, `hessian`, `hessian_and_cross`, `fold_gradients`,
+    `fold_hessians`, `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`, which then stand
+    in for their namesakes in `curvature`; and `check_optimum(params)`, which raises where an optimum that
+    `fit` found is at infinity.
     """
 
     n_sites: int
@@ -89,6 +93,8 @@ class CVResult:
     @cached_property
     def fold_losses(self):
         """Sum of the held-out losses of each fold, (n_folds,)."""
+        if is_table(self.folds):
+            return np.asarray(self.pointwise).sum(axis=1)
         return np.array([losses.sum() for losses in self.pointwise])
 
     @property
@@ -107,7 +113,7 @@ class CVResult:
         import pandas as pd
 
         step = self.fit.standard_errors_between(self.params, self.fit.params)
-        columns = {"size": [len(fold) for fold in self.folds], "loss": self.fold_losses, "step_se": step}
+        columns = {"size": sizes(self.folds), "loss": self.fold_losses, "step_se": step}
         return pd.DataFrame(columns | self.diagnostics).rename_axis("fold")
 
     def _repr_html_(self):

@@ -278,6 +278,8 @@ class CountingFast:
         self._fast, self._calls = fast, calls
 
     def __getattr__(self, name):
+        getattr(self._fast, name)  # AttributeError for what is not offered
+
         def counted(params, folds):
             self._calls[self.KIND[name]] += len(folds) if name.startswith("fold_") else 1
             return getattr(self._fast, name)(params, folds)

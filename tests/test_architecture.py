@@ -12,11 +12,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
 BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph", "progress"}
-CALCULUS = {"curvature", "refine", "fit", "run"}
+CALCULUS = {"curvature", "refine", "chords", "fit", "run"}
 METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "treecv", "compare"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress"} | CALCULUS),
+    **dict.fromkeys(("diagnostics", "ladder"), BASE | CALCULUS | METHODS),
     **dict.fromkeys(("figures", "ledger"), {"protocol"}),
     "datasets": {"datasets"},
     "models": BASE | {"models"},

@@ -158,6 +158,25 @@ def test_bad_folds_are_refused_with_their_number_and_site(bad, message):
         folds.validate(bad, 10, HOLES)
 
 
+def test_leave_one_out_is_a_table_that_is_checked_whole():
+    table = folds.leave_one_out(10, HOLES)
+    assert folds.is_table(table)
+    assert folds.validate(table, 10, HOLES) is table
+    assert_array_equal(folds.sizes(table), np.ones(8))
+
+
+@pytest.mark.parametrize("name", ["negative", "too large", "repeated", "fractions", "missing site", "everything"])
+def test_a_bad_table_is_refused_as_its_rows_are(name):
+    bad, message = BAD_FOLDS[name]
+    table = np.array([fold for fold in bad if len(fold) == len(bad[-1])])
+    with pytest.raises(ValueError, match=message.replace("fold 2", "fold 0").replace("fold 1", "fold 0")):
+        folds.validate(table, 10, HOLES)
+
+
+def test_an_unsorted_table_keeps_its_order():
+    assert_array_equal(folds.validate(np.array([[7, 2], [2, 4]]), 10, HOLES)[0], [7, 2])
+
+
 def test_observed_flags_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match=r"\(10,\), not \(12,\)"):
         folds.validate([[0]], 12, HOLES)
