@@ -2,14 +2,15 @@
 
 from importlib import import_module
 
-from . import folds, models, weighting
+from . import curvature, folds, models, weighting
 from .baseline import no_adjustment
-from .compare import compare
+from .compare import compare, relative_errors, theta_errors
 from .diagnostics import difference_estimate, flag, mend
 from .exact import exact
 from .fit import fit, fit_at, fit_path
 from .frozen import frozen_newton
 from .jackknife import infinitesimal_jackknife
+from .ladder import ladder
 from .newton import newton_step
 from .protocol import CVResult, EstimatingEquation, Fit, WeightedModel
 
@@ -25,12 +26,16 @@ __all__ = [
     "frozen_newton",
     "newton_step",
     "exact",
+    "ladder",
     "CVResult",
     "compare",
+    "relative_errors",
+    "theta_errors",
     "flag",
     "mend",
     "difference_estimate",
     "folds",
+    "curvature",
     "weighting",
     "models",
     "datasets",

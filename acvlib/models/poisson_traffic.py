@@ -122,7 +122,11 @@ class PoissonTraffic:
         """F = -log p(x; params, weights) - log p(params)."""
         densities = self.log_densities(params)
         node, edge = hidden_chain.potentials(self.scheme, weights, densities, *self.log_chain(params))
-        return -chain.log_partition(node, edge) + self.prior.negative_log_density(params)
+        return -chain.log_partition(node, edge) - self.log_prior(params)
+
+    def log_prior(self, params):
+        """log p(constrained params) up to a constant."""
+        return -self.prior.negative_log_density(params)
 
     def heldout_loss(self, params, fold):
         """-log p(x_t | x outside the fold; params) for each t of the fold; latents are kept, as in scheme A."""
