@@ -40,6 +40,7 @@ class HiddenMRF:
             raise ValueError(f"edges join sites 0 ... {len(counts) - 1}; found {edges.min()} ... {edges.max()}")
         if len(onp.unique(onp.sort(edges, axis=1), axis=0)) < len(edges):
             raise ValueError("an edge is listed more than once: list each edge once, in either direction")
+        object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "edges", edges)
 
     @property
