@@ -107,7 +107,9 @@ def traffic_heldout(model, params, fold):
     outside = np.ones(model.n_sites)
     outside[fold] = 0.0
     base = weighted_log_sum(density, *chain, outside, "A")
-    return np.array([base - weighted_log_sum(density, *chain, outside + unit, "A") for unit in np.eye(len(outside))[fold]])
+    return np.array(
+        [base - weighted_log_sum(density, *chain, outside + unit, "A") for unit in np.eye(len(outside))[fold]]
+    )
 
 
 def simulate_traffic(rng, n_sites, days=130, missing=0.03):
