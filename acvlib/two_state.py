@@ -90,7 +90,8 @@ def smooth_tangent(classes, weights, log_emission, stay, ratio_score, score_at):
     filtered, inverse_norm = np.empty(n + 1), np.empty(n)
     log_z = filter_forward(classes, weights, log_emission, stay, filtered, inverse_norm)
     leave0, leave1 = 1.0 - stay[0], 1.0 - stay[1]
-    forward = np.zeros((n + 1, WIDTH))  # d logit filtered[t], later d gamma[t]
+    forward = np.empty((n + 1, WIDTH))  # d logit filtered[t], later d gamma[t]
+    forward[0] = 0.0
     forward[0, to0], forward[0, to1] = -stay[0], stay[1]
     for t in range(n):
         c, p = classes[t], filtered[t]
@@ -147,19 +148,22 @@ def class_sums(classes, weights, gamma, n_classes):
 
 
 @_jit
-def cross_derivatives(classes, weights, gamma, d_gamma, contrast, score0, ratio_score, score_at):
-    """(d2 log Z / dw dparams (T, D), class sums of w_t d gamma_t (n_classes, D)).
+def cross_derivatives(classes, weights, observed, gamma, d_gamma, contrast, score0, ratio_score, score_at):
+    """Turns rows 1..T of d_gamma into d2(-log Z) / dw_t dparams, in place; 0 where `observed` is False.
 
     contrast (n_classes,): log-density of state 1 minus that of state 0; score0 (n_classes, s): gradient of
-    state 0's log-density at the positions `score_at`.
+    state 0's log-density at the positions `score_at`. Returns the class sums of w_t d gamma_t
+    (n_classes, WIDTH) and the sum of d gamma_t over t = 0..T-1 (WIDTH,).
     """
-    dim = score_at.max() + 3
-    cross, sums = np.empty((len(classes), dim)), np.zeros((len(contrast), dim))
+    sums, total = np.zeros((len(contrast), WIDTH)), d_gamma[0] - d_gamma[-1]
     for t in range(len(classes)):
-        c = classes[t]
-        for i in range(dim):
-            cross[t, i] = contrast[c] * d_gamma[t + 1, i]
-            sums[c, i] += weights[t] * d_gamma[t + 1, i]
-        for s in range(score_at.shape[1]):
-            cross[t, score_at[c, s]] += score0[c, s] + gamma[t + 1] * ratio_score[c, s]
-    return cross, sums
+        c, w, factor = classes[t], weights[t], contrast[classes[t]] if observed[t] else 0.0
+        for i in range(WIDTH):
+            d = d_gamma[t + 1, i]
+            total[i] += d
+            sums[c, i] += w * d
+            d_gamma[t + 1, i] = -factor * d
+        if observed[t]:
+            for s in range(score_at.shape[1]):
+                d_gamma[t + 1, score_at[c, s]] -= score0[c, s] + gamma[t + 1] * ratio_score[c, s]
+    return sums, total

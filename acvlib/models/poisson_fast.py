@@ -63,17 +63,18 @@ class PoissonFast:
             of_site, weights, scaled, stay[:, 0], ratio, at
         )
         total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
-        cross, d_event = two_state.cross_derivatives(
-            of_site, weights, gamma, d_gamma, table[1] - table[0], score0, ratio, at
-        )
         statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
+        at_ends = d_gamma[[0, -1]]
+        d_event, d_total = two_state.cross_derivatives(
+            of_site, weights, self.observed, gamma, d_gamma, table[1] - table[0], score0, ratio, at
+        )
         hessian = emission.hessian(total[:, None], event[:, None])[:, :, 0]
         for s in range(3):
-            np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event)
+            np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event[:, :DIM])
         hessian[TO0:, TO0:] += transition_hessian(stay, statistics, self.n_sites)[:, :, 0]
-        hessian[TO0:] += _transition_response(stay[:, 0], d_gamma[:, :DIM], d_moves01[:DIM])
+        hessian[TO0:] += _transition_response(stay[:, 0], *at_ends, d_total, d_moves01)[:, :DIM]
         _, _, prior_hessian = self.prior.value_gradient_hessian(params[None])
-        return prior_hessian[0] - hessian, -(cross * self.observed[:, None]).T
+        return prior_hessian[0] - hessian, d_gamma[1:, :DIM].T
 
     # many folds at once
 
@@ -175,14 +176,10 @@ def _log_mixture(table, gamma):
     return peak + np.log((1.0 - gamma) * np.exp(table[0] - peak) + gamma * np.exp(table[1] - peak))
 
 
-def _transition_response(stay, d_gamma, d_moves01):
+def _transition_response(stay, d_first, d_last, d_event, d_moves01):
     """Derivative (2, D) of `transition_gradient` through its statistics alone."""
-    score, start = start_score(stay[:, None])
-    d_event = d_gamma[:-1].sum(axis=0)
-    d_moves10 = d_moves01 - (d_gamma[-1] - d_gamma[0])
-    return np.stack(
-        [
-            -d_event * (1.0 - stay[0]) - d_moves01 + score[0, 0] * d_gamma[0],
-            d_event * (1.0 - stay[1]) - d_moves10 + score[1, 0] * d_gamma[0],
-        ]
-    )
+    score, _ = start_score(stay[:, None])
+    d_moves10 = d_moves01 - (d_last - d_first)
+    from_quiet = -d_event * (1.0 - stay[0]) - d_moves01 + score[0, 0] * d_first
+    from_event = d_event * (1.0 - stay[1]) - d_moves10 + score[1, 0] * d_first
+    return np.stack([from_quiet, from_event])
