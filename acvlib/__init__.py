@@ -5,7 +5,7 @@ from importlib import import_module
 from . import curvature, folds, models, weighting
 from .baseline import no_adjustment
 from .compare import compare, relative_errors, theta_errors
-from .diagnostics import difference_estimate, flag, mend
+from .diagnostics import check_derivatives, difference_estimate, flag, mend
 from .exact import exact
 from .fit import fit, fit_at, fit_path
 from .frozen import frozen_newton
@@ -31,6 +31,7 @@ __all__ = [
     "compare",
     "relative_errors",
     "theta_errors",
+    "check_derivatives",
     "flag",
     "mend",
     "difference_estimate",

@@ -1,4 +1,4 @@
-"""When not to trust a rung: fold by fold without refitting, mended by exact refits, corrected on average."""
+"""When not to trust a model's derivatives or a rung: checked without refitting, mended, corrected on average."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,6 +8,8 @@ import numpy as np
 
 from . import curvature
 from .exact import exact
+
+STEP = 1e-5  # of the central differences: their error is then far below the tolerance
 
 
 class Estimate(NamedTuple):
@@ -68,3 +70,35 @@ def difference_estimate(model, result, n_exact, rng):
     gaps = refit.fold_losses - result.fold_losses[drawn]
     se = gaps.std(ddof=1) * np.sqrt((1 - n_exact / n) / n_exact)
     return Estimate(result.loss + gaps.mean(), float(se), n_exact)
+
+
+def check_derivatives(model, params, rng, tolerance=1e-4):
+    """Compares gradient, H and J of a model at params (D,) with central differences along random directions.
+
+    Returns the relative errors by name; ValueError names those above `tolerance`. Run it once on a model of
+    your own: an operation with a wrong second derivative otherwise shows only as a fit that will not converge.
+    """
+    weights = rng.uniform(0.5, 0.9, model.n_sites)  # off the corners, so that weights may move both ways
+    along, sideways = rng.standard_normal(len(params)), rng.uniform(-1.0, 1.0, model.n_sites)
+    hessian, cross = curvature.hessian_and_cross(model, params, weights)
+    value, gradient = zip(*(_at(model, params + h * along, weights) for h in (STEP, -STEP)), strict=True)
+    _, by_weight = zip(*(_at(model, params, weights + h * sideways) for h in (STEP, -STEP)), strict=True)
+    errors = {
+        "hessian": _relative(hessian @ along, gradient),
+        "cross": _relative(cross @ sideways, by_weight),
+    }
+    if not curvature.is_equation(model):
+        errors["gradient"] = _relative(_at(model, params, weights)[1] @ along, value)
+    wrong = {name: f"{error:.2g}" for name, error in errors.items() if not error <= tolerance}
+    if wrong:
+        raise ValueError(f"derivatives disagree with central differences (relative errors {wrong}); see the docstring")
+    return errors
+
+
+def _at(model, params, weights):
+    return curvature.value_and_gradient(model, params, weights)
+
+
+def _relative(derivative, ends):
+    difference = (np.asarray(ends[0]) - np.asarray(ends[1])) / (2 * STEP)
+    return float(np.linalg.norm(derivative - difference) / (np.linalg.norm(difference) + 1e-12))

