@@ -77,8 +77,8 @@ def _lbfgs(model, start):
     return iterates
 
 
-def warn_unconverged(result, tolerance, who):
+def warn_unconverged(result, tolerance, who, stacklevel=3):
     """Says once that `who` starts from, or ended at, a point that is no optimum; it is allowed."""
     if not result.newton_decrement <= tolerance:
         message = f"{who}: Newton decrement {result.newton_decrement:.3g} is above {tolerance:.0e}"
-        warnings.warn(f"{message}: the point is not an optimum", UnconvergedFit, stacklevel=3)
+        warnings.warn(f"{message}: the point is not an optimum", UnconvergedFit, stacklevel=stacklevel)

@@ -18,7 +18,7 @@ class Run:
         self.started = time.perf_counter()
         self.method, self.model, self.fit, self.settings = method, model, fit, settings
         self.folds = validate(folds, model.n_sites, getattr(model, "observed", None))
-        warn_unconverged(fit, TOLERANCE, method)
+        warn_unconverged(fit, TOLERANCE, method, stacklevel=4)  # the line that called the method
 
     def start_params(self):
         """The full fit's params, one row a fold."""
