@@ -57,7 +57,8 @@ def holds(rule, value):
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement. `must` maps a scale to its rule; `parts` are ids, each a claim of its own."""
+    """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is measured;
+    `parts` are ids, each a claim of its own."""
 
     id: str
     source: str
@@ -67,6 +68,7 @@ class Claim:
     data: str = "real"
     notebook: str | None = None
     explanation: str | None = None
+    scales: tuple = ("quick", "paper")
     parts: tuple = ()
 
     def is_stand_in(self, data):
@@ -190,10 +192,11 @@ def problems(records, claims=None):
     """What keeps a merged ledger from being complete, one sentence each; empty when all is well."""
     claims = claims or load_claims()
     recorded = {record["id"]: record for record in records}
+    scales = {record["scale"] for record in records}
     missing = [
         f"{claim.id}: {claim.notebook} should record it, and did not"
         for claim in claims.values()
-        if claim.notebook and claim.id not in recorded
+        if claim.notebook and claim.id not in recorded and scales <= set(claim.scales)
     ]
     unexplained = [
         f"{id}: {record['value']!r} does not meet {claims[id].must.get(record['scale'], 'its parts')!r}, unexplained"
