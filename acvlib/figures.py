@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.dates import ConciseDateFormatter
 
 STYLE = {
     "axes.grid": True,
@@ -61,6 +62,7 @@ def series(ax, time, values, blocks):
     for block in blocks:
         ax.axvspan(time[block[0]], time[block[-1]], color="#e07a1f", alpha=0.25, lw=0)
     ax.plot(time, values, lw=0.5, color="#2a6f97")
+    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
     ax.set_ylabel("cars in 5 minutes")
     return ax
 

@@ -58,12 +58,16 @@ class Fit:
     error's squared size in standard errors; iterates: params after each optimiser step.
     """
 
-    params: np.ndarray
+    params: np.ndarray = field(repr=False)
     objective: float
     grad_norm: float
     newton_decrement: float
     metric: np.ndarray = field(repr=False)
     iterates: tuple = field(default=(), repr=False)
+
+    def _repr_html_(self):
+        decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
+        return f"<p><b>Fit</b> of {len(self.params)} parameters: objective {self.objective:.8g}, {decrement}</p>"
 
     def standard_errors_between(self, a, b):
         """sqrt((a - b)' metric (a - b)): the distance of parameters (..., D), in standard errors."""
