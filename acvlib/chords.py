@@ -20,13 +20,22 @@ class Chords:
         self.decrement, self.steps, self.converged = np.full(n, np.inf), np.ones(n, int), np.zeros(n, bool)
         self.evaluations = Counter(gradient=n, hessian=1)
 
-    def judge(self, rows, move, gradients, tolerance):
+    def judge(self, rows, decrement, tolerance):
         """Records the decrements of the folds; returns which of them go on."""
-        decrement = np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0))
         falling = decrement <= SLOW * self.decrement[rows]
         self.decrement[rows] = decrement
         self.converged[rows] = decrement <= tolerance
         return falling & ~self.converged[rows]
+
+    def step(self, rows, move, contraction, tolerance):
+        """Takes the moves; returns which folds are not at their optimum by what a chord step contracts at most."""
+        after = self.params[rows] + move
+        certain = contraction(self.params[rows], after) * self.decrement[rows]
+        self.params[rows] = after
+        self.steps[rows] += 1
+        sure = certain <= tolerance
+        self.decrement[rows[sure]], self.converged[rows[sure]] = certain[sure], True
+        return ~sure
 
     def replace(self, rows, other):
         """Takes the state of some folds from a `Refinement` of theirs."""
@@ -38,8 +47,8 @@ class Chords:
 def refine_by_chords(chords, tolerance):
     """Each fold's optimum by chord steps from its Newton step; `chords` as in `curvature.fold_chords`.
 
-    The decrement is measured by H(w_o) at the full fit. Folds with an indefinite Hessian, or that do not
-    contract, are handed back with converged = False.
+    The decrement, or where it is enough an upper bound on it, is measured by H(w_o) at the full fit. Folds with
+    an indefinite Hessian, or that do not contract, are handed back with converged = False.
     """
     state = Chords(chords.start, chords.smallest_eigenvalue)
     rows = np.flatnonzero(chords.smallest_eigenvalue > 0.0)
@@ -47,10 +56,10 @@ def refine_by_chords(chords, tolerance):
         gradients = chords.gradients(state.params[rows], rows)
         move = -chords.solve(gradients, rows)
         state.evaluations["gradient"] += len(rows)
-        on = state.judge(rows, move, gradients, tolerance)
+        decrement = np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0))
+        on = state.judge(rows, decrement, tolerance)
         rows, move = rows[on], move[on]
+        rows = rows[state.step(rows, move, chords.contraction, tolerance)]
         if not rows.size:
             break
-        state.params[rows] += move
-        state.steps[rows] += 1
     return state

@@ -103,38 +103,42 @@ def heldout_losses(model, params, folds):
     return _each_fold(_fold_heldout, model, params, folds, "held-out losses")
 
 
-def jackknife_params(model, params, folds, damping=0.0):
-    """params - H^-1 J (w_o - 1) for each fold, (n_folds, D); H and J at params and w = 1."""
+def jackknife_params(model, fit, folds, damping=0.0):
+    """theta - H^-1 J (w_o - 1) for each fold, (n_folds, D); H and J at the fit and w = 1.
+
+    A fast path of this and the next two functions may take H from `fit.metric`.
+    """
     if fast := _fast(model, "jackknife_params"):
-        return fast(params, folds, damping)
-    matrix, cross = hessian_and_cross(model, params, np.ones(model.n_sites))
+        return fast(fit, folds, damping)
+    matrix, cross = hessian_and_cross(model, fit.params, np.ones(model.n_sites))
     left_out = indicator(folds, model.n_sites) @ cross.T
-    return params + solver(model, matrix, damping)(left_out.T).T
+    return fit.params + solver(model, matrix, damping)(left_out.T).T
 
 
-def newton_params(model, params, folds, damping=0.0):
-    """params - H(w_o)^-1 dF/dparams(params, w_o) for each fold, (n_folds, D); and H(w_o)'s smallest eigenvalue.
+def newton_params(model, fit, folds, damping=0.0):
+    """theta - H(w_o)^-1 dF/dtheta(theta, w_o) for each fold, (n_folds, D); and H(w_o)'s smallest eigenvalue.
 
     The eigenvalues (n_folds,) are nan for an estimating equation, and may be a lower bound of the same sign.
     """
     if fast := _fast(model, "newton_params"):
-        return fast(params, folds, damping)
-    start = np.tile(params, (len(folds), 1))
+        return fast(fit, folds, damping)
+    start = np.tile(fit.params, (len(folds), 1))
     _, gradients = fold_gradients(model, start, folds)
-    hessians = fold_hessians(model, start, folds) + damping * np.eye(len(params))
+    hessians = fold_hessians(model, start, folds) + damping * np.eye(start.shape[1])
     smallest = np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
     return start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest
 
 
-def fold_chords(model, params, folds):
-    """All H(w_o) at one params, factorised at once: what chord steps need; None without such a fast path.
+def fold_chords(model, fit, folds):
+    """All H(w_o) at the fit, factorised at once: what chord steps need; None without such a fast path.
 
     The object has `start` (n_folds, D), the Newton step's params, `smallest_eigenvalue` (n_folds,), as in
-    `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o), and
-    `gradients(params, rows)` without the objective, both (len(rows), D).
+    `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o) and
+    `gradients(params, rows)` without the objective, both (len(rows), D), and `contraction(before, after)`, a
+    bound (n,) on the factor by which a chord step between these params shrinks the decrement, inf if unknown.
     """
     fast = _fast(model, "fold_chords")
-    return fast and fast(params, folds)
+    return fast and fast(fit, folds)
 
 
 def kept_share(model, folds):

@@ -37,7 +37,7 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
 
 
 def _refits(model, fit, run, tolerance):
-    chords = curvature.fold_chords(model, fit.params, run.folds)
+    chords = curvature.fold_chords(model, fit, run.folds)
     if chords is None:
         return refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
     state = refine_by_chords(chords, tolerance)

@@ -11,5 +11,5 @@ def infinitesimal_jackknife(model, fit, folds, damping=0.0):
     IndefiniteHessian where H + damping is not positive definite.
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
-    params = curvature.jackknife_params(model, fit.params, run.folds, damping)
+    params = curvature.jackknife_params(model, fit, run.folds, damping)
     return run.finish(params, {"hessian_and_cross": 1})

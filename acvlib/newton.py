@@ -19,7 +19,7 @@ def newton_step(model, fit, folds, damping=0.0):
     equations). Folds where it is not positive are kept, marked by it, and warned of once.
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
-    params, smallest = curvature.newton_params(model, fit.params, run.folds, damping)
+    params, smallest = curvature.newton_params(model, fit, run.folds, damping)
     _warn_indefinite(smallest)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, smallest_eigenvalue=smallest)

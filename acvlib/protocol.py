@@ -72,7 +72,7 @@ class Fit:
     def standard_errors_between(self, a, b):
         """sqrt((a - b)' metric (a - b)): the distance of parameters (..., D), in standard errors."""
         gap = np.asarray(a) - np.asarray(b)
-        return np.sqrt(np.maximum(np.einsum("...i,ij,...j->...", gap, self.metric, gap), 0.0))
+        return np.sqrt(np.maximum(np.einsum("...i,...i->...", gap @ self.metric, gap), 0.0))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,23 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
+from .families import FAMILIES, Family
+from .glm import GLM, NoFiniteOptimum
 from .hmm import GaussianHMM, HMMParams
 from .mrf import HiddenMRF
 from .poisson_traffic import PoissonTraffic, TrafficParams
 from .python_loop import PythonLoop
 from .traffic_prior import TrafficPrior
 
-__all__ = ["GaussianHMM", "HMMParams", "HiddenMRF", "PoissonTraffic", "PythonLoop", "TrafficParams", "TrafficPrior"]
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "GLM",
+    "GaussianHMM",
+    "HMMParams",
+    "HiddenMRF",
+    "NoFiniteOptimum",
+    "PoissonTraffic",
+    "PythonLoop",
+    "TrafficParams",
+    "TrafficPrior",
+]

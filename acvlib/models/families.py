@@ -1,0 +1,177 @@
+"""Response families of a generalised linear model: each a loss -log p(y | eta) and its derivatives in eta.
+
+All four losses are convex in eta, and log-concave in curvature: inside an interval of eta their curvature is
+least at an end, and it and the size of the third derivative are largest at an end or at a peak named here.
+"""
+
+from typing import Callable, NamedTuple
+
+import autograd.numpy as np
+import numpy as onp
+from autograd.scipy.special import gammaln
+from autograd.scipy.stats import norm
+from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
+
+
+class Family(NamedTuple):
+    """Functions of eta and y, elementwise; `loss` alone is differentiable by autograd.
+
+    slope, curvature, third: d/d eta, d2/d eta2, d3/d eta3 of loss; mean(eta) and its inverse `link`;
+    accepts(y): which responses are possible; response: them in words; free_direction(y): 1, -1 where the loss
+    never rises as eta goes to plus, minus infinity, 0 where it does both ways; self_concordant: whether
+    |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|); curvature_peaks, third_peaks:
+    where |.| may be largest inside an interval.
+    """
+
+    name: str
+    loss: Callable
+    slope: Callable
+    curvature: Callable
+    third: Callable
+    mean: Callable
+    link: Callable
+    accepts: Callable
+    response: str
+    free_direction: Callable
+    self_concordant: bool = False
+    curvature_peaks: tuple = ()
+    third_peaks: tuple = ()
+
+
+def _binary(y):
+    return (y == 0) | (y == 1)
+
+
+def _towards_its_class(y):
+    return onp.where(y == 1, 1, -1)
+
+
+# y ~ N(eta, 1)
+
+
+def _gaussian_loss(eta, y):
+    return 0.5 * (y - eta) ** 2 + 0.5 * onp.log(2 * onp.pi)
+
+
+gaussian = Family(
+    name="gaussian",
+    loss=_gaussian_loss,
+    slope=lambda eta, y: eta - y,
+    curvature=lambda eta, y: onp.ones_like(eta),
+    third=lambda eta, y: onp.zeros_like(eta),
+    mean=lambda eta: eta,
+    link=lambda mean: mean,
+    accepts=onp.isfinite,
+    response="finite numbers",
+    free_direction=lambda y: onp.zeros(len(y), int),
+    self_concordant=True,
+)
+
+
+# y ~ Bernoulli(1 / (1 + exp(-eta)))
+
+
+def _logistic_loss(eta, y):
+    return np.logaddexp(0.0, (1 - 2 * y) * eta)
+
+
+def _logistic_slope(eta, y):
+    with onp.errstate(over="ignore"):  # exp(-eta) = inf is a mean of 0
+        mean = onp.exp(-eta)
+    mean += 1.0
+    onp.reciprocal(mean, out=mean)
+    mean -= y
+    return mean
+
+
+def _logistic_third(eta, y):
+    mean = expit(eta)
+    return mean * (1 - mean) * (1 - 2 * mean)
+
+
+_STEEPEST = float(onp.log(2 + onp.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
+
+logistic = Family(
+    name="logistic",
+    loss=_logistic_loss,
+    slope=_logistic_slope,
+    curvature=lambda eta, y: expit(eta) * expit(-eta),
+    third=_logistic_third,
+    mean=expit,
+    link=logit,
+    accepts=_binary,
+    response="0 or 1",
+    free_direction=_towards_its_class,
+    self_concordant=True,
+    curvature_peaks=(0.0,),
+    third_peaks=(-_STEEPEST, _STEEPEST),
+)
+
+
+# y ~ Poisson(exp(eta))
+
+
+def _poisson_loss(eta, y):
+    return np.exp(eta) - y * eta + gammaln(y + 1.0)
+
+
+poisson = Family(
+    name="poisson",
+    loss=_poisson_loss,
+    slope=lambda eta, y: onp.exp(eta) - y,
+    curvature=lambda eta, y: onp.exp(eta),
+    third=lambda eta, y: onp.exp(eta),
+    mean=onp.exp,
+    link=onp.log,
+    accepts=lambda y: (y >= 0) & (y == onp.floor(y)) & onp.isfinite(y),
+    response="whole numbers >= 0",
+    free_direction=lambda y: onp.where(y == 0, -1, 0),
+    self_concordant=True,
+)
+
+
+# y ~ Bernoulli(Phi(eta)); the margin m is eta turned towards y's class
+
+
+def _probit_loss(eta, y):
+    return -norm.logcdf((2 * y - 1) * eta)
+
+
+def _margin_and_mills(eta, y):
+    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, without overflow."""
+    margin = (2 * y - 1) * eta
+    return margin, onp.exp(-0.5 * margin**2 - 0.5 * onp.log(2 * onp.pi) - log_ndtr(margin))
+
+
+def _probit_slope(eta, y):
+    return (1 - 2 * y) * _margin_and_mills(eta, y)[1]
+
+
+def _probit_curvature(eta, y):
+    margin, mills = _margin_and_mills(eta, y)
+    return mills * (mills + margin)
+
+
+def _probit_third(eta, y):
+    margin, mills = _margin_and_mills(eta, y)
+    both = mills + margin
+    return (2 * y - 1) * mills * (1 - mills * both - both**2)
+
+
+_PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest
+
+probit = Family(
+    name="probit",
+    loss=_probit_loss,
+    slope=_probit_slope,
+    curvature=_probit_curvature,
+    third=_probit_third,
+    mean=ndtr,
+    link=ndtri,
+    accepts=_binary,
+    response="0 or 1",
+    free_direction=_towards_its_class,
+    third_peaks=(-_PROBIT_STEEPEST, _PROBIT_STEEPEST),
+)
+
+FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, probit)}

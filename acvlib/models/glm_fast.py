@@ -1,0 +1,158 @@
+"""Closed forms of a `GLM`, named as in `curvature`; each is tested against autograd of the objective."""
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ..folds import is_table
+from ..progress import track
+from . import glm_folds
+from .separation import check_folds
+
+TILE = (128, 512)  # folds and sites handled together: a work array that stays in the cache between passes
+
+
+class GLMFast:
+    """Values and derivatives of one GLM, for one weighting or for many folds at once."""
+
+    def __init__(self, model):
+        self.model, self.x, self.penalised = model, model.design, model.penalised
+        self.y, self.offset, self.s = model.y, model.offset, model.sample_weight
+        self.family = model.family
+
+    # one weighting
+
+    def eta(self, params):
+        """The linear predictor (n,)."""
+        return self.x @ params + self.offset
+
+    def ridge(self, total):
+        """The penalty lambda that goes with a total weight."""
+        return self.model.penalty + self.model.site_penalty * total
+
+    def value_and_gradient(self, params, weights):
+        """(F, dF/dparams)."""
+        eta, weights = self.eta(params), weights * self.s
+        ridge, beta = self.ridge(weights.sum()), self.penalised * params
+        value = weights @ self.family.loss(eta, self.y) + 0.5 * ridge * beta @ beta
+        return float(value), (weights * self.family.slope(eta, self.y)) @ self.x + ridge * beta
+
+    def hessian(self, params, weights):
+        """X' diag(w s curvature) X + lambda P."""
+        weights = weights * self.s
+        curvature = weights * self.family.curvature(self.eta(params), self.y)
+        return weighted_gram(self.x, curvature) + np.diag(self.ridge(weights.sum()) * self.penalised)
+
+    def hessian_and_cross(self, params, weights):
+        """(H, J), J = s slope x + s site_penalty beta for each site."""
+        slope = self.s * self.family.slope(self.eta(params), self.y)
+        cross = slope * self.x.T + self.s * (self.model.site_penalty * self.penalised * params)[:, None]
+        return self.hessian(params, weights), cross
+
+    # many folds at once
+
+    def fold_gradients(self, params, folds):
+        """(F (n_folds,), dF/dparams (n_folds, D))."""
+        if (params == params[:1]).all():
+            return glm_folds.shared_gradients(self, params[0], folds)
+        values, gradients = self._all_sites(params, self._losses_and_slopes)
+        own_values, own_gradients = self._own(params, folds)
+        ridge, beta = self._fold_ridge(folds), params * self.penalised
+        values = values - own_values + 0.5 * ridge * (beta * params).sum(axis=1)
+        return values, gradients - own_gradients + ridge[:, None] * beta
+
+    def gradients(self, params, folds):
+        """dF/dparams alone, (n_folds, D)."""
+        (gradients,) = self._all_sites(params, self._slopes)
+        gradients -= self._own(params, folds)[1]
+        return gradients + self._fold_ridge(folds)[:, None] * (params * self.penalised)
+
+    def fold_hessians(self, params, folds):
+        """d2F/dparams2 (n_folds, D, D)."""
+        return np.array([self.hessian(p, _kept(len(self.y), fold)) for p, fold in zip(params, folds, strict=True)])
+
+    def fold_heldout_losses(self, params, folds):
+        """-log p(y_n | x_n) of the left-out sites: a table for a table of folds."""
+        if is_table(folds):
+            return self.family.loss(self._own_eta(params, folds), self.y[folds])
+        return [self.model.heldout_loss(p, fold) for p, fold in zip(params, folds, strict=True)]
+
+    def jackknife_params(self, fit, folds, damping):
+        """theta - H^-1 J (w_o - 1)."""
+        self.check_folds(folds)
+        return glm_folds.jackknife_params(self, fit, folds, damping)
+
+    def newton_params(self, fit, folds, damping):
+        """(theta - H(w_o)^-1 dF/dtheta(w_o), a lower bound of H(w_o)'s smallest eigenvalue)."""
+        self.check_folds(folds)
+        return glm_folds.downdates(self, fit, folds, damping).newton()
+
+    def fold_chords(self, fit, folds):
+        """H(w_o) of all folds at the fit, with their Newton steps."""
+        self.check_folds(folds)
+        return glm_folds.FoldChords(self, fit, folds)
+
+    def check_folds(self, folds):
+        """Raises NoFiniteOptimum for a fold that leaves one class, where there is an intercept."""
+        if self.model.intercept:
+            check_folds(np.where(self.s > 0, self.family.free_direction(self.y), 2), folds)
+
+    def _all_sites(self, params, function):
+        """Sums over all sites of what `function` gives for a tile, for each row of params."""
+        cuts = list(pieces(len(params), TILE[0]))
+        jobs = (delayed(self._rows)(function, params[cut]) for cut in track(cuts, "gradients"))
+        return [np.concatenate(part) for part in zip(*Parallel(require="sharedmem")(jobs), strict=True)]
+
+    def _rows(self, function, params):
+        tiles = [function(params, sites) for sites in pieces(len(self.y), TILE[1])]
+        return [np.sum(part, axis=0) for part in zip(*tiles, strict=True)]
+
+    def _slopes(self, params, sites):
+        eta = params @ self.x[sites].T
+        eta += self.offset[sites]
+        slopes = self.family.slope(eta, self.y[sites])
+        slopes *= self.s[sites]
+        return (slopes @ self.x[sites],)
+
+    def _losses_and_slopes(self, params, sites):
+        eta = params @ self.x[sites].T + self.offset[sites]
+        return self.family.loss(eta, self.y[sites]) @ self.s[sites], *self._slopes(params, sites)
+
+    def _own(self, params, folds):
+        """(loss (n_folds,), gradient (n_folds, D)) of each fold's own sites, without the penalty."""
+        if not is_table(folds):
+            rows = [self._own(p[None], fold[None]) for p, fold in zip(params, folds, strict=True)]
+            return [np.concatenate(part) for part in zip(*rows, strict=True)]
+        eta, y, s = self._own_eta(params, folds), self.y[folds], self.s[folds]
+        slopes = s * self.family.slope(eta, y)
+        return (s * self.family.loss(eta, y)).sum(axis=1), np.einsum("fm,fmd->fd", slopes, self.x[folds])
+
+    def _own_eta(self, params, folds):
+        """The linear predictor of a table's sites, (n_folds, size)."""
+        eta = np.empty(folds.shape)
+        for cut in pieces(len(folds), TILE[1]):
+            eta[cut] = np.einsum("fmd,fd->fm", self.x[folds[cut]], params[cut])
+        return eta + self.offset[folds]
+
+    def _fold_ridge(self, folds):
+        """The penalty lambda of each fold, (n_folds,)."""
+        return self.ridge(self.s.sum() - glm_folds.left_out_weight(self.s, folds))
+
+
+def pieces(length, size):
+    """Slices of at most `size` that make up 0 ... length - 1."""
+    return (slice(i, min(i + size, length)) for i in range(0, length, size))
+
+
+def weighted_gram(x, weights):
+    """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
+    gram, root = np.zeros((x.shape[1], x.shape[1])), np.sqrt(weights)
+    for cut in pieces(len(x), 2048):
+        block = x[cut] * root[cut, None]
+        gram += block.T @ block
+    return gram
+
+
+def _kept(n_sites, fold):
+    weights = np.ones(n_sites)
+    weights[fold] = 0.0
+    return weights

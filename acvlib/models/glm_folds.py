@@ -1,0 +1,210 @@
+"""All folds of a `GLM` around one fit: the infinitesimal jackknife, Newton steps and chords in closed form.
+
+Leaving out the sites o changes the Hessian at theta_hat by a few outer products,
+
+    H(w_o) = H - X_o' diag(s curvature) X_o - t_o P,      t_o = site_penalty sum_o s_n,
+
+so that single sites need one inverse for all (Sherman and Morrison) and larger folds a block downdate each.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..folds import indicator, is_table
+
+ROWS = 512  # sites handled together: their rows stay in the cache
+SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave
+
+
+class Expansion:
+    """What a fit of a GLM is expanded in: eta, s slope and s curvature (n,), gradient (D,) and H (D, D)."""
+
+    def __init__(self, fast, fit):
+        self.params, self.hessian = fit.params, fit.metric
+        self.eta, self.beta = fast.eta(fit.params), fast.penalised * fit.params
+        self.slopes = fast.s * fast.family.slope(self.eta, fast.y)
+        self.curvature = fast.s * fast.family.curvature(self.eta, fast.y)
+        self.gradient = self.slopes @ fast.x + fast.ridge(fast.s.sum()) * self.beta
+        self.pull = fast.model.site_penalty * self.beta  # what a unit of a site's weight adds to the gradient
+
+
+def left_out_weight(s, folds):
+    """The sample weight that each fold leaves out, (n_folds,)."""
+    return s[folds].sum(axis=1) if is_table(folds) else np.array([s[fold].sum() for fold in folds])
+
+
+def shared_gradients(fast, params, folds):
+    """`fold_gradients` where every fold has the same params (D,): one gradient, less each fold's own terms."""
+    value, gradient = fast.value_and_gradient(params, np.ones(len(fast.y)))
+    eta, beta = fast.eta(params), fast.penalised * params
+    drop = indicator(folds, len(fast.y))
+    light = fast.model.site_penalty * left_out_weight(fast.s, folds)
+    own = drop @ (fast.s * fast.family.loss(eta, fast.y)) + 0.5 * light * (beta @ beta)
+    slopes = fast.s * fast.family.slope(eta, fast.y)
+    return value - own, gradient - drop @ (slopes[:, None] * fast.x) - light[:, None] * beta
+
+
+def jackknife_params(fast, fit, folds, damping):
+    """theta + H^-1 sum_o (s slope x + s site_penalty beta), (n_folds, D)."""
+    at = Expansion(fast, fit)
+    inverse = np.linalg.inv(at.hessian + damping * np.eye(len(at.hessian)))
+    pull = inverse @ at.pull
+    if _single(folds):
+        flat = np.zeros_like(at.slopes)
+        return rank_one(fast, folds[:, 0], inverse, at.slopes, flat, fit.params, 0.0 * pull, pull)[0]
+    left_out = indicator(folds, len(at.slopes)) @ (at.slopes[:, None] * fast.x)
+    return fit.params + left_out @ inverse + left_out_weight(fast.s, folds)[:, None] * pull
+
+
+def _single(folds):
+    return is_table(folds) and folds.shape[1] == 1
+
+
+def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
+    """(params (n_folds, D), 1 - leverage (n_folds,)) of single sites, by one matrix product for all.
+
+    With z = inverse x and leverage = curvature x'z:  params + z (slope + curvature x'c) / (1 - leverage) + c,
+    where c = centre + s pull is what the step has besides the site's own slope.
+    """
+    out, spare = np.empty((len(sites), len(params))), np.empty(len(sites))
+    for i in range(0, len(sites), ROWS):
+        rows, cut = _as_slice(sites[i : i + ROWS]), slice(i, i + ROWS)
+        x = fast.x[rows]
+        z = np.matmul(x, inverse, out=out[cut])
+        spare[cut] = 1.0 - curvature[rows] * np.einsum("nd,nd->n", z, x)
+        check_spare(spare[cut], "site", sites[cut])
+        along = x @ centre + fast.s[rows] * (x @ pull)
+        z *= ((slopes[rows] + curvature[rows] * along) / spare[cut])[:, None]
+        z += params + centre
+        if pull.any():
+            z += fast.s[rows, None] * pull
+    return out, spare
+
+
+def _as_slice(sites):
+    """Consecutive sites as a slice, whose rows need not be copied."""
+    if sites[-1] - sites[0] == len(sites) - 1 and (np.diff(sites) == 1).all():
+        return slice(sites[0], sites[-1] + 1)
+    return sites
+
+
+def downdates(fast, fit, folds, damping=0.0):
+    """The Hessians of the folds: `SingleSites` for one site a fold, `Blocks` otherwise."""
+    return (SingleSites if _single(folds) else Blocks)(fast, Expansion(fast, fit), folds, damping)
+
+
+class SingleSites:
+    """H(w_n) for single sites n: a rank-one downdate of one inverse for each distinct sample weight."""
+
+    def __init__(self, fast, at, folds, damping):
+        self.fast, self.at, self.sites, self.damping = fast, at, folds[:, 0], damping
+        shift = fast.model.site_penalty * fast.s[self.sites]
+        values = np.unique(shift)  # one value where site_penalty = 0
+        self.groups = [(np.flatnonzero(shift == t), self._inverse(t)) for t in values]
+
+    def _inverse(self, shift):
+        """[H - shift P + damping I]^-1."""
+        diagonal = self.damping - shift * self.fast.penalised
+        return np.linalg.inv(self.at.hessian + np.diag(diagonal))
+
+    def newton(self):
+        """(params (n_folds, D), lower bounds of the smallest eigenvalues)."""
+        parts = [self._group_newton(folds, inverse) for folds, inverse in self.groups]
+        if len(parts) == 1:
+            return parts[0]
+        order = np.argsort(np.concatenate([folds for folds, _ in self.groups]))
+        return tuple(np.concatenate(part)[order] for part in zip(*parts, strict=True))
+
+    def _group_newton(self, folds, inverse):
+        at, sites = self.at, self.sites[folds]
+        steps = -inverse @ at.gradient, inverse @ at.pull
+        params, spare = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
+        return params, spare / np.linalg.norm(inverse, 2)
+
+    def solve(self, vectors, rows):
+        """H(w_o)^-1 vectors for the folds numbered `rows`."""
+        out = np.empty_like(vectors)
+        for folds, inverse in self.groups:
+            mine = np.isin(rows, folds) if len(self.groups) > 1 else slice(None)
+            out[mine] = self._group_solve(vectors[mine], self.sites[rows[mine]], inverse)
+        return out
+
+    def _group_solve(self, vectors, sites, inverse):
+        x, solved, curvature = self.fast.x[sites], vectors @ inverse, self.at.curvature[sites]
+        z = x @ inverse
+        along = np.einsum("nd,nd->n", solved, x)
+        spare = 1.0 - curvature * np.einsum("nd,nd->n", z, x)
+        return solved + (curvature * along / spare)[:, None] * z
+
+
+def check_spare(spare, kind, numbers):
+    """Raises LinAlgError for the first site or fold without which the Hessian is singular."""
+    if (spare < SINGULAR).any():
+        raise np.linalg.LinAlgError(
+            f"the Hessian is singular without {kind} {numbers[np.argmax(spare < SINGULAR)]}, which alone identifies "
+            "some parameter: leave it in, or pass penalty > 0"
+        )
+
+
+class Blocks:
+    """H(w_o) of folds of any size: the inverse of each block downdate."""
+
+    def __init__(self, fast, at, folds, damping):
+        self.fast, self.at, self.folds, self.damping = fast, at, folds, damping
+
+    @cached_property
+    def eigen(self):
+        """Eigenvalues (n_folds, D) and vectors (n_folds, D, D)."""
+        values, vectors = np.linalg.eigh(np.array([self._downdated(fold) for fold in self.folds]))
+        check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(values)))
+        return values, vectors
+
+    def _downdated(self, fold):
+        x, fast = self.fast.x[fold], self.fast
+        diagonal = self.damping - fast.model.site_penalty * fast.s[fold].sum() * fast.penalised
+        return self.at.hessian - (x.T * self.at.curvature[fold]) @ x + np.diag(diagonal)
+
+    def newton(self):
+        """(params (n_folds, D), smallest eigenvalues)."""
+        _, gradients = shared_gradients(self.fast, self.at.params, self.folds)
+        return self.at.params - self.solve(gradients, np.arange(len(self.folds))), self.eigen[0][:, 0]
+
+    def solve(self, vectors, rows):
+        """H(w_o)^-1 vectors for the folds numbered `rows`."""
+        values, basis = (part[rows] for part in self.eigen)
+        return np.einsum("nij,nj->ni", basis, np.einsum("nji,nj->ni", basis, vectors) / values)
+
+
+class FoldChords:
+    """What `curvature.fold_chords` promises, for a GLM."""
+
+    def __init__(self, fast, fit, folds):
+        self._fast, self._fit, self._folds = fast, fit, folds
+        hessians = downdates(fast, fit, folds)
+        self.start, self.smallest_eigenvalue = hessians.newton()
+        self.solve = hessians.solve
+        self._reach = self._largest_reach()
+
+    def _largest_reach(self):
+        """max_n sqrt(x_n' H^-1 x_n): no eta moves further than this for a step of one standard error."""
+        root = np.linalg.cholesky(np.linalg.inv(self._fit.metric))
+        rows = range(0, len(self._fast.x), ROWS)
+        return np.sqrt(max(((self._fast.x[i : i + ROWS] @ root) ** 2).sum(axis=1).max() for i in rows))
+
+    def gradients(self, params, rows):
+        """dF/dparams at each fold's params and weights, (len(rows), D)."""
+        folds = self._folds[rows] if is_table(self._folds) else [self._folds[i] for i in rows]
+        return self._fast.gradients(params, folds)
+
+    def contraction(self, before, after):
+        """exp(M) - 1, M < 1 a bound on how far any eta is from the fit along the step, by self-concordance.
+
+        Every curvature stays within exp(+-M) of its value at the fit, hence the averaged Hessian H' of the step
+        has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
+        """
+        if not self._fast.family.self_concordant:
+            return np.full(len(after), np.inf)
+        moves = [self._fit.standard_errors_between(params, self._fit.params) for params in (before, after)]
+        furthest = self._reach * np.maximum(*moves)
+        return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)
