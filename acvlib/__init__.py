@@ -9,10 +9,12 @@ from .diagnostics import check_derivatives, difference_estimate, flag, mend
 from .exact import exact
 from .fit import fit, fit_at, fit_path
 from .frozen import frozen_newton
+from .incremental import CompiledLearner, Examples, IncrementalLearner
 from .jackknife import infinitesimal_jackknife
 from .ladder import ladder
 from .newton import newton_step
 from .protocol import CVResult, EstimatingEquation, Fit, WeightedModel
+from .treecv import kfold, treecv
 
 __all__ = [
     "WeightedModel",
@@ -27,6 +29,11 @@ __all__ = [
     "newton_step",
     "exact",
     "ladder",
+    "IncrementalLearner",
+    "CompiledLearner",
+    "Examples",
+    "treecv",
+    "kfold",
     "CVResult",
     "compare",
     "relative_errors",
@@ -39,6 +46,7 @@ __all__ = [
     "curvature",
     "weighting",
     "models",
+    "learners",
     "datasets",
     "figures",
     "ledger",
@@ -47,6 +55,6 @@ __all__ = [
 
 def __getattr__(name):
     """Loads the modules that not every user needs when they are first named; matplotlib is slow to import."""
-    if name in {"datasets", "figures", "ledger"}:
+    if name in {"learners", "datasets", "figures", "ledger"}:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,7 +5,7 @@ import os
 from tqdm import tqdm
 
 
-def track(items, label):
-    """`items`, with a progress bar named `label` once two seconds have passed."""
+def track(items, label, total=None):
+    """`items`, with a progress bar named `label` once two seconds have passed; `total` where they have no len."""
     silent = any(os.environ.get(name) for name in ("CI", "ACVLIB_OUTPUT"))
-    return tqdm(items, desc=label, delay=2, leave=False, disable=silent)
+    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)

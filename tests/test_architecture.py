@@ -11,15 +11,17 @@ PACKAGE = ROOT / "acvlib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph", "progress"}
+BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph", "progress", "incremental"}
 CALCULUS = {"curvature", "refine", "chords", "fit", "run"}
-METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "treecv", "compare"}
+METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress"} | CALCULUS),
     **dict.fromkeys(("diagnostics", "ladder"), BASE | CALCULUS | METHODS),
     **dict.fromkeys(("figures", "ledger"), {"protocol"}),
-    "datasets": {"datasets"},
+    "treecv": {"treecv", "incremental", "progress"},
+    "learners": {"learners", "incremental"},
+    "datasets": {"datasets", "incremental"},
     "models": BASE | {"models"},
 }
 ONLY_IN = {"matplotlib": "figures", "torch": "neural"}

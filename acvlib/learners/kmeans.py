@@ -1,0 +1,93 @@
+"""Mini-batch K-means (Sculley 2010): centres move towards each batch at the rate 1 / rows they have had.
+
+A batch is `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in the
+state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting counts (K,), rows seen.
+"""
+
+from functools import partial
+
+import numpy as np
+from numba import njit
+
+from acvlib.incremental import CompiledLearner
+
+from .pegasos import FASTMATH, check_features
+
+_jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
+
+
+def k_means(n_features, n_clusters, batch_size=1):
+    """K centres that start as the first K rows; loss: squared distance to the nearest (Table 1)."""
+    if n_clusters < 1 or batch_size < 1:
+        raise ValueError(f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1")
+    check = partial(_check, n_features=n_features, n_clusters=n_clusters)
+    name = f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})"
+    initial = np.zeros(2 * n_clusters * (n_features + 1) + 1)
+    return CompiledLearner(name, initial, np.array([n_clusters, batch_size], float), _update, _loss, check)
+
+
+def _check(X, y, n_features, n_clusters):
+    check_features(X, n_features)
+    if len(X) <= n_clusters:
+        raise ValueError(f"{len(X)} rows for {n_clusters} clusters: more rows are needed")
+
+
+@_jit
+def _nearest(states, at, n_centres, X, row):
+    """(centre, squared distance) of the nearest of the first n_centres centres."""
+    d = X.shape[1]
+    best, least = 0, np.inf
+    for centre in range(n_centres):
+        square = 0.0
+        for j in range(d):
+            gap = states[at, centre * d + j] - X[row, j]
+            square += gap * gap
+        if square < least:
+            best, least = centre, square
+    return best, least
+
+
+@_jit
+def _finish_batch(states, at, n_clusters, d):
+    """Each centre becomes the mean of all rows it has had; the waiting room is emptied."""
+    counts, half = n_clusters * d, n_clusters * (d + 1)
+    for centre in range(n_clusters):
+        new = states[at, half + counts + centre]
+        if new > 0.0:
+            total = states[at, counts + centre] + new
+            for j in range(d):
+                waiting = states[at, half + centre * d + j]
+                states[at, centre * d + j] += (waiting - new * states[at, centre * d + j]) / total
+                states[at, half + centre * d + j] = 0.0
+            states[at, counts + centre] = total
+            states[at, half + counts + centre] = 0.0
+
+
+@_jit
+def _update(states, at, constants, X, y, rows, start, stop):
+    d, n_clusters, batch_size = X.shape[1], int(constants[0]), int(constants[1])
+    counts, half = n_clusters * d, n_clusters * (d + 1)
+    seen = int(states[at, 2 * half])
+    for i in range(start, stop):
+        row = rows[i]
+        if seen < n_clusters:
+            for j in range(d):
+                states[at, seen * d + j] = X[row, j]
+            states[at, counts + seen] = 1.0
+        else:
+            centre, _ = _nearest(states, at, n_clusters, X, row)
+            for j in range(d):
+                states[at, half + centre * d + j] += X[row, j]
+            states[at, half + counts + centre] += 1.0
+            if (seen - n_clusters + 1) % batch_size == 0:
+                _finish_batch(states, at, n_clusters, d)
+        seen += 1
+    states[at, 2 * half] = seen
+
+
+@_jit
+def _loss(states, at, constants, X, y, start, stop, out):
+    n_clusters = int(constants[0])
+    n_centres = min(n_clusters, int(states[at, 2 * n_clusters * (X.shape[1] + 1)]))
+    for i in range(start, stop):
+        out[i] = _nearest(states, at, n_centres, X, i)[1]

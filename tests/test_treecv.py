@@ -1,0 +1,306 @@
+"""TreeCV against its definition: every model is the one trained on the complement, in the order fed."""
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from acvlib import learners
+from acvlib.incremental import CompiledLearner, Examples, IncrementalLearner
+from acvlib.treecv import FoldsFailed, kfold, treecv
+from acvlib.treecv.chunks import count_updates, edges
+
+
+class Recorder:
+    """Its state is the list of rows it has seen, by their first feature; tested rows are logged with it."""
+
+    def __init__(self):
+        self.log = {}
+
+    def init(self):
+        return []
+
+    def update(self, state, X, y):
+        return state + X[:, 0].astype(int).tolist()
+
+    def loss(self, state, X, y):
+        self.log |= {row: state for row in X[:, 0].astype(int).tolist()}
+        return np.zeros(len(X))
+
+
+class Reverting:
+    """Counts per value, with save and revert in place of copies."""
+
+    def init(self):
+        return np.zeros(50)
+
+    def update(self, state, X, y):
+        np.add.at(state, X[:, 0].astype(int), 0.1)
+        return state
+
+    def save(self, state, X, y):
+        cells = np.unique(X[:, 0].astype(int))
+        return cells, state[cells].copy()
+
+    def revert(self, state, saved):
+        cells, values = saved
+        state[cells] = values
+        return state
+
+    def loss(self, state, X, y):
+        return state[X[:, 0].astype(int)]
+
+
+class Copying:
+    """The same without save and revert."""
+
+    init, update, loss = Reverting.init, Reverting.update, Reverting.loss
+
+
+def options(order, seed=7):
+    return {"order": order, "rng": None if order == "fixed" else np.random.default_rng(seed)}
+
+
+def table(n, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return Examples(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0))
+
+
+def recorded(n, folds, order, method=treecv):
+    """The rows that the model tested on each row had learnt, in order."""
+    recorder = Recorder()
+    method(recorder, Examples(np.arange(n, dtype=float)[:, None]), folds, **options(order))
+    return recorder.log
+
+
+sizes = st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(2, n)))
+orders = st.sampled_from(["fixed", "randomized"])
+LEARNERS = {
+    "pegasos": learners.pegasos(3, 0.01),
+    "lsqsgd": learners.lsqsgd(3, 0.1),
+    "k_means": learners.k_means(3, 1, batch_size=3),
+    "histogram": learners.histogram([-2, -2, -2], [2, 2, 2], 3),
+}
+
+
+@given(sizes, orders, st.sampled_from([treecv, kfold]))
+def test_every_model_has_learnt_exactly_the_other_chunks(size, order, method):
+    n, k = size
+    folds = np.array_split(np.random.default_rng(n).permutation(n), k)
+    log = recorded(n, folds, order, method)
+    for fold in folds:
+        for row in fold:
+            assert sorted([*log[row], *fold]) == list(range(n))
+
+
+@settings(deadline=None)
+@given(sizes, orders, st.sampled_from([treecv, kfold]), st.sampled_from(sorted(LEARNERS)))
+def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order(size, order, method, name):
+    n, k = size
+    data, learner = table(n, seed=n), LEARNERS[name]
+    result = method(learner, data, k, **options(order))
+    log = recorded(n, k, order, method)
+    for row in range(n):
+        state = learner.update(learner.init(), *(part[log[row]] for part in (data.X, data.y)))
+        assert result.pointwise[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
+
+
+def test_a_state_is_seen_to_the_last_bit():
+    """The check above would pass on 0/1 losses alone; a squared error shows every bit of the state."""
+    data, learner = table(30), LEARNERS["lsqsgd"]
+    fixed, other = treecv(learner, data, 30), treecv(learner, data, 30, **options("randomized"))
+    assert (fixed.pointwise != other.pointwise).mean() > 0.9
+
+
+def test_the_paper_feeds_its_figure_1_like_this():
+    """Figure 1: the model tested on z1 learns z3, z4, z2; the one tested on z2 learns z3, z4, z1."""
+    assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
+
+
+@given(sizes)
+def test_updates_and_copies_are_those_of_the_recursion(size):
+    n, k = size
+    result = treecv(LEARNERS["lsqsgd"], table(n), k)
+
+    def cost(first, last):  # T(s, e) of Theorem 3, in rows learnt
+        if first == last:
+            return 0
+        here = sum(chunk_sizes[first : last + 1])
+        return here + sum(cost(edge.first, edge.last) for edge in edges(first, last))
+
+    chunk_sizes = [len(part) for part in np.array_split(np.arange(n), k)]
+    assert result.evaluations["updates"] == cost(0, k - 1) == count_updates(chunk_sizes)
+    assert result.evaluations["copies"] == k - 1
+    assert result.evaluations["updates"] <= n * np.log2(2 * k)
+
+
+@pytest.mark.parametrize(("k", "updates"), [(5, 2.4), (10, 3.4), (100, 6.72), (1000, 9.976)])
+def test_updates_a_row(k, updates):
+    assert count_updates(np.full(k, 3)) == pytest.approx(updates * 3 * k, abs=1e-6)
+
+
+@pytest.mark.parametrize("order", ["fixed", "randomized"])
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_compiled_and_plain_walks_agree(order, name):
+    """A learner that is not a `CompiledLearner` by type goes through Python, node by node."""
+
+    class Plain:
+        init, update, loss, copy = (getattr(LEARNERS[name], part) for part in ("init", "update", "loss", "copy"))
+
+    data = table(200)
+    for method in (treecv, kfold):
+        for k in (2, 7, 200):
+            plain, compiled = (method(learner, data, k, **options(order)) for learner in (Plain(), LEARNERS[name]))
+            np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
+            assert plain.evaluations == compiled.evaluations
+
+
+@pytest.mark.parametrize("order", ["fixed", "randomized"])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_parallel_is_the_same_to_the_bit(order, backend, method):
+    data, learner = table(150), LEARNERS["lsqsgd"]
+    serial = method(learner, data, 11, **options(order))
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        parallel = method(learner, data, 11, **options(order))
+    np.testing.assert_array_equal(parallel.pointwise, serial.pointwise)
+    assert parallel.evaluations["updates"] == serial.evaluations["updates"]
+
+
+def test_same_seed_same_numbers():
+    data, learner = table(100), LEARNERS["lsqsgd"]
+    first, again, other = (treecv(learner, data, 10, **options("randomized", seed)).loss for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_save_and_revert_in_place_of_copies():
+    """Sums of 0.1 are not exact, so subtracting would not bring back the state: saved values do."""
+    X = np.random.default_rng(0).integers(0, 50, 300).astype(float)[:, None]
+    for order in ("fixed", "randomized"):
+        reverted, copied = (treecv(one, Examples(X), 60, **options(order)) for one in (Reverting(), Copying()))
+        np.testing.assert_array_equal(reverted.pointwise, copied.pointwise)
+        assert (reverted.evaluations["copies"], copied.evaluations["copies"]) == (0, 59)
+
+
+def test_loss_is_the_mean_of_fold_means():
+    """With unequal chunks this is not the mean over rows (Joulani et al. 2015, Section 2)."""
+    result = treecv(LEARNERS["lsqsgd"], table(11), [np.arange(8), np.array([8]), np.array([9, 10])])
+    losses = [result.pointwise[:8].mean(), result.pointwise[8], result.pointwise[9:].mean()]
+    np.testing.assert_allclose(result.fold_losses, losses, rtol=1e-15)
+    assert result.loss == pytest.approx(np.mean(losses), rel=1e-15)
+    assert result.se == pytest.approx(np.std(losses, ddof=1) / np.sqrt(3), rel=1e-12)
+    assert result.to_frame()["size"].tolist() == [8, 1, 2]
+    assert "lsqsgd" in result._repr_html_()
+
+
+def test_learners_follow_the_protocol():
+    assert all(isinstance(learner, IncrementalLearner | CompiledLearner) for learner in LEARNERS.values())
+    assert isinstance(Recorder(), IncrementalLearner)
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        (1, "k = 1 folds of 10 rows"),
+        (11, "k = 11 folds of 10 rows"),
+        ([np.arange(5), np.array([], int), np.arange(5, 10)], "fold 1 is empty"),
+        ([np.arange(5), np.arange(4, 10)], "row 4 is in 2 folds"),
+        ([np.arange(5), np.arange(6, 10)], "row 5 is in 0 folds"),
+        ([np.arange(5), np.arange(5, 11)], "row numbers, 0 ... 9"),
+        ([np.arange(5), np.arange(5, 10) / 2], "row numbers"),
+    ],
+)
+def test_bad_folds(folds, message):
+    with pytest.raises(ValueError, match=message.replace("...", r"\.\.\.")):
+        treecv(LEARNERS["pegasos"], table(10), folds)
+
+
+@pytest.mark.parametrize("order", ["fixed", "randomized", "sorted"])
+def test_order_and_rng_belong_together(order):
+    rng = np.random.default_rng(0) if order == "fixed" else None
+    with pytest.raises(ValueError, match='"randomized" needs one'):
+        treecv(LEARNERS["pegasos"], table(10), 5, order, rng)
+
+
+class Failing(Recorder):
+    """Raises when it is to learn, or to test on, a certain row."""
+
+    def __init__(self, learning=None, testing=None, error=ZeroDivisionError):
+        super().__init__()
+        self.learning, self.testing, self.error = learning, testing, error
+
+    def update(self, state, X, y):
+        if self.learning in X[:, 0]:
+            raise self.error("a bad row")
+        return super().update(state, X, y)
+
+    def loss(self, state, X, y):
+        if self.testing in X[:, 0]:
+            raise self.error("a bad row")
+        return super().loss(state, X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_an_exception_names_its_fold_and_keeps_the_others(n_jobs, method):
+    data = Examples(np.arange(16, dtype=float)[:, None])
+    with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
+        with pytest.raises(FoldsFailed, match="fold 2 failed while testing on chunk 2: ZeroDivisionError: a bad row"):
+            method(Failing(testing=5), data, 8)
+        with pytest.raises(FoldsFailed) as caught:
+            method(Failing(learning=5), data, 8)
+    result = caught.value.result
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(result.fold_losses)), [2])  # trained without row 5
+    if method is treecv:
+        first, *_ = result.failures
+        assert "folds 4 ... 7 failed while learning chunks 0 ... 3" in " ".join(result.failures)
+        assert str(caught.value).startswith(first)
+
+
+def test_an_interrupted_run_leaves_nothing_behind():
+    data = table(40)
+    before = data.X.copy()
+    with pytest.raises(KeyboardInterrupt):
+        treecv(Failing(testing=data.X[20, 0], error=KeyboardInterrupt), data, 8)
+    np.testing.assert_array_equal(data.X, before)
+    np.testing.assert_array_equal(treecv(Recorder(), data, 8).pointwise, np.zeros(40))
+
+
+@pytest.mark.parametrize("order", ["fixed", "randomized"])
+def test_a_learner_that_writes_to_its_rows_is_caught(order):
+    class Centring(Recorder):
+        def update(self, state, X, y):
+            X -= X.mean()
+            return state
+
+    data = table(20)
+    before = data.X.copy()
+    with pytest.raises(FoldsFailed, match="read-only"):
+        treecv(Centring(), data, 5, **options(order))
+    np.testing.assert_array_equal(data.X, before)
+
+
+def test_a_loss_of_the_wrong_shape_is_caught():
+    class Scalar(Recorder):
+        def loss(self, state, X, y):
+            return 0.5
+
+    with pytest.raises(FoldsFailed, match=r"loss has shape \(\), not \(4,\)"):
+        treecv(Scalar(), table(20), 5)
+
+
+def test_examples_are_checked():
+    X = np.ones((4, 2))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="X is not finite in 1 rows, row 2 the first"):
+        Examples(X)
+    with pytest.raises(ValueError, match="y is not finite"):
+        Examples(np.ones((2, 2)), np.array([1.0, np.inf]))
+    with pytest.raises(ValueError, match=r"X has shape \(4,\)"):
+        Examples(np.ones(4))
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), not \(4,\)"):
+        Examples(np.ones((4, 2)), np.ones(3))
+    assert repr(table(20)) == "Examples(20 rows, 3 features)"
