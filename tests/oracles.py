@@ -112,8 +112,8 @@ def traffic_heldout(model, params, fold):
     )
 
 
-def simulate_traffic(rng, n_sites, days=130, missing=0.03):
-    """(counts, day) of a series with clear but overlapping events; -1 where missing."""
+def simulate_traffic(rng, n_sites, days=40, missing=0.03):
+    """(counts, day) of a series with clear but overlapping events, `days` sites a day; -1 where missing."""
     day = (np.arange(n_sites) // days) % 7
     event, state = np.zeros(n_sites, int), 0
     for t in range(n_sites):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
@@ -21,7 +21,6 @@ def test_leave_one_out_takes_every_observed_site_once():
     assert [len(fold) for fold in folds.leave_one_out(4)] == [1, 1, 1, 1]
 
 
-@settings(deadline=None)
 @given(st.integers(2, 60), st.data(), st.booleans())
 def test_k_fold_is_a_partition_into_nearly_equal_parts(n_sites, data, shuffled):
     k = data.draw(st.integers(2, n_sites))
@@ -124,7 +123,6 @@ def test_any_scikit_learn_splitter_gives_its_test_sets(splitter):
     assert all(map(np.array_equal, ours, tests))
 
 
-@settings(deadline=None)
 @given(st.integers(2, 30), st.data())
 def test_weights_and_indicator_say_the_same_of_any_folds(n_sites, data):
     sets = st.sets(st.integers(0, n_sites - 1), min_size=1, max_size=n_sites - 1)

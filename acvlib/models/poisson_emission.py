@@ -15,7 +15,7 @@ from numba import njit
 from ..two_state import FASTMATH
 
 N_MOMENTS = 6  # means of e, D, e^2, e D, D^2, D' given x; D = digamma(a + e) - digamma(a), D' its derivative
-_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH | {"reassoc"})
+_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 
 
 @dataclass(frozen=True)

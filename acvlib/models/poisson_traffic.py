@@ -59,8 +59,9 @@ class PoissonTraffic:
         counts, day = onp.asarray(self.counts), onp.asarray(self.day)
         if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
             raise ValueError(f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, of two or more")
-        if not (onp.isfinite(counts).all() and onp.equal(counts, onp.floor(counts)).all()):
-            raise ValueError(f"counts must be whole numbers; found {counts[~(counts == onp.floor(counts))][:3]}")
+        whole = onp.isfinite(counts) & (counts == onp.floor(counts))
+        if not whole.all():
+            raise ValueError(f"counts must be whole numbers; found {counts[~whole][:3]}")
         if (counts < -1).any():
             raise ValueError(f"counts must be >= 0, or -1 where missing; found {counts[counts < -1][:3]}")
         if not (counts >= 0).any():

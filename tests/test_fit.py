@@ -1,0 +1,126 @@
+"""Fitting: the optimum that scipy finds, honest about where it has not arrived."""
+
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import acvlib as acv
+from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.models import PoissonTraffic, TrafficPrior
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
+RIDGE = oracles.Ridge(X, Y)
+LOGISTIC = oracles.Logistic(X, np.sign(Y))
+INSTRUMENTS = oracles.Instruments(X + RNG.standard_normal((60, 3)), X, Y)
+SADDLE = oracles.Saddle(X[:, :2], Y)
+TRAFFIC = PoissonTraffic(*oracles.simulate_traffic(np.random.default_rng(1), 600))
+
+
+@pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
+def test_linear_models_are_fitted_to_their_closed_form(model):
+    fit = acv.fit(model)
+    assert_allclose(fit.params, model.solution(np.ones(60)), rtol=1e-9)
+    assert fit.newton_decrement <= 1e-6
+
+
+def test_logistic_regression_is_fitted_to_scipys_optimum():
+    fit = acv.fit(LOGISTIC, tolerance=1e-10)
+    assert_allclose(fit.params, oracles.refit(LOGISTIC.objective, np.zeros(3), np.ones(60)), atol=1e-9)
+
+
+def test_traffic_is_fitted_to_the_optimum_that_scipy_finds_nearby():
+    fit = acv.fit(TRAFFIC)
+    refitted = oracles.refit(TRAFFIC.objective, fit.params + 0.01, np.ones(600), gtol=1e-7)
+    assert fit.newton_decrement <= 1e-6
+    assert fit.standard_errors_between(fit.params, refitted) <= 1e-6
+    assert np.linalg.eigvalsh(fit.metric)[0] > 0.0
+
+
+def test_fast_paths_and_autograd_fit_the_same_params():
+    slow = acv.fit(oracles.WithoutFast(TRAFFIC), start=acv.fit(TRAFFIC).params + 0.01)
+    assert slow.standard_errors_between(slow.params, acv.fit(TRAFFIC).params) <= 2e-6
+
+
+def test_a_fit_says_what_its_point_is():
+    fit = acv.fit(RIDGE)
+    assert_array_equal(fit.objective, RIDGE.objective(fit.params, np.ones(60)))
+    assert_allclose(fit.metric, X.T @ X + np.eye(3), rtol=1e-13)
+    assert fit.grad_norm < 1e-6
+    assert_array_equal(fit.iterates[0], np.zeros(3))
+    assert_array_equal(fit.iterates[-1], fit.params)
+
+
+def test_fit_starts_where_it_is_told_or_where_the_rng_says():
+    start = np.array([3.0, 0.0, -3.0])
+    assert_array_equal(acv.fit(RIDGE, start=start).iterates[0], start)
+    by_rng = [acv.fit(TRAFFIC, rng=np.random.default_rng(seed)).iterates[0] for seed in (0, 0, 1)]
+    assert_array_equal(by_rng[0], by_rng[1])
+    assert np.abs(by_rng[0] - by_rng[2]).max() > 0
+
+
+def test_the_same_fit_twice_is_bit_identical():
+    once, twice = acv.fit(TRAFFIC), acv.fit(TRAFFIC)
+    assert_array_equal(once.params, twice.params)
+    assert once.objective == twice.objective
+    assert len(once.iterates) == len(twice.iterates)
+
+
+def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
+    optimum, shift = RIDGE.solution(np.ones(60)), np.array([0.2, 0.0, -0.1])
+    fit = acv.fit_at(RIDGE, optimum + shift)
+    assert_allclose(fit.newton_decrement, fit.standard_errors_between(fit.params, optimum), rtol=1e-12)
+    assert_allclose(fit.newton_decrement, np.sqrt(shift @ (X.T @ X + np.eye(3)) @ shift), rtol=1e-12)
+
+
+def test_newton_decrement_is_infinite_where_the_hessian_is_indefinite():
+    assert newton_decrement(np.ones(2), np.diag([1.0, -1.0])) == np.inf
+    assert newton_decrement(np.zeros(2), np.diag([1.0, 0.0])) == np.inf
+
+
+def test_distances_in_standard_errors_take_rows_of_params():
+    fit = acv.fit(RIDGE)
+    rows = fit.params + np.array([[0.0, 0, 0], [1.0, 0, 0]])
+    assert_allclose(fit.standard_errors_between(rows, fit.params), [0.0, np.sqrt(fit.metric[0, 0])], rtol=1e-13)
+
+
+def test_an_equations_metric_is_the_inverse_of_its_sandwich_covariance():
+    fit = acv.fit(INSTRUMENTS)
+    u, residual = INSTRUMENTS.u, Y - X @ fit.params
+    bread = np.linalg.inv(u.T @ X)
+    sandwich = bread @ (u.T * residual**2) @ u @ bread.T
+    assert_allclose(np.linalg.inv(fit.metric), sandwich, rtol=1e-9)
+
+
+def test_a_fit_that_ends_at_a_saddle_warns_once_with_its_decrement():
+    with pytest.warns(UnconvergedFit, match="fit: Newton decrement inf") as record:
+        fit = acv.fit(SADDLE, start=np.zeros(2))
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert fit.newton_decrement == np.inf
+
+
+def test_fit_at_any_point_does_not_warn():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert acv.fit_at(RIDGE, np.ones(3)).newton_decrement > 0.1
+
+
+def test_fit_path_descends_from_the_start_towards_the_optimum():
+    path = acv.fit_path(TRAFFIC)
+    fit, objectives = acv.fit(TRAFFIC), [TRAFFIC.objective(params, np.ones(600)) for params in path]
+    assert_array_equal(path[0], TRAFFIC.initial_params())
+    assert (np.diff(objectives) <= 1e-9).all()
+    errors = fit.standard_errors_between(np.array(path), fit.params)
+    assert errors[-1] < 0.1 < 1.0 < errors[0]
+
+
+def test_a_day_without_data_has_an_optimum_only_under_a_prior_that_bounds_it():
+    counts, day = TRAFFIC.counts[TRAFFIC.day < 6], TRAFFIC.day[TRAFFIC.day < 6]
+    with pytest.warns(UnconvergedFit):
+        acv.fit(PoissonTraffic(counts, day))
+    assert acv.fit(PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))).newton_decrement <= 1e-6
