@@ -134,19 +134,35 @@ def smooth_lanes(classes, keep, emission, stay, starts):
     return log_z, class_sums, statistics
 
 
+@_inline
+def _score(classes, work, emission0, emission1, peak, sites, cursor, first, losses, start, stop):
+    """Losses of the left-out sites start..stop-1; a lane's `cursor` moves down its sorted sites to `first`."""
+    for b in range(N_LANES):
+        i = cursor[b]
+        while i > first[b] and sites[i - 1] >= start:
+            i -= 1
+            c, gamma = classes[sites[i]], work[sites[i] - start, b]
+            losses[i] = -peak[c, b] - np.log((1.0 - gamma) * emission0[c, b] + gamma * emission1[c, b])
+        cursor[b] = i
+
+
 @_jit
-def posterior_lanes(classes, keep, emission, stay, starts):
-    """P(z_t = 1 | kept observations) of every site and lane, shape (T, N_LANES)."""
+def heldout_lanes(classes, keep, emission, stay, starts, peak, sites, ends):
+    """-log p(x_t | kept observations) of every left-out site, in the order of `sites`.
+
+    peak (n_classes, N_LANES): the log-density that was divided out of `emission`; sites: the left-out sites
+    of all lanes one after another, sorted within a lane; ends (N_LANES + 1,): where each lane's begin and end.
+    """
     state, work = _initial_state(stay), np.empty((MAX_BLOCK, 2 * N_LANES))
     _, checkpoint = _filter(classes, keep, emission, starts, state, work)
-    posterior = np.empty((len(classes), N_LANES))
+    losses, first, cursor = np.empty(len(sites)), ends[:-1], ends[1:].copy()
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
         state[:N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
-        posterior[start:stop] = work[: stop - start, :N_LANES]
-    return posterior
+        _score(classes, work, emission[0], emission[1], peak, sites, cursor, first, losses, start, stop)
+    return losses
 
 
 @_inline

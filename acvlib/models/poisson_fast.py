@@ -121,11 +121,10 @@ class PoissonFast:
         return -hessian.transpose(2, 0, 1)
 
     def _heldout_block(self, params, folds):
+        order = [np.argsort(fold, kind="stable") for fold in folds]
         block = LaneBlock(self, params, folds)
-        gamma = block.posterior()
-        return [
-            -_log_mixture(block.table[:, self.classes.of_site[fold], b], gamma[fold, b]) for b, fold in enumerate(folds)
-        ]
+        losses = block.heldout([np.asarray(fold)[o] for fold, o in zip(folds, order, strict=True)])
+        return [part[np.argsort(o, kind="stable")] for part, o in zip(losses, order, strict=True)]
 
     def _log_density(self, params):
         rates, a, b = np.exp(params[:7]), np.exp(params[7]), np.exp(params[8])
@@ -138,11 +137,11 @@ class LaneBlock:
     def __init__(self, fast, params, folds):
         self.fast, self.n = fast, len(folds)
         padding = np.zeros(lanes.N_LANES - self.n, int)
-        lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold
-        self.stay = stay_probabilities(params)[:, lane]
+        self.lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold's params
+        self.stay = stay_probabilities(params)[:, self.lane]
         self.table = np.stack([fast._log_density(p) for p in params], axis=-1)
         self.peak = self.table.max(axis=0)
-        self.emission = np.exp(self.table - self.peak)[:, :, lane]
+        self.emission = np.exp(self.table - self.peak)[:, :, self.lane]
         self.keep = np.repeat(fast.observed[:, None], lanes.N_LANES, axis=1)
         for b, fold in enumerate(folds):
             self.keep[fold, b] = False
@@ -158,9 +157,13 @@ class LaneBlock:
         log_p = log_z[: self.n] + (self.total * self.peak).sum(axis=0)
         return log_p, event[:, : self.n], statistics[:, : self.n]
 
-    def posterior(self):
-        """P(z_t = 1 | x outside the fold), (T, N_LANES)."""
-        return lanes.posterior_lanes(*self._arguments(), self.fast.starts)
+    def heldout(self, sites):
+        """One array of losses for each lane's sorted left-out sites."""
+        ends = np.concatenate([[0], np.cumsum([len(part) for part in sites])])
+        padded = np.concatenate([ends, np.full(lanes.N_LANES - self.n, ends[-1])])
+        peak = self.peak[:, self.lane]
+        losses = lanes.heldout_lanes(*self._arguments(), self.fast.starts, peak, np.concatenate(sites), padded)
+        return np.split(losses, ends[1:-1])
 
     def curvature(self, ratio_score):
         """The parts of the score's variance, their last axis cut to L lanes."""
@@ -168,12 +171,6 @@ class LaneBlock:
         padded[:, :, : self.n] = ratio_score
         parts = lanes.curvature_lanes(*self._arguments(), padded, self.fast.classes.score_at, self.fast.starts)
         return [part[..., : self.n] for part in parts]
-
-
-def _log_mixture(table, gamma):
-    """log sum_k P(k) p(x | k) for log-densities (2, n) and P(1) (n,)."""
-    peak = table.max(axis=0)
-    return peak + np.log((1.0 - gamma) * np.exp(table[0] - peak) + gamma * np.exp(table[1] - peak))
 
 
 def _transition_response(stay, d_first, d_last, d_event, d_moves01):

@@ -1,0 +1,143 @@
+"""The traffic model at T = 50,400: the ratios of every rung, and what a user would otherwise run.
+
+Ratios within this run; medians where a call is short. A JAX scan joins if JAX is installed.
+"""
+
+import importlib.util
+import resource
+import time
+
+import numpy as np
+
+import acvlib as acv
+from acvlib import curvature
+
+N_FOLDS = 1_000
+
+
+def median_seconds(function, repeats=15):
+    """Median wall clock of a call, after one call that compiles and warms the caches."""
+    function()
+    times = []
+    for _ in range(repeats):
+        tick = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - tick)
+    return float(np.median(times))
+
+
+def report(name, value, limit=None):
+    """One row: the ratio, and the most it may be."""
+    bound = "" if limit is None else f"   (at most {limit:g}: {'ok' if value <= limit else 'MISSED'})"
+    print(f"{name:<66} {value:10.3g}{bound}")
+
+
+class WithoutFast:
+    """A view of a model that hides its fast paths, so that autograd does the work."""
+
+    def __init__(self, model):
+        self.n_sites, self.objective = model.n_sites, model.objective
+
+
+def one_evaluation(model, fit, weights):
+    """Seconds of one gradient, and the ratios of one H and J, fast and by autograd."""
+    gradient = median_seconds(lambda: curvature.value_and_gradient(model, fit.params, weights))
+    both = median_seconds(lambda: curvature.hessian_and_cross(model, fit.params, weights))
+    report("H and J over log p and gradient, fast", both / gradient, 4)
+    slow = WithoutFast(model)
+    slow_gradient = median_seconds(lambda: curvature.value_and_gradient(slow, fit.params, weights), 3)
+    slow_both = median_seconds(lambda: curvature.hessian_and_cross(slow, fit.params, weights), 1)
+    report("H and J over log p and gradient, autograd", slow_both / slow_gradient, 30)
+    report("autograd over fast: gradient", slow_gradient / gradient)
+    return gradient
+
+
+def marginal_seconds(model, params):
+    """Seconds of one log-marginal without derivatives: the forward pass alone, tables included."""
+    from acvlib import two_state
+    from acvlib.models.poisson_assembly import stay_probabilities
+
+    fast, stay = model.fast, stay_probabilities(params[None])[:, 0]
+    filtered, norm = np.empty(model.n_sites + 1), np.empty(model.n_sites)
+    weights = model.observed.astype(float)
+
+    def evaluate():
+        table = fast._log_density(params)
+        scaled = (table - table.max(axis=0)).T.copy()
+        two_state.filter_forward(fast.classes.of_site, weights, scaled, stay, filtered, norm)
+
+    return median_seconds(evaluate)
+
+
+def whole_cv(model, fit, kind, marginal):
+    """The ladder over all folds of one kind."""
+    rng = np.random.default_rng(0)
+    folds = getattr(acv.folds, kind)(model.n_sites, 10, N_FOLDS, rng, observed=model.observed)
+    acv.ladder(model, fit, folds[:2])
+    rungs = acv.ladder(model, fit, folds)
+    error = {name: acv.theta_errors(rungs["exact"], result) for name, result in rungs.items()}
+    seconds = {name: result.seconds for name, result in rungs.items()}
+    ij = seconds["infinitesimal_jackknife"]
+    print(f"\n{kind}, 10 %, {N_FOLDS} folds, IJ {ij:.2f} s")
+    report("IJ, log-marginal evaluations per fold", ij / N_FOLDS / marginal, 1)
+    report("frozen step over IJ", seconds["frozen_newton"] / ij, 2.5)
+    report("Newton step over IJ", seconds["newton_step"] / ij)
+    report("exact over IJ", seconds["exact"] / ij, 10)
+    report("exact, largest Newton decrement", rungs["exact"].diagnostics["decrement"].max(), 1e-6)
+    frozen, none, jackknife = (error[n] for n in ("frozen_newton", "no_adjustment", "infinitesimal_jackknife"))
+    report("share of folds with frozen no nearer than no adjustment", np.mean(frozen >= none), 0)
+    report("share of folds with frozen no nearer than IJ", np.mean(frozen >= jackknife), 0.05)
+
+
+def as_published(data, gradient):
+    """Autograd over a Python loop, one gradient; and the whole exact CV that it would take."""
+    model = acv.models.PoissonTraffic(data.counts, data.day)
+    loop = acv.models.PythonLoop(model)
+    start, ones = model.initial_params(), np.ones(model.n_sites)
+    tick = time.perf_counter()
+    curvature.value_and_gradient(loop, start, ones)
+    seconds = time.perf_counter() - tick
+    report("autograd over a Python loop over fast: gradient", seconds / gradient)
+    return seconds
+
+
+def jax_scan(model, params, gradient):
+    """The same recursion as a jitted JAX scan in float64, potentials given."""
+    import jax
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    density = jnp.asarray(model.log_densities(params))
+    _, transition = model.log_chain(params)
+
+    def log_p(potential):
+        def step(alpha, row):
+            return jax.nn.logsumexp(alpha[:, None] + transition, axis=0) + row, None
+
+        return jax.nn.logsumexp(jax.lax.scan(step, potential[0], potential[1:])[0])
+
+    value_and_grad = jax.jit(jax.value_and_grad(log_p))
+    report(
+        "JAX scan (potentials given) over fast: gradient",
+        median_seconds(lambda: jax.block_until_ready(value_and_grad(density))) / gradient,
+    )
+
+
+def main():
+    data = acv.datasets.load_or_simulate("dodgers", np.random.default_rng(0))
+    model = acv.models.PoissonTraffic(data.counts, data.day)
+    fit = acv.fit(model)
+    print(f"time-varying Poisson HMM, T = {model.n_sites:,}, {data.provenance} data\n")
+    gradient = one_evaluation(model, fit, np.ones(model.n_sites))
+    marginal = marginal_seconds(model, fit.params)
+    report("gradient over log-marginal", gradient / marginal)
+    for kind in ("iid", "contiguous"):
+        whole_cv(model, fit, kind, marginal)
+    report("\npeak memory so far, GB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
+    as_published(data, gradient)
+    if importlib.util.find_spec("jax"):
+        jax_scan(model, fit.params, gradient)
+
+
+if __name__ == "__main__":
+    main()
