@@ -5,12 +5,12 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 
 import time
 from collections import Counter
+from functools import partial
 
 import numpy as np
 
 from acvlib.incremental import Examples, read_only
 
-from . import branches
 from .chunks import partition
 from .recursion import Job
 from .result import FoldsFailed, LearnerCV
@@ -28,22 +28,26 @@ def treecv(learner, data, folds, order="fixed", rng=None, client=None):
     chunks of an edge of the tree in one call. data: `Examples`. folds: k, for contiguous chunks, or one array
     of rows for each fold, a partition; k = n leaves one out. order: "fixed" as the rows stand, or "randomized"
     along each edge, which needs `rng`. client: of a Dask cluster, whose workers then hold the chunks while
-    models travel (`acvlib.treecv.cluster`); without one, joblib runs the branches as its `parallel_config`
+    models travel (`acvlib.treecv.cluster`), in fixed order; without one, joblib runs the branches as its `parallel_config`
     says. The result is the same bit by bit in all cases, if the learner learns row by row.
 
     Raises ValueError for folds or rows that cannot be, FoldsFailed if the learner raises: its message names
     the folds, its `result` has the others. Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
     """
     if client is None:
-        return _run("treecv", branches.tree, learner, data, folds, order, rng)
-    from .cluster import tree_on_cluster
+        from .branches import tree as run
+    else:
+        from .cluster import tree_on_cluster
 
-    return _run("treecv", lambda job: tree_on_cluster(job, client), learner, data, folds, order, rng)
+        run = partial(tree_on_cluster, client=client)
+    return _run("treecv", run, learner, data, folds, order, rng)
 
 
 def kfold(learner, data, folds, order="fixed", rng=None):
     """Standard k-fold cross-validation: k models, each trained from nothing; arguments and result as `treecv`."""
-    return _run("kfold", branches.standard, learner, data, folds, order, rng)
+    from .branches import standard
+
+    return _run("kfold", standard, learner, data, folds, order, rng)
 
 
 def _run(method, run, learner, data, folds, order, rng):

@@ -48,6 +48,11 @@ class Branch(NamedTuple):
     edge: Edge
 
 
+def copied(learner, state):
+    """A copy of the state, by the learner's own means if it has any."""
+    return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
+
+
 class Trainer:
     """Trains the models of a job and tests them; `counts` has the rows learnt (updates) and the copies made."""
 
@@ -73,7 +78,7 @@ class Trainer:
 
     def copy(self, state):
         self.counts["copies"] += 1
-        return self.learner.copy(state) if hasattr(self.learner, "copy") else copy.deepcopy(state)
+        return copied(self.learner, state)
 
     def learn(self, state, rows):
         """The state after these rows; `state` itself may change."""

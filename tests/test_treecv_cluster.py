@@ -1,0 +1,125 @@
+"""TreeCV on a real cluster of two worker processes: the local answer, models in motion, chunks at rest."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+
+import cloudpickle
+import numpy as np
+import pytest
+
+distributed = pytest.importorskip("distributed")
+
+import joblib  # noqa: E402
+
+from acvlib import learners  # noqa: E402
+from acvlib.incremental import Examples  # noqa: E402
+from acvlib.treecv import FoldsFailed, kfold, treecv  # noqa: E402
+from acvlib.treecv.chunks import count_updates  # noqa: E402
+from acvlib.treecv.cluster import count_messages  # noqa: E402
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the tests
+pytestmark = pytest.mark.filterwarnings("default")  # the cluster's own start and end warn of ports and loops
+
+LEARNER = learners.lsqsgd(4, 0.05)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def table(n=600):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4))
+    return Examples(X, X @ [1.0, 2.0, 0.0, -1.0] + rng.normal(size=n))
+
+
+class Slow:
+    """LSQSGD that takes its time, so that there is a run to disturb; fails on a row that starts with `bad`."""
+
+    def __init__(self, seconds, bad=None):
+        self.seconds, self.bad = seconds, bad
+
+    def init(self):
+        return LEARNER.init()
+
+    def update(self, state, X, y):
+        time.sleep(self.seconds)
+        if self.bad in X[:, 0]:
+            raise ZeroDivisionError("a bad row")
+        return LEARNER.update(state, X, y)
+
+    def loss(self, state, X, y):
+        return LEARNER.loss(state, X, y)
+
+
+def received(client):
+    """Keys and bytes of everything the workers got from each other."""
+    logs = client.run(lambda dask_worker: list(dask_worker.transfer_incoming_log)).values()
+    return [item for log in logs for entry in log for item in entry["keys"].items()]
+
+
+@pytest.mark.parametrize("k", [2, 7, 40])
+def test_the_answer_is_the_local_one_to_the_bit(client, k):
+    folds = np.array_split(np.random.default_rng(1).permutation(600), k)
+    local, remote = treecv(LEARNER, table(), folds), treecv(LEARNER, table(), folds, client=client)
+    np.testing.assert_array_equal(remote.pointwise, local.pointwise)
+    assert remote.evaluations["updates"] == local.evaluations["updates"] == count_updates([len(f) for f in folds])
+
+
+def test_only_models_travel_and_as_many_as_counted(client):
+    before = len(received(client))
+    result = treecv(LEARNER, table(), 16, client=client)
+    moved = received(client)[before:]
+    assert len(moved) == result.evaluations["models_sent"] == count_messages([0] * 8 + [1] * 8) > 0
+    assert all(key.startswith("_learn") for key, _ in moved)
+    assert all(size < 2 * len(pickle.dumps(LEARNER.init())) for _, size in moved)
+
+
+@pytest.mark.parametrize("k", [2, 3, 16, 100, 1000])
+def test_messages_grow_as_k_log_k(k):
+    """Section 4.1: with a node for each chunk, each level sends a model to every chunk; then one to test it.
+
+    The two models that start from nothing are not sent by another worker.
+    """
+    assert count_messages(list(range(k))) == count_updates(np.ones(k, int)) + k - 2 <= k * (np.ceil(np.log2(k)) + 1)
+    assert count_messages([0] * k) == 0
+    assert count_messages([i * 2 // k for i in range(k)]) == 2
+
+
+def test_a_killed_worker_changes_nothing(client):
+    victim = min(client.run(os.getpid).values())
+    killer = threading.Timer(0.5, os.kill, (victim, signal.SIGKILL))
+    killer.start()
+    disturbed = treecv(Slow(0.03), table(), 16, client=client)
+    killer.join()
+    assert victim not in client.run(os.getpid).values()
+    np.testing.assert_array_equal(disturbed.pointwise, treecv(LEARNER, table(), 16).pointwise)
+    assert disturbed.evaluations["updates"] > count_updates(np.full(16, 600 // 16))
+
+
+def test_an_exception_on_a_worker_names_its_folds(client):
+    data = table()
+    with pytest.raises(FoldsFailed, match="fold 0 failed while .*ZeroDivisionError: a bad row") as caught:
+        treecv(Slow(0.0, bad=data.X[300, 0]), data, 4, client=client)
+    np.testing.assert_array_equal(np.isfinite(caught.value.result.fold_losses), [False, False, True, False])
+
+
+def test_a_random_order_would_move_the_rows(client):
+    with pytest.raises(ValueError, match="with a client"):
+        treecv(LEARNER, table(), 4, "randomized", np.random.default_rng(0), client=client)
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_joblib_runs_on_the_same_cluster(client, method):
+    """The way to scale out that serves every method: joblib's own Dask backend."""
+    rng = np.random.default_rng
+    with joblib.parallel_config(backend="dask"):
+        remote = method(LEARNER, table(), 7, "randomized", rng(3))
+    np.testing.assert_array_equal(remote.pointwise, method(LEARNER, table(), 7, "randomized", rng(3)).pointwise)
