@@ -42,11 +42,14 @@ __all__ = [
     "flag",
     "mend",
     "difference_estimate",
+    "approx_cross_validate",
     "folds",
     "curvature",
     "weighting",
     "models",
     "learners",
+    "bootstrap",
+    "bounds",
     "datasets",
     "figures",
     "ledger",
@@ -54,7 +57,9 @@ __all__ = [
 
 
 def __getattr__(name):
-    """Loads the modules that not every user needs when they are first named; matplotlib is slow to import."""
-    if name in {"learners", "datasets", "figures", "ledger"}:
+    """Loads the modules that not every user needs when first named: matplotlib and scikit-learn import slowly."""
+    if name == "approx_cross_validate":
+        return import_module(".cross_validate", __name__).approx_cross_validate
+    if name in {"learners", "bootstrap", "bounds", "datasets", "figures", "ledger"}:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

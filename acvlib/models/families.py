@@ -4,7 +4,8 @@ All four losses are convex in eta, and log-concave in curvature: inside an inter
 least at an end, and it and the size of the third derivative are largest at an end or at a peak named here.
 """
 
-from typing import Callable, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
@@ -19,8 +20,8 @@ class Family(NamedTuple):
     slope, curvature, third: d/d eta, d2/d eta2, d3/d eta3 of loss; mean(eta) and its inverse `link`;
     accepts(y): which responses are possible; response: them in words; free_direction(y): 1, -1 where the loss
     never rises as eta goes to plus, minus infinity, 0 where it does both ways; self_concordant: whether
-    |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|); curvature_peaks, third_peaks:
-    where |.| may be largest inside an interval.
+    |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|);
+    curvature_peaks, third_peaks: where |.| may be largest inside an interval.
     """
 
     name: str
