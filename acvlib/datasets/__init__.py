@@ -4,25 +4,33 @@ import logging
 
 import numpy as np
 
+from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
+from acvlib.datasets.msd import Msd, load_msd, simulate_msd
 from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
 
 __all__ = [
+    "Covtype",
     "DataCorrupt",
     "DataNotFound",
     "DataSet",
     "Dodgers",
+    "Msd",
     "data_sets",
+    "load_covtype",
     "load_dodgers",
+    "load_msd",
     "load_or_simulate",
+    "simulate_covtype",
     "simulate_dodgers",
+    "simulate_msd",
 ]
 
 _log = logging.getLogger(__name__)
-_SIMULATED = {"dodgers": (load_dodgers, simulate_dodgers)}
+_SIMULATED = {"dodgers": (load_dodgers, simulate_dodgers), "covtype": (load_covtype, simulate_covtype)}
 
 
-def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers:
+def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype:
     """The real data set or, where it is not found, a simulated stand-in; one log line says so.
 
     `.provenance` tells which. A corrupt file raises DataCorrupt: only absence is stood in for. Raises

@@ -28,8 +28,8 @@ def treecv(learner, data, folds, order="fixed", rng=None, client=None):
     chunks of an edge of the tree in one call. data: `Examples`. folds: k, for contiguous chunks, or one array
     of rows for each fold, a partition; k = n leaves one out. order: "fixed" as the rows stand, or "randomized"
     along each edge, which needs `rng`. client: of a Dask cluster, whose workers then hold the chunks while
-    models travel (`acvlib.treecv.cluster`), in fixed order; without one, joblib runs the branches as its `parallel_config`
-    says. The result is the same bit by bit in all cases, if the learner learns row by row.
+    models travel (`acvlib.treecv.cluster`), in fixed order; without one, joblib runs the branches as its
+    `parallel_config` says. The result is the same bit by bit in all cases, if the learner learns row by row.
 
     Raises ValueError for folds or rows that cannot be, FoldsFailed if the learner raises: its message names
     the folds, its `result` has the others. Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
