@@ -92,6 +92,15 @@ def fold_hessians(model, params, folds):
     return np.array(_each_fold(_fold_hessian, model, params, folds, "Hessians"))
 
 
+def weighted_derivatives(model, params, weights):
+    """(F (n,), dF/dparams (n, D), d2F/dparams2 (n, D, D)) at each row of params (n, D) and weights (n, n_sites)."""
+    if fast := _fast(model, "weighted_derivatives"):
+        return fast(params, weights)
+    pairs = list(zip(params, weights, strict=True))
+    values, gradients = zip(*(value_and_gradient(model, p, w) for p, w in pairs), strict=True)
+    return np.array(values), np.array(gradients), np.array([hessian(model, p, w) for p, w in pairs])
+
+
 def _fold_heldout(model, params, fold):
     return np.asarray(model.heldout_loss(params, fold))
 

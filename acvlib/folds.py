@@ -73,6 +73,11 @@ def from_splitter(cv, X, y=None, groups=None):
     return [np.asarray(test) for _, test in cv.split(X, y, groups)]
 
 
+def bootstrap_weights(n_sites, n_resamples, rng):
+    """How often each site is drawn, (n_resamples, n_sites): multinomial, each row sums to n_sites."""
+    return rng.multinomial(n_sites, np.full(n_sites, 1.0 / n_sites), size=n_resamples).astype(float)
+
+
 def validate(folds, n_sites, observed=None):
     """The folds as integer arrays; ValueError names the first fold that is empty, repeats, misses or takes all."""
     if len(folds) == 0:

@@ -16,9 +16,9 @@ class WeightedModel(Protocol):
 
     A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; and
     `fast`, None or an object with any of `value_and_gradient`, `hessian`, `hessian_and_cross`, `fold_gradients`,
-    `fold_hessians`, `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`, which then stand
-    in for their namesakes in `curvature`; and `check_optimum(params)`, which raises where an optimum that
-    `fit` found is at infinity.
+    `fold_hessians`, `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`,
+    `weighted_derivatives`, which then stand in for their namesakes in `curvature`; and `check_optimum(params)`,
+    which raises where an optimum that `fit` found is at infinity.
     """
 
     n_sites: int

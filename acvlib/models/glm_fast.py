@@ -91,6 +91,15 @@ class GLMFast:
         self.check_folds(folds)
         return glm_folds.FoldChords(self, fit, folds)
 
+    def weighted_derivatives(self, params, weights):
+        """(F, gradient, Hessian) at each row of params (n, D) and weights (n, n_sites)."""
+        eta, weights = params @ self.x.T + self.offset, weights * self.s
+        ridge, beta = self.ridge(weights.sum(axis=1)), self.penalised * params
+        values = (weights * self.family.loss(eta, self.y)).sum(axis=1) + 0.5 * ridge * (beta**2).sum(axis=1)
+        gradients = (weights * self.family.slope(eta, self.y)) @ self.x + ridge[:, None] * beta
+        hessians = many_grams(self.x, weights * self.family.curvature(eta, self.y))
+        return values, gradients, hessians + ridge[:, None, None] * np.diag(self.penalised)
+
     def check_folds(self, folds):
         """Raises NoFiniteOptimum for a fold that leaves one class, where there is an intercept."""
         if self.model.intercept:
@@ -150,6 +159,15 @@ def weighted_gram(x, weights):
         block = x[cut] * root[cut, None]
         gram += block.T @ block
     return gram
+
+
+def many_grams(x, weights):
+    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
+    dim, grams = x.shape[1], np.zeros((len(weights), x.shape[1] ** 2))
+    for cut in pieces(len(x), TILE[1]):
+        products = x[cut, :, None] * x[cut, None, :]
+        grams += weights[:, cut] @ products.reshape(-1, dim**2)
+    return grams.reshape(-1, dim, dim)
 
 
 def _kept(n_sites, fold):

@@ -1,0 +1,97 @@
+"""Bootstrap weights: refits against brute force, the jackknife by rate, and intervals against theory."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from oracles import WithoutFast, refit
+
+import acvlib as acv
+from acvlib import bootstrap, curvature
+from acvlib.models import GLM
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def model():
+    x = rng().normal(size=(150, 2))
+    return GLM(x, rng(1).poisson(np.exp(0.4 * x[:, 0])), "poisson", penalty=0.5, site_penalty=0.01)
+
+
+def test_weights_are_counts_that_sum_to_n():
+    weights = acv.folds.bootstrap_weights(40, 2000, rng())
+    assert (weights.sum(axis=1) == 40).all()
+    assert_allclose(weights.mean(axis=0), 1.0, atol=0.15)
+    assert_allclose(weights.var(axis=0), 1 - 1 / 40, atol=0.2)
+
+
+def test_many_weightings_equal_autograd(model):
+    weights, params = 2 * rng().random((5, 150)), 0.3 * rng(2).normal(size=(5, 3))
+    fast = curvature.weighted_derivatives(model, params, weights)
+    slow = curvature.weighted_derivatives(WithoutFast(model), params, weights)
+    for ours, theirs in zip(fast, slow, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+def test_refits_equal_brute_force(model):
+    fit, weights = acv.fit(model), acv.folds.bootstrap_weights(150, 6, rng())
+    for row, params in zip(weights, bootstrap.refits(model, fit, weights, tolerance=1e-9), strict=True):
+        assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
+
+
+def test_halving_the_weights_quarters_the_error(model):
+    fit = acv.fit(model, tolerance=1e-11)
+    draws = acv.folds.bootstrap_weights(150, 20, rng()) - 1.0
+    errors = [
+        np.abs(bootstrap.jackknife_params(model, fit, w) - bootstrap.refits(model, fit, w, 1e-11)).max()
+        for w in (1.0 + 0.1 * draws, 1.0 + 0.05 * draws)
+    ]
+    assert_allclose(errors[0] / errors[1], 4.0, rtol=0.1)
+
+
+def test_leave_one_out_weights_give_the_jackknife_of_folds(model):
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(150)
+    weights = np.array([acv.folds.weights(150, fold) for fold in folds])
+    jackknife = acv.infinitesimal_jackknife(model, fit, folds)
+    assert_allclose(bootstrap.jackknife_params(model, fit, weights), jackknife.params, atol=1e-12)
+    exact = acv.exact(model, fit, folds, tolerance=1e-10)
+    assert_allclose(bootstrap.refits(model, fit, weights, 1e-10), exact.params, atol=1e-9)
+
+
+def test_a_resample_without_an_optimum_is_nan_and_warned_of():
+    x = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
+    model = GLM(x, np.array([0.0, 1.0, 0.0, 1.0]))
+    with pytest.warns(bootstrap.UnconvergedFit, match="1 of 2 resamples"):
+        params = bootstrap.refits(model, acv.fit(model), np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]]))
+    assert np.isfinite(params[0]).all()
+    assert np.isnan(params[1]).all()
+
+
+def mean_model(n):
+    """The mean of n standard Gaussians: bootstrap and jackknife are known in closed form."""
+    return GLM(np.zeros((n, 0)), rng(3).normal(size=n), "gaussian")
+
+
+def test_intervals_of_a_mean_have_the_known_width():
+    model = mean_model(400)
+    params = bootstrap.refits(model, acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng()))
+    low, high = bootstrap.interval(params, 0.9)[:, 0]
+    assert_allclose(high - low, 2 * 1.6449 * model.y.std() / 20, rtol=0.03)
+
+
+def test_jackknife_after_bootstrap_of_a_mean():
+    """Efron (1992): the standard error of a mean's standard error is about se sqrt((kurtosis - 1) / (4 n))."""
+    model, n = mean_model(20), 20
+    weights = acv.folds.bootstrap_weights(n, 20_000, rng())
+    errors, own = bootstrap.jackknife_after_bootstrap(bootstrap.refits(model, acv.fit(model), weights), weights)
+    centred = model.y - model.y.mean()
+    kurtosis = (centred**4).mean() / (centred**2).mean() ** 2
+    assert_allclose(errors, model.y.std() / np.sqrt(n), rtol=0.03)
+    assert_allclose(own, errors * np.sqrt((kurtosis - 1) / (4 * n)), rtol=0.15)
+
+
+def test_too_few_resamples_for_the_jackknife_after_bootstrap():
+    with pytest.raises(ValueError, match="site 1 is in all but 0 resamples"):
+        bootstrap.jackknife_after_bootstrap(np.zeros((3, 1)), np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 1.0]]))

@@ -1,0 +1,78 @@
+"""Theorem 1: the bound holds on every fold, its constants are suprema, and it shrinks as it must."""
+
+import numpy as np
+import pytest
+from autograd import grad, hessian
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+from acvlib.bounds import Ball, theorem1
+from acvlib.models import FAMILIES, GLM
+
+
+def model(family, n, penalty=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(n, 2))
+    mean = FAMILIES[family].mean(x @ np.array([0.5, -0.3]))
+    y = {"gaussian": rng.normal, "poisson": rng.poisson}.get(family, lambda m: rng.binomial(1, m))(mean)
+    return GLM(x, y, family, penalty=penalty)
+
+
+def distances(glm, fit, folds):
+    jackknife, exact = acv.infinitesimal_jackknife(glm, fit, folds), acv.exact(glm, fit, folds, tolerance=1e-10)
+    return np.linalg.norm(jackknife.params - exact.params, axis=1)
+
+
+@pytest.mark.parametrize("penalty", [0.0, 3.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_bound_holds_where_it_applies_and_it_applies_to_many_data(family, penalty):
+    glm = model(family, 20_000, penalty)
+    fit, folds = acv.fit(glm, tolerance=1e-10), acv.folds.leave_one_out(20_000)[:300]
+    theorem = theorem1(glm, fit, folds)
+    actual = distances(glm, fit, folds)
+    assert theorem.applies.all()
+    assert (actual <= theorem.bound).all()
+    assert (actual > 1e-6 * theorem.bound).any()  # not vacuous
+
+
+def test_the_condition_fails_for_few_data():
+    glm = model("logistic", 30)
+    theorem = theorem1(glm, acv.fit(glm), acv.folds.leave_one_out(30))
+    assert not theorem.applies.any()
+
+
+def test_the_bound_falls_as_one_over_n_squared():
+    bounds = []
+    for n in (20_000, 80_000):
+        glm = model("logistic", n)
+        bounds.append(theorem1(glm, acv.fit(glm), acv.folds.leave_one_out(n)[:100], radius=0.01).bound.max())
+    assert_allclose(bounds[0] / bounds[1], 16.0, rtol=0.15)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_constants_are_suprema_over_the_ball(family):
+    glm, radius, rng = model(family, 40), 0.4, np.random.default_rng(1)
+    fit = acv.fit(glm)
+    ball, folds = Ball(glm, fit.params, radius), acv.folds.leave_one_out(40)
+    deltas, one = ball.deltas(folds), np.ones(40)
+
+    def term(params, n):
+        return glm.objective(params, (np.arange(40) == n) * 1.0)
+
+    for _ in range(20):
+        direction = rng.normal(size=3)
+        params = fit.params + radius * rng.random() * direction / np.linalg.norm(direction)
+        inverse = np.linalg.inv(hessian(glm.objective)(params, one) / 40)
+        assert np.linalg.norm(inverse, 2) <= ball.c_op() * (1 + 1e-12)
+        change = [hessian(term)(params, n) - hessian(term)(fit.params, n) for n in range(40)]
+        lipschitz = np.linalg.norm(change) / np.sqrt(40) / np.linalg.norm(params - fit.params)
+        assert lipschitz <= ball.l_h() * (1 + 1e-12)
+        for n in range(0, 40, 8):
+            sums = abs(grad(term)(params, n)).sum(), abs(hessian(term)(params, n)).sum()
+            assert max(sums) / 40 <= deltas[n] * (1 + 1e-12)
+
+
+def test_a_penalty_in_every_term_is_refused():
+    glm = GLM(np.eye(3), np.array([0.0, 1.0, 1.0]), site_penalty=1.0)
+    with pytest.raises(ValueError, match="site_penalty"):
+        Ball(glm, np.zeros(4), 0.1)
