@@ -12,6 +12,7 @@ from . import curvature
 from .fit import TOLERANCE, UnconvergedFit
 
 MAX_STEPS = 50
+VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
 def jackknife_params(model, fit, weights):
@@ -23,31 +24,49 @@ def jackknife_params(model, fit, weights):
 def refits(model, fit, weights, tolerance=TOLERANCE):
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit, in lockstep.
 
-    A step that does not descend is halved. Rows that do not reach `tolerance` are nan, and warned of once.
+    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where the curvature
+    has vanished and the optimum is at infinity, are nan, and warned of once.
     """
     params, scale = np.tile(fit.params, (len(weights), 1)), np.ones(len(weights))
-    rows = np.arange(len(weights))
-    values, gradients, hessians = curvature.weighted_derivatives(model, params, weights)
+    rows, found = np.arange(len(weights)), np.zeros(len(weights), bool)
+    state = curvature.weighted_derivatives(model, params, weights)
     for _ in range(MAX_STEPS):
-        move = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-        far = np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0)) > tolerance
-        rows, move, values, gradients, hessians = (each[far] for each in (rows, move, values, gradients, hessians))
+        move, far = _moves(*state[1:], tolerance)
+        found[rows[~far]] = _curved(state[2][~far], fit)
+        rows, move, state = rows[far], move[far], [part[far] for part in state]
         if not rows.size:
-            return params
+            break
         trial = params[rows] + scale[rows, None] * move
         new = curvature.weighted_derivatives(model, trial, weights[rows])
-        good = new[0] <= values + 1e-10 * (1.0 + abs(values))
+        good = new[0] <= state[0] + 1e-10 * (1.0 + abs(state[0]))
         params[rows[good]] = trial[good]
         scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-        old = values, gradients, hessians
-        values, gradients, hessians = (_where(good, a, b) for a, b in zip(new, old, strict=True))
-    params[rows] = np.nan
-    warnings.warn(f"{len(rows)} of {len(weights)} resamples did not converge", UnconvergedFit, stacklevel=2)
-    return params
+        state = [_where(good, a, b) for a, b in zip(new, state, strict=True)]
+    return _without(params, ~found)
+
+
+def _moves(gradients, hessians, tolerance):
+    """Newton moves, and which rows are further than `tolerance` from their optimum, by the decrement."""
+    move = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
+    return move, np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0)) > tolerance
+
+
+def _curved(hessians, fit):
+    """Whether the curvature is at least VANISHED times the fit's in every direction."""
+    root = np.linalg.inv(np.linalg.cholesky(fit.metric))
+    return np.linalg.eigvalsh(root @ hessians @ root.T)[..., 0] > VANISHED
 
 
 def _where(good, new, old):
     return np.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+
+
+def _without(params, lost):
+    if lost.any():
+        params[lost] = np.nan
+        message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
+        warnings.warn(message, UnconvergedFit, stacklevel=3)
+    return params
 
 
 def interval(params, level=0.9):

@@ -82,14 +82,13 @@ def test_intervals_of_a_mean_have_the_known_width():
 
 
 def test_jackknife_after_bootstrap_of_a_mean():
-    """Efron (1992): the standard error of a mean's standard error is about se sqrt((kurtosis - 1) / (4 n))."""
+    """Without site i, n draws of the others have a mean of standard error std of the others / sqrt(n)."""
     model, n = mean_model(20), 20
     weights = acv.folds.bootstrap_weights(n, 20_000, rng())
     errors, own = bootstrap.jackknife_after_bootstrap(bootstrap.refits(model, acv.fit(model), weights), weights)
-    centred = model.y - model.y.mean()
-    kurtosis = (centred**4).mean() / (centred**2).mean() ** 2
+    others = np.array([np.delete(model.y, i).std() for i in range(n)]) / np.sqrt(n)
     assert_allclose(errors, model.y.std() / np.sqrt(n), rtol=0.03)
-    assert_allclose(own, errors * np.sqrt((kurtosis - 1) / (4 * n)), rtol=0.15)
+    assert_allclose(own, np.sqrt((n - 1) * others.var()), rtol=0.05)
 
 
 def test_too_few_resamples_for_the_jackknife_after_bootstrap():
