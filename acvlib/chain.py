@@ -19,43 +19,46 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_jit
+def _log_sum(terms):
+    """log sum exp, for finite terms of any size."""
+    top, total = terms.max(), 0.0
+    for x in terms:
+        total += np.exp(x - top)
+    return top + np.log(total)
+
+
+@_jit
 def _filter(node, edge):
-    """Normalised forward messages (T, K), their normalisers (T,) and log Z."""
+    """Logarithms of the normalised forward messages (T, K) and of their normalisers (T,), and log Z."""
     n, k = node.shape
-    alpha, norm, log_z = np.empty((n, k)), np.empty(n), 0.0
+    log_alpha, log_norm, reach = node.copy(), np.empty(n), np.empty(k)
     for t in range(n):
-        top = node[t].max()
-        for j in range(k):
-            reach = 1.0
-            if t > 0:
-                reach = 0.0
-                for i in range(k):
-                    reach += alpha[t - 1, i] * np.exp(edge[t - 1, i, j])
-            alpha[t, j] = reach * np.exp(node[t, j] - top)
-        norm[t] = alpha[t].sum()
-        alpha[t] /= norm[t]
-        log_z += top + np.log(norm[t])
-    return alpha, norm, log_z
+        for j in range(k if t > 0 else 0):
+            for i in range(k):
+                reach[i] = log_alpha[t - 1, i] + edge[t - 1, i, j]
+            log_alpha[t, j] += _log_sum(reach)
+        log_norm[t] = _log_sum(log_alpha[t])
+        log_alpha[t] -= log_norm[t]
+    return log_alpha, log_norm, log_norm.sum()
 
 
 @_jit
 def _smooth(node, edge):
-    """(node marginals, edge marginals, forward messages)."""
+    """(node marginals, edge marginals, log forward messages)."""
     n, k = node.shape
-    alpha, norm, _ = _filter(node, edge)
+    log_alpha, log_norm, _ = _filter(node, edge)
     gamma, xi = np.empty((n, k)), np.empty((n - 1, k, k))
-    gamma[-1] = alpha[-1]
-    beta = np.ones(k)
+    gamma[-1] = np.exp(log_alpha[-1])
+    log_beta, ahead, step = np.zeros(k), np.empty(k), np.empty(k)
     for t in range(n - 1, 0, -1):
-        ahead = np.exp(node[t] - node[t].max()) * beta / norm[t]
+        ahead[:] = node[t] + log_beta - log_norm[t]
         for i in range(k):
-            beta[i] = 0.0
             for j in range(k):
-                step = np.exp(edge[t - 1, i, j]) * ahead[j]
-                xi[t - 1, i, j] = alpha[t - 1, i] * step
-                beta[i] += step
-        gamma[t - 1] = alpha[t - 1] * beta
-    return gamma, xi, alpha
+                step[j] = edge[t - 1, i, j] + ahead[j]
+                xi[t - 1, i, j] = np.exp(log_alpha[t - 1, i] + step[j])
+            log_beta[i] = _log_sum(step)
+        gamma[t - 1] = np.exp(log_alpha[t - 1] + log_beta)
+    return gamma, xi, log_alpha
 
 
 @_jit
@@ -65,14 +68,17 @@ def _tangent(node, edge, d_node, d_edge):
     past[t, k] = E[S up to t | z_t = k, x_1..t] and future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
     """
     n, k = node.shape
-    gamma, xi, alpha = _smooth(node, edge)
+    gamma, xi, log_alpha = _smooth(node, edge)
+    reach = np.empty(k)
     past, future = np.zeros((n, k)), np.zeros((n, k))
     past[0] = d_node[0] - (gamma[0] * d_node[0]).sum()
     for t in range(1, n):
         for j in range(k):
-            mass, total = 0.0, 0.0
             for i in range(k):
-                back = alpha[t - 1, i] * np.exp(edge[t - 1, i, j])
+                reach[i] = log_alpha[t - 1, i] + edge[t - 1, i, j]
+            top, mass, total = reach.max(), 0.0, 0.0
+            for i in range(k):
+                back = np.exp(reach[i] - top)
                 mass += back
                 total += back * (past[t - 1, i] + d_edge[t - 1, i, j])
             past[t, j] = d_node[t, j] + total / mass

@@ -150,6 +150,12 @@ def fold_chords(model, fit, folds):
     return fast and fast(fit, folds)
 
 
+def residual_precision(model, params):
+    """(J J')^+ of an estimating equation at params (D,), w = 1: the inverse variance of its residual, (D, D)."""
+    cross = hessian_and_cross(model, params, np.ones(model.n_sites))[1]
+    return np.linalg.pinv(cross @ cross.T, hermitian=True)
+
+
 def kept_share(model, folds):
     """1 - m for each fold: the share of the observed sites that stay in, (n_folds,)."""
     n_observed = np.sum(getattr(model, "observed", np.ones(model.n_sites)))

@@ -28,9 +28,8 @@ def _decrement_and_metric(model, params, weights, gradient):
     if not curvature.is_equation(model):
         hessian = curvature.hessian(model, params, weights)
         return newton_decrement(gradient, hessian), hessian
-    hessian, cross = curvature.hessian_and_cross(model, params, weights)
-    decrement = float(np.linalg.norm(np.linalg.solve(hessian, gradient)))
-    return decrement, hessian.T @ np.linalg.pinv(cross @ cross.T) @ hessian
+    precision, hessian = curvature.residual_precision(model, params), curvature.hessian(model, params, weights)
+    return float(np.sqrt(gradient @ precision @ gradient)), hessian.T @ precision @ hessian
 
 
 def fit_at(model, params, iterates=()):
@@ -51,7 +50,10 @@ def fit(model, start=None, rng=None, tolerance=TOLERANCE):
     start = np.asarray(model.initial_params(rng) if start is None else start, float)
     iterates = [start] if curvature.is_equation(model) else _lbfgs(model, start)
     one = [np.array([], int)]  # a single problem that leaves nothing out
-    optimum = refine(model, iterates[-1][None], one, tolerance).params[0]
+    optimum = refine(model, iterates[-1][None], one, tolerance).params
+    if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small
+        optimum = refine(model, optimum, one, tolerance).params
+    optimum = optimum[0]
     if check := getattr(model, "check_optimum", None):
         check(optimum)
     result = fit_at(model, optimum, [*iterates, optimum])

@@ -3,7 +3,7 @@
 The recursions are those of `two_state.py`. `N_LANES` folds advance together through the sites; the
 forward pass is kept at the start of every block of sites and recomputed from there, so that the working
 set stays in cache. A fold's own parameters enter through its column of the emission table
-(2, n_classes, N_LANES) and of `stay` (2, N_LANES); `keep` (T, N_LANES) is False where a site is left out.
+(2, n_classes, N_LANES) and of `transition` (2, 2, N_LANES); `keep` (T, N_LANES) is False where a site is left out.
 
 Two habits of the code serve the compiler: all lane state lives in one flat array (parts of one array
 provably do not overlap), and table entries are read before they are selected (a select vectorises, a
@@ -20,8 +20,8 @@ MAX_BLOCK = 288
 N_LOCAL = 6  # tangent within a block: three class scores, the common factor of all others, two stay logits
 _CARRIED, _TO0, _TO1 = 3, 4, 5
 
-_P, _PRODUCT, _LOG_Z, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _SLOPE, _BETA0, _BETA1, _N01, _N1 = (
-    N_LANES * row for row in range(12)
+_P, _PRODUCT, _LOG_Z, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _BETA0, _BETA1, _N01, _N1 = (
+    N_LANES * row for row in range(11)
 )
 _NORM = N_LANES  # a row of `work` holds filtered probabilities, then inverse normalisers
 _SPREAD, _LINEAR, _OUTER, _STEP, _END = (
@@ -40,12 +40,11 @@ def block_starts(groups):
 
 
 @_jit
-def _initial_state(stay):
-    state = np.zeros(12 * N_LANES)
+def _initial_state(transition):
+    state = np.zeros(11 * N_LANES)
     for b in range(N_LANES):
-        state[_STAY0 + b], state[_STAY1 + b] = stay[0, b], stay[1, b]
-        state[_LEAVE0 + b], state[_LEAVE1 + b] = 1.0 - stay[0, b], 1.0 - stay[1, b]
-        state[_SLOPE + b] = stay[0, b] + stay[1, b] - 1.0
+        state[_STAY0 + b], state[_STAY1 + b] = transition[0, 0, b], transition[1, 1, b]
+        state[_LEAVE0 + b], state[_LEAVE1 + b] = transition[0, 1, b], transition[1, 0, b]
         state[_P + b] = state[_LEAVE0 + b] / (state[_LEAVE0 + b] + state[_LEAVE1 + b])
         state[_PRODUCT + b] = state[_BETA0 + b] = state[_BETA1 + b] = 1.0
     return state
@@ -58,9 +57,8 @@ def _forward(classes, keep, emission0, emission1, state, work, start, stop):
         for b in range(N_LANES):
             e0, e1, kept = emission0[c, b], emission1[c, b], keep[t, b]
             p = state[_P + b]
-            q = state[_LEAVE0 + b] + state[_SLOPE + b] * p
-            u0 = (e0 if kept else 1.0) * (1.0 - q)
-            u1 = (e1 if kept else 1.0) * q
+            u0 = (e0 if kept else 1.0) * (state[_STAY0 + b] * (1.0 - p) + state[_LEAVE1 + b] * p)
+            u1 = (e1 if kept else 1.0) * (state[_LEAVE0 + b] * (1.0 - p) + state[_STAY1 + b] * p)
             inverse = 1.0 / (u0 + u1)
             work[row, b], work[row, _NORM + b] = p, inverse
             state[_P + b] = u1 * inverse
@@ -95,7 +93,7 @@ def _backward(classes, keep, emission0, emission1, state, work, start, stop):
             v0 = (e0 if kept else 1.0) * state[_BETA0 + b] * inverse
             v1 = (e1 if kept else 1.0) * state[_BETA1 + b] * inverse
             beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
-            work[row, b] = (state[_LEAVE0 + b] + state[_SLOPE + b] * p) * v1
+            work[row, b] = (state[_LEAVE0 + b] * (1.0 - p) + state[_STAY1 + b] * p) * v1
             state[_N01 + b] += (1.0 - p) * state[_LEAVE0 + b] * v1
             state[_N1 + b] += p * beta1
             state[_BETA0 + b], state[_BETA1 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1, beta1
@@ -111,13 +109,13 @@ def _collect(classes, keep, work, class_sums, start, stop):
 
 
 @_jit
-def smooth_lanes(classes, keep, emission, stay, starts):
+def smooth_lanes(classes, keep, emission, transition, starts):
     """(log Z, class sums, statistics) of every lane.
 
     class_sums (n_classes, N_LANES): sum of P(z_t = 1 | x) over the kept sites of a class; statistics
     (4, N_LANES): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, and the sum of P(z_t = 1) over t = 0..T-1.
     """
-    state, work = _initial_state(stay), np.empty((MAX_BLOCK, 2 * N_LANES))
+    state, work = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES))
     class_sums, statistics = np.zeros((emission.shape[1], N_LANES)), np.empty((4, N_LANES))
     statistics[0] = state[:N_LANES]
     log_z, checkpoint = _filter(classes, keep, emission, starts, state, work)
@@ -147,13 +145,13 @@ def _score(classes, work, emission0, emission1, peak, sites, cursor, first, loss
 
 
 @_jit
-def heldout_lanes(classes, keep, emission, stay, starts, peak, sites, ends):
+def heldout_lanes(classes, keep, emission, transition, starts, peak, sites, ends):
     """-log p(x_t | kept observations) of every left-out site, in the order of `sites`.
 
     peak (n_classes, N_LANES): the log-density that was divided out of `emission`; sites: the left-out sites
     of all lanes one after another, sorted within a lane; ends (N_LANES + 1,): where each lane's begin and end.
     """
-    state, work = _initial_state(stay), np.empty((MAX_BLOCK, 2 * N_LANES))
+    state, work = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES))
     _, checkpoint = _filter(classes, keep, emission, starts, state, work)
     losses, first, cursor = np.empty(len(sites)), ends[:-1], ends[1:].copy()
     for k in range(len(checkpoint) - 1, -1, -1):
@@ -248,7 +246,7 @@ def _unload_local(tangent, touched, local, outer, linear):
 
 
 @_jit
-def curvature_lanes(classes, keep, emission, stay, ratio_score, score_at, starts):
+def curvature_lanes(classes, keep, emission, transition, ratio_score, score_at, starts):
     """Parts of Var(score | x), lane by lane: (outer (D, D, B), lower triangle; linear (2, D + 1, B); tangent).
 
     The variance is a sum over the steps of a reversed martingale: z_0 first, then each z_t given z_t-1
@@ -257,7 +255,7 @@ def curvature_lanes(classes, keep, emission, stay, ratio_score, score_at, starts
     score_at (n_classes, 3) as in `two_state`; score_at must be the same throughout a block.
     """
     n_params = score_at.max() + 3
-    state, work, local = _initial_state(stay), np.empty((MAX_BLOCK, 2 * N_LANES)), np.empty(_END)
+    state, work, local = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES)), np.empty(_END)
     tangent, linear = np.zeros((n_params, N_LANES)), np.zeros((2, n_params + 1, N_LANES))
     outer = np.zeros((n_params, n_params, N_LANES))
     score0, score1, score2 = ratio_score[0], ratio_score[1], ratio_score[2]

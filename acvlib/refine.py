@@ -28,6 +28,10 @@ class Refinement:
         self.smallest_eigenvalue, self.decrement = np.full(n, np.nan), np.full(n, np.inf)
         self.scale, self.steps, self.converged = np.ones(n), np.zeros(n, int), np.zeros(n, bool)
         self.evaluations = Counter(gradient=n, hessian=0)
+        self.precision = None  # of an equation's residuals, which its decrement is measured by
+        if curvature.is_equation(model):
+            self.precision = curvature.residual_precision(model, self.params.mean(axis=0))
+            self.evaluations["hessian_and_cross"] += 1
 
     def select(self, rows):
         return [self.folds[i] for i in rows]
@@ -45,7 +49,7 @@ class Refinement:
     def moves(self, rows):
         """Newton moves of the folds; records their decrements and marks slow folds for a new Hessian."""
         move = -np.einsum("nij,nj->ni", self.inverse[rows], self.gradients[rows])
-        decrement = _decrement(self.model, move, self.gradients[rows])
+        decrement = _decrement(move, self.gradients[rows], self.precision)
         self.drift[rows[decrement > 0.1 * self.decrement[rows]]] = np.inf
         self.decrement[rows] = decrement
         return move
@@ -98,8 +102,9 @@ def _inverse(model, hessians):
     return (vectors / safe[:, None, :]) @ vectors.transpose(0, 2, 1), values[:, 0]
 
 
-def _decrement(model, moves, gradients):
-    """sqrt(g' H^-1 g); for an estimating equation the length of the Newton move."""
-    if curvature.is_equation(model):
-        return np.linalg.norm(moves, axis=1)
-    return np.sqrt(np.maximum(-np.einsum("ni,ni->n", moves, gradients), 0.0))
+def _decrement(moves, gradients, precision):
+    """sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) for an equation: either way a number of standard errors."""
+    squared = -np.einsum("ni,ni->n", moves, gradients)
+    if precision is not None:
+        squared = np.einsum("ni,ij,nj->n", gradients, precision, gradients)
+    return np.sqrt(np.maximum(squared, 0.0))

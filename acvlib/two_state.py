@@ -3,7 +3,8 @@
 A site t has a class c_t, and its emission log-densities are a row of a small table (n_classes, 2).
 Sites are weighted by scheme A (Ghosh et al. 2020, Eq. 9): site t contributes w_t * log_emission[c_t].
 The chain is stationary: an unobserved site 0 with the stationary law precedes the first site, so that
-every site is reached by an ordinary transition. `stay` holds P(0 -> 0) and P(1 -> 1).
+every site is reached by an ordinary transition. `transition` (2, 2) is given whole, because 1 - P(stay) loses
+all digits where a state is hardly ever left.
 
 `smooth` and `smooth_tangent` follow one chain with any weights; `lanes.py` follows many folds at once.
 """
@@ -29,39 +30,39 @@ def _potential(emission, log_emission, c, k, weight):
 
 
 @_jit
-def filter_forward(classes, weights, log_emission, stay, filtered, inverse_norm):
+def filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm):
     """log Z; fills filtered[t] = P(z_t = 1 | x_1..t), t = 0..T, and the inverse of each step's normaliser.
 
     `log_emission` must have row maximum 0, so that a normaliser never overflows.
     """
     emission = np.exp(log_emission)
-    leave0, leave1 = 1.0 - stay[0], 1.0 - stay[1]
+    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     p = leave0 / (leave0 + leave1)
     filtered[0] = p
     log_z, product = 0.0, 1.0
     for t in range(len(classes)):
         c, w = classes[t], weights[t]
-        q = leave0 + (stay[1] - leave0) * p
-        u0 = _potential(emission, log_emission, c, 0, w) * (1.0 - q)
+        q0, q = stay0 * (1.0 - p) + leave1 * p, leave0 * (1.0 - p) + stay1 * p
+        u0 = _potential(emission, log_emission, c, 0, w) * q0
         u1 = _potential(emission, log_emission, c, 1, w) * q
         norm = u0 + u1
         p = u1 / norm
         filtered[t + 1], inverse_norm[t] = p, 1.0 / norm
         product *= norm
-        if t % RESCALE == 0:
+        if t % RESCALE == 0 or product < 1e-100:
             log_z += np.log(product)
             product = 1.0
     return log_z + np.log(product)
 
 
 @_jit
-def smooth(classes, weights, log_emission, stay):
+def smooth(classes, weights, log_emission, transition):
     """(log Z, gamma, n01): P(z_t = 1 | x) for t = 0..T, and the expected number of moves 0 -> 1."""
     n = len(classes)
     emission = np.exp(log_emission)
     gamma, inverse_norm = np.empty(n + 1), np.empty(n)
-    log_z = filter_forward(classes, weights, log_emission, stay, gamma, inverse_norm)
-    leave0, leave1 = 1.0 - stay[0], 1.0 - stay[1]
+    log_z = filter_forward(classes, weights, log_emission, transition, gamma, inverse_norm)
+    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     beta0, beta1, n01 = 1.0, 1.0, 0.0
     for t in range(n - 1, -1, -1):
         c, w = classes[t], weights[t]
@@ -69,13 +70,13 @@ def smooth(classes, weights, log_emission, stay):
         v1 = _potential(emission, log_emission, c, 1, w) * beta1 * inverse_norm[t]
         n01 += (1.0 - gamma[t]) * leave0 * v1  # gamma[t] still holds the filtered probability
         gamma[t + 1] *= beta1
-        beta0, beta1 = stay[0] * v0 + leave0 * v1, leave1 * v0 + stay[1] * v1
+        beta0, beta1 = stay0 * v0 + leave0 * v1, leave1 * v0 + stay1 * v1
     gamma[0] *= beta1
     return log_z, gamma, n01
 
 
 @_jit
-def smooth_tangent(classes, weights, log_emission, stay, ratio_score, score_at):
+def smooth_tangent(classes, weights, log_emission, transition, ratio_score, score_at):
     """Smoothing and its derivative in the class scores and the two stay logits.
 
     ratio_score (n_classes, s): gradient of log(emission 1 / emission 0) in the s parameters that class c
@@ -88,20 +89,20 @@ def smooth_tangent(classes, weights, log_emission, stay, ratio_score, score_at):
     to0, to1 = score_at.max() + 1, score_at.max() + 2
     emission = np.exp(log_emission)
     filtered, inverse_norm = np.empty(n + 1), np.empty(n)
-    log_z = filter_forward(classes, weights, log_emission, stay, filtered, inverse_norm)
-    leave0, leave1 = 1.0 - stay[0], 1.0 - stay[1]
+    log_z = filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm)
+    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
     forward = np.empty((n + 1, WIDTH))  # d logit filtered[t], later d gamma[t]
     forward[0] = 0.0
-    forward[0, to0], forward[0, to1] = -stay[0], stay[1]
+    forward[0, to0], forward[0, to1] = -stay0, stay1
     for t in range(n):
         c, p = classes[t], filtered[t]
-        q = leave0 + (stay[1] - leave0) * p
-        spread = 1.0 / (q * (1.0 - q))
-        slope = (stay[1] - leave0) * p * (1.0 - p) * spread
+        q0, q = stay0 * (1.0 - p) + leave1 * p, leave0 * (1.0 - p) + stay1 * p
+        spread = 1.0 / (q * q0)
+        slope = (stay1 - leave0) * p * (1.0 - p) * spread
         for i in range(WIDTH):
             forward[t + 1, i] = slope * forward[t, i]
-        forward[t + 1, to0] -= (1.0 - p) * stay[0] * leave0 * spread
-        forward[t + 1, to1] += p * stay[1] * leave1 * spread
+        forward[t + 1, to0] -= (1.0 - p) * stay0 * leave0 * spread
+        forward[t + 1, to1] += p * stay1 * leave1 * spread
         for s in range(n_scores):
             forward[t + 1, score_at[c, s]] += weights[t] * ratio_score[c, s]
     gamma = np.empty(n + 1)
@@ -111,7 +112,7 @@ def smooth_tangent(classes, weights, log_emission, stay, ratio_score, score_at):
         c, w, p = classes[t], weights[t], filtered[t]
         v0 = _potential(emission, log_emission, c, 0, w) * beta0 * inverse_norm[t]
         v1 = _potential(emission, log_emission, c, 1, w) * beta1 * inverse_norm[t]
-        q = leave0 + (stay[1] - leave0) * p
+        q = leave0 * (1.0 - p) + stay1 * p
         g = filtered[t + 1] * beta1
         from0 = (1.0 - p) * leave0 / q  # P(z_t-1 = 0 | z_t = 1, past)
         moved = g * from0 * (1.0 - from0)
@@ -119,18 +120,18 @@ def smooth_tangent(classes, weights, log_emission, stay, ratio_score, score_at):
             d = g * (1.0 - g) * (forward[t + 1, i] + backward[i])
             forward[t + 1, i] = d
             d_n01[i] += from0 * d - moved * forward[t, i]
-        d_n01[to0] -= moved * stay[0]
+        d_n01[to0] -= moved * stay0
         d_n01[to1] -= moved * leave1
         n01 += g * from0
         gamma[t + 1] = g
-        beta0, beta1 = stay[0] * v0 + leave0 * v1, leave1 * v0 + stay[1] * v1
-        enter, remain = leave0 * v1 / beta0, stay[1] * v1 / beta1  # P(z_t = 1 | z_t-1, future)
+        beta0, beta1 = stay0 * v0 + leave0 * v1, leave1 * v0 + stay1 * v1
+        enter, remain = leave0 * v1 / beta0, stay1 * v1 / beta1  # P(z_t = 1 | z_t-1, future)
         for s in range(n_scores):
             backward[score_at[c, s]] += w * ratio_score[c, s]
         for i in range(WIDTH):
             backward[i] *= remain - enter
         backward[to0] += enter - leave0
-        backward[to1] += remain - stay[1]
+        backward[to1] += remain - stay1
     gamma[0] = filtered[0] * beta1
     for i in range(WIDTH):
         forward[0, i] = gamma[0] * (1.0 - gamma[0]) * (forward[0, i] + backward[i])

@@ -55,16 +55,16 @@ def one_evaluation(model, fit, weights):
 def marginal_seconds(model, params):
     """Seconds of one log-marginal without derivatives: the forward pass alone, tables included."""
     from acvlib import two_state
-    from acvlib.models.poisson_assembly import stay_probabilities
+    from acvlib.models.poisson_assembly import transitions
 
-    fast, stay = model.fast, stay_probabilities(params[None])[:, 0]
+    fast, transition = model.fast, transitions(params[None])[:, :, 0]
     filtered, norm = np.empty(model.n_sites + 1), np.empty(model.n_sites)
     weights = model.observed.astype(float)
 
     def evaluate():
         table = fast._log_density(params)
         scaled = (table - table.max(axis=0)).T.copy()
-        two_state.filter_forward(fast.classes.of_site, weights, scaled, stay, filtered, norm)
+        two_state.filter_forward(fast.classes.of_site, weights, scaled, transition, filtered, norm)
 
     return median_seconds(evaluate)
 

@@ -16,6 +16,14 @@ from acvlib.weighting import keep_latents
 STAY = np.array([0.9, 0.75])
 
 
+def moves_of(stay):
+    """The transition matrix (2, 2, ...) of P(0 -> 0) and P(1 -> 1), (2, ...)."""
+    return np.array([[stay[0], 1.0 - stay[0]], [1.0 - stay[1], stay[1]]])
+
+
+TRANSITION = moves_of(STAY)
+
+
 def log_chain(stay):
     """Stationary law and transitions, as logarithms."""
     leave = 1.0 - stay
@@ -43,7 +51,7 @@ def by_chain(classes, weights, table, stay):
 def test_smoothing_equals_the_general_chain(seed, n_sites, logit0, logit1, scale):
     classes, weights, table = series(seed, n_sites, scale=scale)
     stay = expit(np.array([logit0, logit1]))
-    log_z, gamma, moves = two_state.smooth(classes, weights, table, stay)
+    log_z, gamma, moves = two_state.smooth(classes, weights, table, moves_of(stay))
     expected, marginal, later_moves = by_chain(classes, weights, table, stay)
     assert_allclose(log_z, expected, rtol=1e-11, atol=1e-11)
     assert_allclose(gamma[1:], marginal, rtol=0, atol=1e-10)
@@ -58,7 +66,7 @@ def test_smoothing_equals_enumeration_with_the_unobserved_first_site(weights):
     density = np.concatenate([np.zeros((1, 2)), table[classes]])
     node, edge = hidden_chain.potentials(keep_latents, weights, density, initial, transition)
     expected, mean, _ = oracles.log_partition_and_moments(node, edge)
-    log_z, gamma, moves = two_state.smooth(classes, weights[1:], table, STAY)
+    log_z, gamma, moves = two_state.smooth(classes, weights[1:], table, TRANSITION)
     assert_allclose(log_z, expected, rtol=0, atol=1e-10)
     assert_allclose(gamma, mean[: node.size].reshape(8, 2)[:, 1], rtol=0, atol=1e-10)
     assert_allclose(moves, mean[node.size :].reshape(7, 2, 2)[:, 0, 1].sum(), rtol=0, atol=1e-10)
@@ -67,7 +75,7 @@ def test_smoothing_equals_enumeration_with_the_unobserved_first_site(weights):
 def test_filter_returns_filtered_probabilities_and_not_smoothed_ones():
     classes, weights, table = series(2, 6)
     filtered, inverse_norm = np.empty(7), np.empty(6)
-    two_state.filter_forward(classes, weights, table, STAY, filtered, inverse_norm)
+    two_state.filter_forward(classes, weights, table, TRANSITION, filtered, inverse_norm)
     past = [by_chain(classes[:t], weights[:t], table, STAY)[1][-1] for t in range(1, 7)]
     assert_allclose(filtered[1:], past, rtol=0, atol=1e-12)
     assert_allclose(filtered[0], 0.1 / (0.1 + 0.25), rtol=1e-14)
@@ -86,7 +94,9 @@ def moved(params, classes, weights, table, ratio_score, score_at):
     """Smoothing at parameters moved by `params` (5,) from the table and from STAY: gamma and moves, flat."""
     logits = np.log(STAY / (1 - STAY)) + params[3:]
     shifted = table + np.stack([np.zeros(len(table)), (ratio_score * params[score_at]).sum(axis=1)], axis=1)
-    _, gamma, moves = two_state.smooth(classes, weights, shifted - shifted.max(axis=1, keepdims=True), expit(logits))
+    _, gamma, moves = two_state.smooth(
+        classes, weights, shifted - shifted.max(axis=1, keepdims=True), moves_of(expit(logits))
+    )
     return np.append(gamma, moves)
 
 
@@ -94,9 +104,9 @@ def test_tangent_is_the_derivative_of_smoothing():
     problem = tangent_problem()
     classes, weights, table, ratio_score, score_at = problem
     log_z, gamma, moves, d_gamma, d_moves = two_state.smooth_tangent(
-        classes, weights, table, STAY, ratio_score, score_at
+        classes, weights, table, TRANSITION, ratio_score, score_at
     )
-    same_log_z, *same = two_state.smooth(classes, weights, table, STAY)
+    same_log_z, *same = two_state.smooth(classes, weights, table, TRANSITION)
     assert_allclose(log_z, same_log_z, rtol=1e-13)
     assert_allclose(np.append(gamma, moves), np.append(*same), rtol=1e-12)
     expected = oracles.central_difference(lambda p: moved(p, *problem), np.zeros(5))
@@ -105,7 +115,7 @@ def test_tangent_is_the_derivative_of_smoothing():
 
 def test_class_sums_count_weights_and_weighted_events():
     classes, weights, table = series(4, 30)
-    _, gamma, _ = two_state.smooth(classes, weights, table, STAY)
+    _, gamma, _ = two_state.smooth(classes, weights, table, TRANSITION)
     total, event = two_state.class_sums(classes, weights, gamma, 5)
     assert_allclose(total, np.bincount(classes, weights, 5), rtol=1e-14)
     assert_allclose(event, np.bincount(classes, weights * gamma[1:], 5), rtol=1e-13)
@@ -119,7 +129,7 @@ def test_log_z_gradient_in_the_weights_is_the_expected_log_emission():
             *hidden_chain.potentials(keep_latents, w, table[classes], *log_chain(STAY)),
         )
 
-    _, gamma, _ = two_state.smooth(classes, weights, table, STAY)
+    _, gamma, _ = two_state.smooth(classes, weights, table, TRANSITION)
     expected = (1 - gamma[1:]) * table[classes, 0] + gamma[1:] * table[classes, 1]
     assert_allclose(grad(log_z)(weights), expected, rtol=0, atol=1e-12)
 
@@ -128,7 +138,7 @@ def test_rare_moves_that_the_data_force_at_every_step_stay_finite():
     """Sixteen normalisers are multiplied between logarithms: here each one is about 1e-25."""
     stay, table = np.array([0.5, 1e-25]), np.array([[-200.0, 0.0]])
     classes, weights = np.zeros(64, np.int32), np.ones(64)
-    log_z, gamma, _ = two_state.smooth(classes, weights, table, stay)
+    log_z, gamma, _ = two_state.smooth(classes, weights, table, moves_of(stay))
     expected, marginal, _ = by_chain(classes, weights, table, stay)
     assert_allclose(log_z, expected, rtol=1e-12)
     assert_allclose(gamma[1:], marginal, atol=1e-10)
@@ -148,22 +158,29 @@ def lane_problem(n_sites=700, seed=6):
 
 
 def by_one(classes, keep, table, stay, b):
-    return two_state.smooth(classes, keep[:, b].astype(float), table[:, :, b].T.copy(), stay[:, b].copy())
+    return two_state.smooth(classes, keep[:, b].astype(float), table[:, :, b].T.copy(), moves_of(stay[:, b]))
 
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, lanes.MAX_BLOCK, lanes.MAX_BLOCK + 1, 700])
 def test_every_lane_equals_its_own_chain(n_sites):
     classes, keep, table, stay = lane_problem(n_sites)
     starts = lanes.block_starts(np.zeros(n_sites))
-    log_z, sums, statistics = lanes.smooth_lanes(classes, keep, np.exp(table), stay, starts)
-    posterior = lanes.posterior_lanes(classes, keep, np.exp(table), stay, starts)
+    log_z, sums, statistics = lanes.smooth_lanes(classes, keep, np.exp(table), moves_of(stay), starts)
+    peak = np.random.default_rng(8).standard_normal(table.shape[1:])
+    left_out = [np.flatnonzero(~keep[:, b]) for b in range(lanes.N_LANES)]
+    ends = np.cumsum([0, *map(len, left_out)])
+    losses = lanes.heldout_lanes(
+        classes, keep, np.exp(table), moves_of(stay), starts, peak, np.concatenate(left_out), ends
+    )
     for b in (0, 1, 17, lanes.N_LANES - 1):
         expected, gamma, moves = by_one(classes, keep, table, stay, b)
         _, event = two_state.class_sums(classes, keep[:, b].astype(float), gamma, 4)
         assert_allclose(log_z[b], expected, rtol=1e-12)
         assert_allclose(sums[:, b], event, rtol=1e-10, atol=1e-12)
         assert_allclose(statistics[:, b], [gamma[0], gamma[-1], moves, gamma[:-1].sum()], rtol=1e-10, atol=1e-12)
-        assert_allclose(posterior[:, b], gamma[1:], rtol=0, atol=1e-11)
+        at, c = gamma[1:][left_out[b]], classes[left_out[b]]
+        density = np.exp(peak[c, b] + table[:, c, b])
+        assert_allclose(losses[ends[b] : ends[b + 1]], -np.log((1 - at) * density[0] + at * density[1]), atol=1e-10)
 
 
 def test_blocks_are_constant_in_their_group_and_never_too_long():
@@ -189,7 +206,7 @@ def test_blocks_follow_every_change_of_group(lengths):
 def test_results_do_not_depend_on_where_blocks_end():
     classes, keep, table, stay = lane_problem(300)
     cuts = [np.array(c) for c in ([0, 100, 300 - 288 + 100, 300], [0, 1, 2, 289, 300], list(range(301)))]
-    results = [lanes.smooth_lanes(classes, keep, np.exp(table), stay, starts) for starts in cuts]
+    results = [lanes.smooth_lanes(classes, keep, np.exp(table), moves_of(stay), starts) for starts in cuts]
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert_allclose(a, b, rtol=1e-12)
@@ -201,19 +218,19 @@ def curvature_inputs(n_sites):
     classes = (classes % 2 + 2 * group).astype(np.int32)
     score_at = np.array([[c // 2, 2, 3] for c in range(4)])
     ratio_score = np.random.default_rng(7).standard_normal((3, 4, lanes.N_LANES))
-    return (classes, keep, np.exp(table), stay, ratio_score, score_at), lanes.block_starts(group), table
+    return (classes, keep, np.exp(table), moves_of(stay), ratio_score, score_at), lanes.block_starts(group), table
 
 
 @pytest.mark.parametrize("n_sites", [5, 120])
 def test_curvature_lanes_give_the_variance_of_the_score(n_sites):
     """The start's variance and the steps' sum to Var(score), which one chain's tangent gives as d E[score]."""
     inputs, starts, table = curvature_inputs(n_sites)
-    classes, keep, _, stay, ratio_score, score_at = inputs
+    classes, keep, _, transition, ratio_score, score_at = inputs
     outer, linear, tangent = lanes.curvature_lanes(*inputs, starts)
     for b in (0, 5, lanes.N_LANES - 1):
         weights, ratio = keep[:, b].astype(float), ratio_score[:, :, b].T.copy()
         _, gamma, _, d_gamma, _ = two_state.smooth_tangent(
-            classes, weights, table[:, :, b].T.copy(), stay[:, b].copy(), ratio, score_at
+            classes, weights, table[:, :, b].T.copy(), transition[:, :, b].copy(), ratio, score_at
         )
         emissions = np.zeros((4, 6))
         for t, c in enumerate(classes):
@@ -227,13 +244,13 @@ def test_curvature_lanes_give_the_variance_of_the_score(n_sites):
 def test_the_oracle_tells_a_wrong_derivative():
     """Negative control: a tangent without its backward half is caught by the tolerance in use."""
     problem = tangent_problem()
-    _, gamma, _, d_gamma, _ = two_state.smooth_tangent(problem[0], problem[1], problem[2], STAY, *problem[3:])
+    _, gamma, _, d_gamma, _ = two_state.smooth_tangent(problem[0], problem[1], problem[2], TRANSITION, *problem[3:])
     filtered, inverse_norm = np.empty(41), np.empty(40)
 
     def forward_only(p):
         shifted = problem[2] + np.stack([np.zeros(6), (problem[3] * p[problem[4]]).sum(axis=1)], axis=1)
         table = shifted - shifted.max(axis=1, keepdims=True)
-        two_state.filter_forward(problem[0], problem[1], table, STAY, filtered, inverse_norm)
+        two_state.filter_forward(problem[0], problem[1], table, TRANSITION, filtered, inverse_norm)
         return filtered.copy()
 
     wrong = oracles.central_difference(forward_only, np.zeros(5))[:, :3]

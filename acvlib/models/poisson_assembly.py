@@ -7,15 +7,17 @@ where site 0 is the unobserved stationary start.
 """
 
 import numpy as np
+from scipy.special import expit
 
 from .poisson_emission import excess_moments
 
 DIM, N_RATES, A, B, TO0, TO1 = 11, 7, 7, 8, 9, 10
 
 
-def stay_probabilities(params):
-    """P(0 -> 0), P(1 -> 1) as (2, L) from params (L, 11)."""
-    return 1.0 / (1.0 + np.exp(-params[:, TO0:].T))
+def transitions(params):
+    """P(j -> k) as (2, 2, L) from params (L, 11), each entry from its own logit, so that none loses digits."""
+    stay, leave = expit(params[:, TO0:].T), expit(-params[:, TO0:].T)
+    return np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
 
 class EmissionDerivatives:
@@ -26,8 +28,7 @@ class EmissionDerivatives:
     """
 
     def __init__(self, classes, params, curvature=False):
-        n_moments = 6 if curvature else 2
-        excess, digamma, *rest = np.stack([_moments(classes, p, n_moments) for p in params], axis=-1)
+        excess, digamma, *rest = np.stack([_moments(classes, p) for p in params], axis=-1)
         self.of_day = (classes.days == np.arange(N_RATES)[:, None]).astype(float)
         self.rate = np.exp(params[:, :N_RATES]).T[classes.days]
         self.a, self.b = np.exp(params[:, A]), np.exp(params[:, B])
@@ -75,37 +76,37 @@ class EmissionDerivatives:
         return hessian
 
 
-def _moments(classes, params, n_moments):
+def _moments(classes, params):
     rates, a, b = np.exp(params[:N_RATES]), np.exp(params[A]), np.exp(params[B])
-    return excess_moments(rates, a, b, classes.counts, classes.days, n_moments)
+    return excess_moments(rates, a, b, classes.counts, classes.days)
 
 
-def start_score(stay):
+def start_score(transition):
     """Gradient of logit P(z_0 = 1) in the two stay logits, (2, L), and P(z_0 = 1) (L,)."""
-    leave = 1.0 - stay
-    return np.stack([-stay[0], stay[1]]), leave[0] / leave.sum(axis=0)
+    leave0, leave1 = transition[0, 1], transition[1, 0]
+    return np.stack([-transition[0, 0], transition[1, 1]]), leave0 / (leave0 + leave1)
 
 
-def transition_gradient(stay, statistics, n_moves):
+def transition_gradient(transition, statistics, n_moves):
     """Gradient of log p(x) in the two stay logits, (2, L)."""
     first, last, moves01, event = statistics
-    score, start = start_score(stay)
+    score, start = start_score(transition)
     moves10 = moves01 - (last - first)
-    from_quiet = (n_moves - event) * (1.0 - stay[0]) - moves01
-    from_event = event * (1.0 - stay[1]) - moves10
+    from_quiet = (n_moves - event) * transition[0, 1] - moves01
+    from_event = event * transition[1, 0] - moves10
     return np.stack([from_quiet, from_event]) + (first - start) * score
 
 
-def transition_hessian(stay, statistics, n_moves):
+def transition_hessian(transition, statistics, n_moves):
     """Expected Hessian of the log transitions and of the log start, (2, 2, L): the complete-data part."""
     first, _, _, event = statistics
-    score, start = start_score(stay)
-    spread = stay * (1.0 - stay)
+    score, start = start_score(transition)
+    spread = transition[[0, 1], [0, 1]] * transition[[0, 1], [1, 0]]
     diagonal = -spread * np.stack([n_moves - event, event]) + (first - start) * spread * np.array([[-1.0], [1.0]])
     return diagonal[:, None] * np.eye(2)[:, :, None] - start * (1.0 - start) * score[:, None] * score[None]
 
 
-def score_variance(stay, first, outer, linear, tangent):
+def score_variance(transition, first, outer, linear, tangent):
     """Var(score | x) (11, 11, L) from the parts that `lanes.curvature_lanes` returns."""
     variance = outer + outer.swapaxes(0, 1)
     variance[np.arange(DIM), np.arange(DIM)] -= outer[np.arange(DIM), np.arange(DIM)]
@@ -114,5 +115,5 @@ def score_variance(stay, first, outer, linear, tangent):
         variance[:, at] += sign * part[:-1]
         variance[at, at] += part[-1]
     at_start = tangent.copy()
-    at_start[TO0:] += start_score(stay)[0]
+    at_start[TO0:] += start_score(transition)[0]
     return variance + first * (1.0 - first) * at_start[:, None] * at_start[None]

@@ -39,73 +39,99 @@ class CountClasses:
 
 
 @_jit
-def _scaled_poisson(rates, top):
-    """exp(log pmf - its maximum) of counts top, ..., 0 for each day, and the maxima."""
-    pmf, peak = np.empty((len(rates), top + 1)), np.empty(len(rates))
+def _log_poisson(rates, top):
+    """Log pmf of counts top, ..., 0 for each day."""
+    table = np.empty((len(rates), top + 1))
     for d in range(len(rates)):
-        log_pmf = -rates[d]
-        pmf[d, top] = log_pmf
+        table[d, top] = -rates[d]
         for x in range(1, top + 1):
-            log_pmf += np.log(rates[d] / x)
-            pmf[d, top - x] = log_pmf
-        peak[d] = pmf[d].max()
-        pmf[d] = np.exp(pmf[d] - peak[d])
-    return pmf, peak
+            table[d, top - x] = table[d, top - x + 1] + np.log(rates[d] / x)
+    return table
 
 
 @_jit
 def _excess_tables(shape, b, top):
-    """exp(log pmf - its maximum), that maximum, D and D' of excesses 0, ..., top."""
-    pmf, digamma, trigamma = np.zeros(top + 1), np.zeros(top + 1), np.zeros(top + 1)
-    pmf[0] = shape * np.log(b / (1.0 + b))
+    """Log pmf, D and D' of excesses 0, ..., top."""
+    log_pmf, digamma, trigamma = np.zeros(top + 1), np.zeros(top + 1), np.zeros(top + 1)
+    log_pmf[0] = shape * np.log(b / (1.0 + b))
     for e in range(1, top + 1):
         last = shape + e - 1.0
-        pmf[e] = pmf[e - 1] + np.log(last / (e * (1.0 + b)))
+        log_pmf[e] = log_pmf[e - 1] + np.log(last / (e * (1.0 + b)))
         digamma[e] = digamma[e - 1] + 1.0 / last
         trigamma[e] = trigamma[e - 1] - 1.0 / (last * last)
-    peak = pmf.max()
-    return np.exp(pmf - peak), peak, digamma, trigamma
+    return log_pmf, digamma, trigamma
+
+
+@_jit
+def _scaled(log_table):
+    """exp(row - its maximum) and the maxima, row by row."""
+    peak = np.empty(len(log_table))
+    scaled = np.empty_like(log_table)
+    for d in range(len(log_table)):
+        peak[d] = log_table[d].max()
+        scaled[d] = np.exp(log_table[d] - peak[d])
+    return scaled, peak
+
+
+@_jit
+def _weigh(excess, poisson, log_excess, log_poisson, d, x, posterior):
+    """Fills posterior[e] with p(e) p(x - e), rescaled, e = 0..x; returns their sum and the log scale taken out.
+
+    Products of the scaled tables are fast; where all of them are tiny, for a count far from every rate, the
+    logarithms are summed instead.
+    """
+    total, shift = 0.0, poisson.shape[1] - 1 - x
+    for e in range(x + 1):
+        posterior[e] = excess[e] * poisson[d, shift + e]
+        total += posterior[e]
+    if total > 1e-200:
+        return total, 0.0
+    for e in range(x + 1):
+        posterior[e] = log_excess[e] + log_poisson[d, shift + e]
+    peak = posterior[: x + 1].max()
+    total = 0.0
+    for e in range(x + 1):
+        posterior[e] = np.exp(posterior[e] - peak)
+        total += posterior[e]
+    return total, peak
 
 
 @_jit
 def log_density(rates, shape, b, counts, days):
     """log p(x | z = 0), log p(x | z = 1) of each class: shape (2, n_classes)."""
     top = counts.max()
-    poisson, poisson_peak = _scaled_poisson(rates, top)
-    excess, excess_peak, _, _ = _excess_tables(shape, b, top)
+    log_poisson, (log_excess, _, _) = _log_poisson(rates, top), _excess_tables(shape, b, top)
+    poisson, poisson_peak = _scaled(log_poisson)
+    excess_peak = log_excess.max()
+    excess, posterior = np.exp(log_excess - excess_peak), np.empty(top + 1)
     table = np.empty((2, len(counts)))
     for c in range(len(counts)):
         x, d = counts[c], days[c]
-        total, shift = 0.0, top - x
-        for e in range(x + 1):
-            total += excess[e] * poisson[d, shift + e]
-        table[0, c] = np.log(max(poisson[d, shift], 1e-300)) + poisson_peak[d]
-        table[1, c] = np.log(max(total, 1e-300)) + poisson_peak[d] + excess_peak
+        total, scale = _weigh(excess, poisson, log_excess, log_poisson, d, x, posterior)
+        table[0, c] = log_poisson[d, top - x]
+        table[1, c] = np.log(total) + (poisson_peak[d] + excess_peak if scale == 0.0 else scale)
     return table
 
 
 @_jit
-def excess_moments(rates, shape, b, counts, days, n_moments):
-    """Posterior means of the first `n_moments` of the excess statistics (see N_MOMENTS), (n_moments, n_classes)."""
+def excess_moments(rates, shape, b, counts, days):
+    """Posterior means of the excess statistics (see N_MOMENTS) given x, of every class: (N_MOMENTS, n_classes)."""
     top = counts.max()
-    poisson, _ = _scaled_poisson(rates, top)
-    excess, _, digamma, trigamma = _excess_tables(shape, b, top)
-    statistic = np.empty((N_MOMENTS, top + 1))
-    for e in range(top + 1):
-        statistic[0, e], statistic[1, e], statistic[2, e] = e, digamma[e], e * e
-        statistic[3, e], statistic[4, e] = e * digamma[e], digamma[e] * digamma[e]
-        statistic[5, e] = trigamma[e]
-    moments = np.empty((n_moments, len(counts)))
-    posterior = np.empty(top + 1)
+    log_poisson, (log_excess, digamma, trigamma) = _log_poisson(rates, top), _excess_tables(shape, b, top)
+    poisson, _ = _scaled(log_poisson)
+    excess, posterior = np.exp(log_excess - log_excess.max()), np.empty(top + 1)
+    moments = np.empty((N_MOMENTS, len(counts)))
     for c in range(len(counts)):
-        x, d = counts[c], days[c]
-        total = 0.0
-        for e in range(x + 1):
-            posterior[e] = excess[e] * poisson[d, top - x + e]
-            total += posterior[e]
-        for m in range(n_moments):
-            mean = 0.0
-            for e in range(x + 1):
-                mean += posterior[e] * statistic[m, e]
-            moments[m, c] = mean / max(total, 1e-300)
+        total, _ = _weigh(excess, poisson, log_excess, log_poisson, days[c], counts[c], posterior)
+        m0 = m1 = m2 = m3 = m4 = m5 = 0.0  # one pass, six sums: independent, so that none waits for another
+        for e in range(counts[c] + 1):
+            p, d = posterior[e], digamma[e]
+            m0 += p * e
+            m1 += p * d
+            m2 += p * e * e
+            m3 += p * e * d
+            m4 += p * d * d
+            m5 += p * trigamma[e]
+        moments[0, c], moments[1, c], moments[2, c] = m0 / total, m1 / total, m2 / total
+        moments[3, c], moments[4, c], moments[5, c] = m3 / total, m4 / total, m5 / total
     return moments

@@ -16,9 +16,9 @@ from .poisson_assembly import (
     EmissionDerivatives,
     score_variance,
     start_score,
-    stay_probabilities,
     transition_gradient,
     transition_hessian,
+    transitions,
 )
 from .poisson_emission import log_density
 
@@ -37,22 +37,22 @@ class PoissonFast:
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
         check(weights, self.n_sites)
-        weights, stay = weights * self.observed, stay_probabilities(params[None])
+        weights, transition = weights * self.observed, transitions(params[None])
         table = self._log_density(params)
         peak = table.max(axis=0)
         of_site = self.classes.of_site
-        log_z, gamma, moves01 = two_state.smooth(of_site, weights, (table - peak).T.copy(), stay[:, 0])
+        log_z, gamma, moves01 = two_state.smooth(of_site, weights, (table - peak).T.copy(), transition[:, :, 0])
         total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
         statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
         gradient = EmissionDerivatives(self.classes, params[None]).gradient(total[:, None], event[:, None])
-        gradient[TO0:] += transition_gradient(stay, statistics, self.n_sites)
+        gradient[TO0:] += transition_gradient(transition, statistics, self.n_sites)
         prior, prior_gradient, _ = self.prior.value_gradient_hessian(params[None])
         return float(prior[0] - log_z - total @ peak), prior_gradient[0] - gradient[:, 0]
 
     def hessian_and_cross(self, params, weights):
         """(H, J), from one smoothing pass and its tangent."""
         check(weights, self.n_sites)
-        weights, stay = weights * self.observed, stay_probabilities(params[None])
+        weights, transition = weights * self.observed, transitions(params[None])
         table = self._log_density(params)
         emission = EmissionDerivatives(self.classes, params[None], curvature=True)
         ratio, at = emission.ratio_score[:, :, 0].T.copy(), self.classes.score_at
@@ -60,7 +60,7 @@ class PoissonFast:
         of_site = self.classes.of_site
         scaled = (table - table.max(axis=0)).T.copy()
         _, gamma, moves01, d_gamma, d_moves01 = two_state.smooth_tangent(
-            of_site, weights, scaled, stay[:, 0], ratio, at
+            of_site, weights, scaled, transition[:, :, 0], ratio, at
         )
         total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
         statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
@@ -71,8 +71,8 @@ class PoissonFast:
         hessian = emission.hessian(total[:, None], event[:, None])[:, :, 0]
         for s in range(3):
             np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event[:, :DIM])
-        hessian[TO0:, TO0:] += transition_hessian(stay, statistics, self.n_sites)[:, :, 0]
-        hessian[TO0:] += _transition_response(stay[:, 0], *at_ends, d_total, d_moves01)[:, :DIM]
+        hessian[TO0:, TO0:] += transition_hessian(transition, statistics, self.n_sites)[:, :, 0]
+        hessian[TO0:] += _transition_response(transition[:, :, 0], *at_ends, d_total, d_moves01)[:, :DIM]
         _, _, prior_hessian = self.prior.value_gradient_hessian(params[None])
         return prior_hessian[0] - hessian, d_gamma[1:, :DIM].T
 
@@ -107,17 +107,17 @@ class PoissonFast:
         log_z, event, statistics = block.smooth()
         emission = EmissionDerivatives(self.classes, params)
         gradient = emission.gradient(block.total, event)
-        gradient[TO0:] += transition_gradient(block.stay[:, :n], statistics, self.n_sites)
+        gradient[TO0:] += transition_gradient(block.transition[:, :, :n], statistics, self.n_sites)
         return -log_z, -gradient.T
 
     def _hessian_block(self, params, folds):
         block = LaneBlock(self, params, folds)
         _, event, statistics = block.smooth()
-        stay = block.stay[:, : len(folds)]
+        transition = block.transition[:, :, : len(folds)]
         emission = EmissionDerivatives(self.classes, params, curvature=True)
         hessian = emission.hessian(block.total, event)
-        hessian[TO0:, TO0:] += transition_hessian(stay, statistics, self.n_sites)
-        hessian += score_variance(stay, statistics[0], *block.curvature(emission.ratio_score))
+        hessian[TO0:, TO0:] += transition_hessian(transition, statistics, self.n_sites)
+        hessian += score_variance(transition, statistics[0], *block.curvature(emission.ratio_score))
         return -hessian.transpose(2, 0, 1)
 
     def _heldout_block(self, params, folds):
@@ -138,7 +138,7 @@ class LaneBlock:
         self.fast, self.n = fast, len(folds)
         padding = np.zeros(lanes.N_LANES - self.n, int)
         self.lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold's params
-        self.stay = stay_probabilities(params)[:, self.lane]
+        self.transition = transitions(params)[:, :, self.lane]
         self.table = np.stack([fast._log_density(p) for p in params], axis=-1)
         self.peak = self.table.max(axis=0)
         self.emission = np.exp(self.table - self.peak)[:, :, self.lane]
@@ -149,13 +149,20 @@ class LaneBlock:
         self.total = fast.totals[:, None] - np.stack(left_out, axis=1)
 
     def _arguments(self):
-        return self.fast.classes.of_site, self.keep, self.emission, self.stay
+        return self.fast.classes.of_site, self.keep, self.emission, self.transition
 
     def smooth(self):
         """(log p(x) (L,), class sums (n_classes, L), statistics (4, L))."""
         log_z, event, statistics = lanes.smooth_lanes(*self._arguments(), self.fast.starts)
+        for b in np.flatnonzero(~np.isfinite(log_z[: self.n])):  # a product of normalisers that underflowed
+            log_z[b] = self._log_z_alone(b)
         log_p = log_z[: self.n] + (self.total * self.peak).sum(axis=0)
         return log_p, event[:, : self.n], statistics[:, : self.n]
+
+    def _log_z_alone(self, b):
+        table = (self.table[:, :, b] - self.peak[:, b]).T.copy()
+        kept = self.keep[:, b].astype(float)
+        return two_state.smooth(self.fast.classes.of_site, kept, table, self.transition[:, :, b].copy())[0]
 
     def heldout(self, sites):
         """One array of losses for each lane's sorted left-out sites."""
@@ -173,10 +180,10 @@ class LaneBlock:
         return [part[..., : self.n] for part in parts]
 
 
-def _transition_response(stay, d_first, d_last, d_event, d_moves01):
+def _transition_response(transition, d_first, d_last, d_event, d_moves01):
     """Derivative (2, D) of `transition_gradient` through its statistics alone."""
-    score, _ = start_score(stay[:, None])
+    score, _ = start_score(transition[:, :, None])
     d_moves10 = d_moves01 - (d_last - d_first)
-    from_quiet = -d_event * (1.0 - stay[0]) - d_moves01 + score[0, 0] * d_first
-    from_event = d_event * (1.0 - stay[1]) - d_moves10 + score[1, 0] * d_first
+    from_quiet = -d_event * transition[0, 1] - d_moves01 + score[0, 0] * d_first
+    from_event = d_event * transition[1, 0] - d_moves10 + score[1, 0] * d_first
     return np.stack([from_quiet, from_event])

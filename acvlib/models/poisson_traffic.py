@@ -114,10 +114,9 @@ class PoissonTraffic:
 
     def log_chain(self, params):
         """(log initial (2,), log transition (2, 2)); the initial law is the stationary one."""
-        stay = self.unpack(params).stay
-        leave = 1.0 - stay
-        initial = np.log(np.array([leave[1], leave[0]])) - np.log(leave[0] + leave[1])
-        return initial, np.log(np.array([[stay[0], leave[0]], [leave[1], stay[1]]]))
+        stay, leave = -np.logaddexp(0.0, -params[9:]), -np.logaddexp(0.0, params[9:])
+        initial = np.array([leave[1], leave[0]]) - np.logaddexp(leave[0], leave[1])
+        return initial, np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params)."""
