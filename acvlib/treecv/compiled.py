@@ -14,41 +14,39 @@ _X, _Y = types.Array(types.float64, 2, "C", readonly=True), types.Array(types.fl
 _KERNEL = (_STATES, _INT, _VECTOR, _X, _Y)
 _UPDATE = types.FunctionType(types.void(*_KERNEL, _ROWS, _INT, _INT))
 _LOSS = types.FunctionType(types.void(*_KERNEL, _INT, _INT, _VECTOR))
-_RUN = types.void(_UPDATE, _LOSS, _VECTOR, _X, _Y, _ROWS, _INT, _INT, _INT, _STATES, _VECTOR, _ROWS)
+_RUN = types.void(_UPDATE, _LOSS, _VECTOR, _X, _Y, _ROWS, _INT, _INT, _INT, _STATES, _ROWS, _VECTOR, _ROWS)
 
 UPDATES, COPIES = 0, 1  # entries of `counts`
 
 
-@njit(nogil=True)
+@njit(nogil=True, inline="always")
 def _copy(states, source, target):
     for i in range(states.shape[1]):
         states[target, i] = states[source, i]
 
 
-@njit(nogil=True)
-def _learn(update, states, at, constants, X, y, start, stop, seed, rows, counts):
-    """Model `at` learns rows start ... stop - 1, as they stand or in random order.
+@njit(nogil=True, inline="always")
+def _ordered(rows, start, stop, seed):
+    """Where in `rows` to find rows start ... stop - 1: as they stand, or put in random order at its begin.
 
-    rows: 0, 1, ... for the fixed order, room for stop - start rows for a random one.
+    Inlined, because counting references to the arrays of a call costs more than learning a row.
     """
     if seed == FIXED:
-        update(states, at, constants, X, y, rows, start, stop)
-    else:
-        for i in range(start, stop):
-            rows[i - start] = i
-        shuffle(rows, stop - start, seed, start, stop)
-        update(states, at, constants, X, y, rows, 0, stop - start)
-    counts[UPDATES] += stop - start
+        return start, stop
+    for i in range(start, stop):
+        rows[i - start] = i
+    shuffle(rows, stop - start, seed, start, stop)
+    return 0, stop - start
 
 
 @njit(_RUN, cache=True, nogil=True)
-def descend(update, loss, constants, X, y, bounds, first, last, seed, states, out, counts):
+def descend(update, loss, constants, X, y, bounds, first, last, seed, states, rows, out, counts):
     """Algorithm 1 (Joulani et al. 2015) below the node that leaves out chunks first ... last, with model states[0].
 
     states (depth + 1, size): the stack of models, one a level. A second child needs its parent's model no
-    longer and learns in its place, so that each node copies once. out (n,): the loss of each row.
+    longer and learns in its place, so that each node copies once. rows (n,): 0, 1, ..., n - 1; overwritten by
+    random orders. out (n,): the loss of each row.
     """
-    rows = np.arange(bounds[last + 1])
     firsts, lasts = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
     depth = 0
     while True:
@@ -58,8 +56,9 @@ def descend(update, loss, constants, X, y, bounds, first, last, seed, states, ou
             _copy(states, depth, depth + 1)
             depth += 1
             counts[COPIES] += 1
-            start, stop = bounds[middle + 1], bounds[last + 1]
-            _learn(update, states, depth, constants, X, y, start, stop, seed, rows, counts)
+            start, stop = _ordered(rows, bounds[middle + 1], bounds[last + 1], seed)
+            update(states, depth, constants, X, y, rows, start, stop)
+            counts[UPDATES] += stop - start
             last = middle
         loss(states, depth, constants, X, y, bounds[first], bounds[first + 1], out)
         if depth == 0:
@@ -67,18 +66,19 @@ def descend(update, loss, constants, X, y, bounds, first, last, seed, states, ou
         depth -= 1
         first, last = firsts[depth], lasts[depth]
         middle = (first + last) // 2
-        _learn(update, states, depth, constants, X, y, bounds[first], bounds[middle + 1], seed, rows, counts)
+        start, stop = _ordered(rows, bounds[first], bounds[middle + 1], seed)
+        update(states, depth, constants, X, y, rows, start, stop)
+        counts[UPDATES] += stop - start
         first = middle + 1
 
 
 @njit(_RUN, cache=True, nogil=True)
-def standard(update, loss, constants, X, y, bounds, first, last, seed, states, out, counts):
+def standard(update, loss, constants, X, y, bounds, first, last, seed, states, rows, out, counts):
     """Standard cross-validation of chunks first ... last: each model learns all others from states[0].
 
     states (2, size); the rest as in `descend`.
     """
     n_rows = len(X)
-    rows = np.empty(n_rows, np.int64)
     for fold in range(first, last + 1):
         start, stop = bounds[fold], bounds[fold + 1]
         n_others = n_rows - (stop - start)

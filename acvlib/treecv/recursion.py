@@ -156,6 +156,10 @@ class Trainer:
 class CompiledTrainer(Trainer):
     """A trainer whose learner needs no Python: it walks small enough branches in one compiled loop."""
 
+    def __init__(self, job):
+        super().__init__(job)
+        self.buffer = np.arange(len(job.X)), np.empty(len(job.X))  # row numbers, losses
+
     def learn(self, state, rows):
         rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         self.counts["updates"] += len(rows)
@@ -183,12 +187,12 @@ class CompiledTrainer(Trainer):
 
         learner, job, counts = self.learner, self.job, np.zeros(2, np.int64)
         states = np.empty((2 + int(last - first).bit_length(), len(state)))
-        states[0], out = state, np.empty(len(job.X))
+        states[0] = state
         kernels = learner.update_kernel, learner.loss_kernel
         problem = learner.constants, job.X, job.y, job.bounds, first, last, job.seed
-        getattr(compiled, loop)(*kernels, *problem, states, out, counts)
+        getattr(compiled, loop)(*kernels, *problem, states, *self.buffer, counts)
         self.counts.update(updates=int(counts[compiled.UPDATES]), copies=int(counts[compiled.COPIES]))
-        return Outcome(first, last, out[job.bounds[first] : job.bounds[last + 1]].copy())
+        return Outcome(first, last, self.buffer[1][job.bounds[first] : job.bounds[last + 1]].copy())
 
 
 def trainer(job):
