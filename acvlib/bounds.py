@@ -13,6 +13,10 @@ import numpy as np
 from .folds import indicator
 
 
+LARGEST = 10.0  # radius at which the search for one ends: every curvature is then e^10 times smaller or less
+MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
+
+
 @dataclass(frozen=True)
 class Theorem1:
     """The constants of Definition 3 for one fit, and delta, bound and applies (n_folds,) for each fold.
@@ -77,8 +81,8 @@ class Ball:
 def theorem1(model, fit, folds, radius=None):
     """The `Theorem1` of a fitted GLM and its folds.
 
-    radius: of the ball; by default the smallest one in which the condition on Delta_theta holds for all folds,
-    if there is any. Raises ValueError for a model with a site_penalty.
+    radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all folds, or 0,
+    with the smallest constants of any, where there is none: the theorem then applies to no fold. Raises ValueError for a model with a site_penalty.
     """
     radius = _smallest_radius(model, fit, folds) if radius is None else radius
     ball = Ball(model, fit.params, radius)
@@ -89,12 +93,9 @@ def theorem1(model, fit, folds, radius=None):
 
 
 def _smallest_radius(model, fit, folds):
-    """The fixed point of radius = C_op delta, reached from below; where there is none, the last finite value."""
-    radius = 0.0
-    for _ in range(100):
-        ball = Ball(model, fit.params, radius)
-        larger = 1.001 * ball.c_op() * ball.deltas(folds).max()
-        if not np.isfinite(larger) or larger > 1e3 or larger <= radius:
-            break
-        radius = larger
-    return radius
+    """The fixed point of radius = C_op delta, reached from below; 0 where there is none."""
+    radius, smaller = 0.0, -1.0
+    while smaller < radius < LARGEST:
+        ball, smaller = Ball(model, fit.params, radius), radius
+        radius = max(radius, MARGIN * ball.c_op() * ball.deltas(folds).max())
+    return radius if radius < LARGEST else 0.0
