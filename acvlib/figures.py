@@ -190,3 +190,47 @@ def norm_centres(ax, table):
     ax.plot([0, root.max()], [0, root.max()], "k--", lw=0.8)
     ax.set(xlabel="square root of D", ylabel="mean gradient norm")
     return ax
+
+
+# TreeCV
+
+_VARIANTS = {
+    ("treecv", "fixed"): ("C0", "-", "TreeCV, fixed"),
+    ("treecv", "randomized"): ("C0", "--", "TreeCV, randomized"),
+    ("standard", "fixed"): ("C1", "-", "standard, fixed"),
+    ("standard", "randomized"): ("C1", "--", "standard, randomized"),
+}
+
+
+def cv_spread(ax, ours, papers=None):
+    """Standard deviation of the CV estimate against k; ours and the paper's: {(method, order): (k, sd)}."""
+    for variant, (colour, line, label) in _VARIANTS.items():
+        if variant in ours:
+            ax.plot(*ours[variant], line, color=colour, marker="o", label=label)
+        if papers and variant in papers:
+            ax.plot(*papers[variant], line, color=colour, marker="x", alpha=0.35, linewidth=0.8)
+    ax.set(xscale="log", yscale="log", xlabel="folds k", ylabel="sd of the estimate × 100")
+    ax.legend(fontsize="small")
+    return ax
+
+
+def running_time(ax, frame, title, log=False):
+    """Median seconds against n (ms of the frame of `treecv.repeat`), one line for each method, order and k."""
+    for (method, order, k), part in frame.groupby(["method", "order", "k"]):
+        colour, line, label = _VARIANTS[method, order]
+        median = part.groupby("n")["seconds"].median()
+        width = {5: 0.8, 10: 1.3, 100: 2.0}.get(k, 1.3)
+        name = f"{label.split(',')[0]}, k = {k}" if k else label
+        ax.plot(median.index, median, line, color=colour, linewidth=width, marker=".", label=name)
+    ax.set(title=title, xlabel="rows n", ylabel="seconds", **({"xscale": "log", "yscale": "log"} if log else {}))
+    ax.legend(fontsize="x-small")
+    return ax
+
+
+def against_bound(ax, k, measured, bound, ylabel):
+    """A cost against the number of folds, and the bound of a theorem above it."""
+    ax.plot(k, measured, marker="o", label="measured")
+    ax.plot(k, bound, "--", color="C4", label="bound")
+    ax.set(xscale="log", xlabel="folds k", ylabel=ylabel)
+    ax.legend()
+    return ax
