@@ -12,7 +12,6 @@ import numpy as np
 
 from .folds import indicator
 
-
 LARGEST = 10.0  # radius at which the search for one ends: every curvature is then e^10 times smaller or less
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
 
@@ -82,7 +81,8 @@ def theorem1(model, fit, folds, radius=None):
     """The `Theorem1` of a fitted GLM and its folds.
 
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all folds, or 0,
-    with the smallest constants of any, where there is none: the theorem then applies to no fold. Raises ValueError for a model with a site_penalty.
+    with the smallest constants of any, where there is none: the theorem then applies to no fold. Raises
+    ValueError for a model with a site_penalty.
     """
     radius = _smallest_radius(model, fit, folds) if radius is None else radius
     ball = Ball(model, fit.params, radius)

@@ -6,6 +6,7 @@ import numpy as np
 
 from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
+from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
 from acvlib.datasets.msd import Msd, load_msd, simulate_msd
 from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
 
@@ -15,10 +16,12 @@ __all__ = [
     "DataNotFound",
     "DataSet",
     "Dodgers",
+    "GiordanoResults",
     "Msd",
     "data_sets",
     "load_covtype",
     "load_dodgers",
+    "load_giordano_results",
     "load_msd",
     "load_or_simulate",
     "simulate_covtype",
