@@ -20,8 +20,8 @@ MAX_BLOCK = 288
 N_LOCAL = 6  # tangent within a block: three class scores, the common factor of all others, two stay logits
 _CARRIED, _TO0, _TO1 = 3, 4, 5
 
-_P, _PRODUCT, _LOG_Z, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _BETA0, _BETA1, _N01, _N1 = (
-    N_LANES * row for row in range(11)
+_P, _P0, _PRODUCT, _LOG_Z, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _BETA0, _BETA1, _N01, _N1 = (
+    N_LANES * row for row in range(12)
 )
 _NORM = N_LANES  # a row of `work` holds filtered probabilities, then inverse normalisers
 _SPREAD, _LINEAR, _OUTER, _STEP, _END = (
@@ -41,11 +41,12 @@ def block_starts(groups):
 
 @_jit
 def _initial_state(transition):
-    state = np.zeros(11 * N_LANES)
+    state = np.zeros(12 * N_LANES)
     for b in range(N_LANES):
         state[_STAY0 + b], state[_STAY1 + b] = transition[0, 0, b], transition[1, 1, b]
         state[_LEAVE0 + b], state[_LEAVE1 + b] = transition[0, 1, b], transition[1, 0, b]
         state[_P + b] = state[_LEAVE0 + b] / (state[_LEAVE0 + b] + state[_LEAVE1 + b])
+        state[_P0 + b] = state[_LEAVE1 + b] / (state[_LEAVE0 + b] + state[_LEAVE1 + b])
         state[_PRODUCT + b] = state[_BETA0 + b] = state[_BETA1 + b] = 1.0
     return state
 
@@ -56,12 +57,12 @@ def _forward(classes, keep, emission0, emission1, state, work, start, stop):
         c, row = classes[t], t - start
         for b in range(N_LANES):
             e0, e1, kept = emission0[c, b], emission1[c, b], keep[t, b]
-            p = state[_P + b]
-            u0 = (e0 if kept else 1.0) * (state[_STAY0 + b] * (1.0 - p) + state[_LEAVE1 + b] * p)
-            u1 = (e1 if kept else 1.0) * (state[_LEAVE0 + b] * (1.0 - p) + state[_STAY1 + b] * p)
+            p0, p = state[_P0 + b], state[_P + b]  # both, as 1 - p would lose digits
+            u0 = (e0 if kept else 1.0) * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p)
+            u1 = (e1 if kept else 1.0) * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p)
             inverse = 1.0 / (u0 + u1)
             work[row, b], work[row, _NORM + b] = p, inverse
-            state[_P + b] = u1 * inverse
+            state[_P + b], state[_P0 + b] = u1 * inverse, u0 * inverse
             state[_PRODUCT + b] *= u0 + u1
         if t % RESCALE == 0:
             for b in range(N_LANES):
@@ -72,9 +73,9 @@ def _forward(classes, keep, emission0, emission1, state, work, start, stop):
 @_jit
 def _filter(classes, keep, emission, starts, state, work):
     """The forward pass: (log Z per lane, filtered probabilities before every block)."""
-    checkpoint = np.empty((len(starts) - 1, N_LANES))
+    checkpoint = np.empty((len(starts) - 1, 2 * N_LANES))
     for k in range(len(checkpoint)):
-        checkpoint[k] = state[:N_LANES]
+        checkpoint[k] = state[: 2 * N_LANES]
         _forward(classes, keep, emission[0], emission[1], state, work, starts[k], starts[k + 1])
     log_z = np.empty(N_LANES)
     for b in range(N_LANES):
@@ -122,7 +123,7 @@ def smooth_lanes(classes, keep, emission, transition, starts):
     statistics[1] = state[:N_LANES]
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
-        state[:N_LANES] = checkpoint[k]
+        state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _collect(classes, keep, work, class_sums, start, stop)
@@ -156,7 +157,7 @@ def heldout_lanes(classes, keep, emission, transition, starts, peak, sites, ends
     losses, first, cursor = np.empty(len(sites)), ends[:-1], ends[1:].copy()
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
-        state[:N_LANES] = checkpoint[k]
+        state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _score(classes, work, emission[0], emission[1], peak, sites, cursor, first, losses, start, stop)
@@ -263,7 +264,7 @@ def curvature_lanes(classes, keep, emission, transition, ratio_score, score_at, 
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
         touched = score_at[classes[start]]
-        state[:N_LANES] = checkpoint[k]
+        state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _load_local(tangent, touched, local)
         _curvature(classes, keep, emission[0], emission[1], score0, score1, score2, state, work, local, start, stop)

@@ -37,17 +37,17 @@ def filter_forward(classes, weights, log_emission, transition, filtered, inverse
     """
     emission = np.exp(log_emission)
     stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
-    p = leave0 / (leave0 + leave1)
-    filtered[0] = p
+    p0, p1 = leave1 / (leave0 + leave1), leave0 / (leave0 + leave1)  # both, as 1 - p1 would lose digits
+    filtered[0] = p1
     log_z, product = 0.0, 1.0
     for t in range(len(classes)):
         c, w = classes[t], weights[t]
-        q0, q = stay0 * (1.0 - p) + leave1 * p, leave0 * (1.0 - p) + stay1 * p
-        u0 = _potential(emission, log_emission, c, 0, w) * q0
-        u1 = _potential(emission, log_emission, c, 1, w) * q
+        u0 = _potential(emission, log_emission, c, 0, w) * (stay0 * p0 + leave1 * p1)
+        u1 = _potential(emission, log_emission, c, 1, w) * (leave0 * p0 + stay1 * p1)
         norm = u0 + u1
-        p = u1 / norm
-        filtered[t + 1], inverse_norm[t] = p, 1.0 / norm
+        inverse_norm[t] = 1.0 / norm
+        p0, p1 = u0 * inverse_norm[t], u1 * inverse_norm[t]
+        filtered[t + 1] = p1
         product *= norm
         if t % RESCALE == 0 or product < 1e-100:
             log_z += np.log(product)
