@@ -121,6 +121,6 @@ def test_fit_path_descends_from_the_start_towards_the_optimum():
 
 def test_a_day_without_data_has_an_optimum_only_under_a_prior_that_bounds_it():
     counts, day = TRAFFIC.counts[TRAFFIC.day < 6], TRAFFIC.day[TRAFFIC.day < 6]
-    with pytest.warns(UnconvergedFit):
+    with pytest.raises(ValueError, match="no count of day 6"):
         acv.fit(PoissonTraffic(counts, day))
     assert acv.fit(PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))).newton_decrement <= 1e-6

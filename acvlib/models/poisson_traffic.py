@@ -118,6 +118,15 @@ class PoissonTraffic:
         initial = np.array([leave[1], leave[0]]) - np.logaddexp(leave[0], leave[1])
         return initial, np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
+    def check_optimum(self, params):
+        """ValueError where a day was never observed and its prior is flat: its rate has no finite optimum."""
+        unseen = onp.setdiff1d(onp.arange(7), self.day[self.observed])
+        if unseen.size and self.prior.day_concentration <= 1.0:
+            raise ValueError(
+                f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not identified: take a longer "
+                "series, or a prior with day_concentration > 1"
+            )
+
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params)."""
         densities = self.log_densities(params)
