@@ -202,14 +202,15 @@ _VARIANTS = {
 }
 
 
-def cv_spread(ax, ours, papers=None):
-    """Standard deviation of the CV estimate against k; ours and the paper's: {(method, order): (k, sd)}."""
+def cv_spread(ax, table, published=None):
+    """Standard deviation of the CV estimate against the number of folds; faint crosses: as published."""
     for variant, (colour, line, label) in _VARIANTS.items():
-        if variant in ours:
-            ax.plot(*ours[variant], line, color=colour, marker="o", label=label)
-        if papers and variant in papers:
-            ax.plot(*papers[variant], line, color=colour, marker="x", alpha=0.35, linewidth=0.8)
-    ax.set(xscale="log", yscale="log", xlabel="folds k", ylabel="sd of the estimate × 100")
+        ours = table.loc[variant].sort_values("folds")
+        ax.plot(ours["folds"], ours["sd"], line, color=colour, marker="o", label=label)
+        if published is not None:
+            theirs = published.loc[variant].sort_values("folds")
+            ax.plot(theirs["folds"], theirs["sd"], line, color=colour, marker="x", alpha=0.35, linewidth=0.8)
+    ax.set(xscale="log", yscale="log", xlabel="folds", ylabel="sd of the estimate × 100")
     ax.legend(fontsize="small")
     return ax
 

@@ -62,7 +62,41 @@ def _run(learner, data, cell, rng):
     return {"loss": result.loss, "seconds": result.seconds}
 
 
-def table(frame, scale=100):
-    """Mean and standard deviation of the loss over repetitions, times `scale`; rows k, columns method and order."""
-    grouped = frame.assign(loss=scale * frame["loss"]).groupby(["k", "method", "order"])["loss"]
-    return grouped.agg(["mean", "std"]).unstack(["method", "order"])
+def summary(frame):
+    """Mean, standard deviation and median seconds over repetitions for the largest n, by (method, order, k).
+
+    The column `folds` has the number of folds, also where k is 0.
+    """
+    n = frame["n"].max()
+    full = frame[frame["n"] == n].groupby(["method", "order", "k"])
+    means = full.agg(mean=("loss", "mean"), sd=("loss", "std"), seconds=("seconds", "median"))
+    return means.assign(folds=[k or n for _, _, k in means.index])
+
+
+def published(papers, n):
+    """`summary` of a paper's cells: {"treecv.fixed.5": "30.682 ± 1.2127", ...}, last part "n" for n folds."""
+    import pandas as pd
+
+    rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
+    table = pd.DataFrame(rows, columns=["method", "order", "k", "mean", "sd"])
+    table["folds"] = table["k"].replace("n", n).astype(int)
+    return table.assign(k=table["k"].replace("n", 0).astype(int)).set_index(["method", "order", "k"]).sort_index()
+
+
+def spread_ratio(table, method, order):
+    """Standard deviation at k = 100 over that at k = 5."""
+    return float(table.loc[(method, order, 100), "sd"] / table.loc[(method, order, 5), "sd"])
+
+
+def largest_gap(table):
+    """Largest |mean of TreeCV - mean of standard CV| over k and order, in standard deviations of either."""
+    tree, standard = table.loc["treecv"], table.loc["standard"]
+    shared = tree.index.intersection(standard.index)
+    gap = (tree["mean"] - standard["mean"]).loc[shared].abs()
+    deviation = tree["sd"].loc[shared].combine(standard["sd"].loc[shared], max)
+    return float((gap / deviation).max())
+
+
+def timed(learner, data, folds, n_runs):
+    """The result of the fastest of n runs of `treecv` in fixed order."""
+    return min((treecv(learner, data, k) for k in [folds] * n_runs), key=lambda result: result.seconds)
