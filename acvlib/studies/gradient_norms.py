@@ -53,3 +53,10 @@ def tails(settings, n_repeats, rng):
         rows[-1] |= {"upper": (means.gradient >= t).mean(), "two_sided": (abs(means.gradient) >= t).mean()}
         rows[-1] |= {"fluctuation": (abs(own.covariates) >= t).mean(), "scaled_sd": own.gradient.std() / t}
     return pd.DataFrame(rows)
+
+
+def rate(table):
+    """The slope of log standard deviation of the gradient's mean on log n, common to all laws and dimensions."""
+    logs = pd.DataFrame({"n": np.log(table.n), "sd": np.log(table.scaled_sd * table.t)})
+    within = logs - logs.groupby([table.law, table.dim]).transform("mean")
+    return float(within.n @ within.sd / (within.n @ within.n))
