@@ -215,15 +215,24 @@ def cv_spread(ax, table, published=None):
     return ax
 
 
-def running_time(ax, frame, title, log=False):
-    """Median seconds against n (ms of the frame of `treecv.repeat`), one line for each method, order and k."""
+def running_times(axes, frame, name):
+    """Three panels of the frame of `treecv.repeat`: fixed order, random order, and leave one out on log scales."""
+    folds = frame[frame["k"] > 0]
+    for ax, order in zip(axes, ("fixed", "randomized"), strict=False):
+        running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
+    running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave one out").set(xscale="log", yscale="log")
+    return axes
+
+
+def running_time(ax, frame, title):
+    """Median seconds against n, one line for each method, order and k."""
     for (method, order, k), part in frame.groupby(["method", "order", "k"]):
         colour, line, label = _VARIANTS[method, order]
         median = part.groupby("n")["seconds"].median()
-        width = {5: 0.8, 10: 1.3, 100: 2.0}.get(k, 1.3)
         name = f"{label.split(',')[0]}, k = {k}" if k else label
+        width = {5: 0.8, 10: 1.3, 100: 2.0}.get(k, 1.3)
         ax.plot(median.index, median, line, color=colour, linewidth=width, marker=".", label=name)
-    ax.set(title=title, xlabel="rows n", ylabel="seconds", **({"xscale": "log", "yscale": "log"} if log else {}))
+    ax.set(title=title, xlabel="rows n", ylabel="seconds")
     ax.legend(fontsize="x-small")
     return ax
 

@@ -3,6 +3,7 @@
 import time
 from typing import NamedTuple
 
+import numpy as np
 from joblib import Parallel, delayed
 
 from acvlib.incremental import Examples
@@ -20,6 +21,17 @@ class Cell(NamedTuple):
     order: str
     k: int
     n: int
+
+
+def grid(sizes, standard_sizes):
+    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods and TreeCV with k = n, for all `sizes`.
+
+    Standard cross-validation with k = n is quadratic, and has sizes of its own.
+    """
+    orders, ks = ("fixed", "randomized"), (5, 10, 100)
+    tree = [Cell("treecv", order, k, n) for order in orders for k in (*ks, 0) for n in sizes]
+    standard = [Cell("standard", order, k, n) for order in orders for k in ks for n in sizes]
+    return tree + standard + [Cell("standard", order, 0, n) for order in orders for n in standard_sizes]
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
@@ -95,6 +107,25 @@ def largest_gap(table):
     gap = (tree["mean"] - standard["mean"]).loc[shared].abs()
     deviation = tree["sd"].loc[shared].combine(standard["sd"].loc[shared], max)
     return float((gap / deviation).max())
+
+
+def costs(frame):
+    """Median running times at the largest n, as ratios.
+
+    passes: leave one out in units of log2(2n) passes over the data; randomized: the same in random order over
+    fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through time against log2 k.
+    """
+    table, n = summary(frame), int(frame["n"].max())
+    seconds, tree = table["seconds"], table.loc["treecv", "fixed"]
+    one_pass = frame.loc[frame["n"] == n, "pass_seconds"].median()
+    leave_one_out = seconds["treecv", "fixed", 0]
+    ratios = {
+        "passes": leave_one_out / one_pass / np.log2(2 * n),
+        "randomized": seconds["treecv", "randomized", 0] / leave_one_out,
+        "speedup": seconds["standard", "fixed", 100] / seconds["treecv", "fixed", 100],
+        "log2k": np.corrcoef(np.log2(tree["folds"]), tree["seconds"])[0, 1] ** 2,
+    }
+    return {name: float(ratio) for name, ratio in ratios.items()}
 
 
 def timed(learner, data, folds, n_runs):
