@@ -11,7 +11,7 @@ from acvlib.incremental import CompiledLearner
 from .chunks import Edge, edges
 from .shuffle import FIXED, shuffle
 
-BLOCKS = 64  # a compiled learner's tree is run in about so many parts, between which it can be interrupted
+BLOCKS = 16  # a compiled learner's tree is run in about so many parts, between which it can be interrupted
 
 
 class Job(NamedTuple):

@@ -1,0 +1,157 @@
+"""Each learner against its definition written out in numpy, one row at a time."""
+
+import numpy as np
+import pytest
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from acvlib import learners
+from acvlib.incremental import Examples
+from acvlib.treecv import FoldsFailed, kfold, treecv
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) + [1.0, 0.0, 0.0, -1.0]
+    return Examples(X, np.where(X @ [1, -1, 0.5, 0] + rng.normal(size=300) > 1, 1.0, -1.0))
+
+
+def trained(learner, data):
+    return learner.update(learner.init(), data.X, data.y)
+
+
+def test_pegasos_takes_the_steps_of_its_paper(table):
+    """w <- (1 - eta lambda) w + eta [y w.x < 1] y x with eta = 1/(lambda t) (Shalev-Shwartz et al. 2011, Fig. 1)."""
+    regularization, w = 0.01, np.zeros(4)
+    for t, (x, y) in enumerate(zip(table.X, table.y, strict=True), 1):
+        eta = 1.0 / (regularization * t)
+        w = (1 - eta * regularization) * w + eta * (y * (w @ x) < 1) * y * x
+    learner = learners.pegasos(4, regularization)
+    state = trained(learner, table)
+    np.testing.assert_allclose(state[:4] / (regularization * 300), w, rtol=1e-9)
+    np.testing.assert_array_equal(
+        learner.loss(state, table.X, table.y), (np.sign(table.X @ w) != table.y).astype(float)
+    )
+
+
+def test_lsqsgd_averages_the_projected_iterates(table):
+    step, w, iterates = 0.05, np.zeros(4), []
+    for x, y in zip(table.X, table.y, strict=True):
+        iterates.append(w)
+        w = w - step * 2 * (w @ x - y) * x
+        w = w / max(1.0, np.linalg.norm(w))
+    learner, mean = learners.lsqsgd(4, step), np.mean(iterates, axis=0)
+    np.testing.assert_allclose(
+        learner.loss(trained(learner, table), table.X, table.y), (table.X @ mean - table.y) ** 2, rtol=1e-9
+    )
+    assert max(np.linalg.norm(iterates, axis=1)) == pytest.approx(1.0)  # the projection was at work
+
+
+@pytest.mark.parametrize("batch_size", [1, 10, 37])
+def test_k_means_moves_centres_by_batches(table, batch_size):
+    """Sculley (2010), Algorithm 1: assign a batch to the centres as they are, then give each its running mean."""
+    centres, counts = table.X[:3].copy(), np.ones(3)
+    for start in range(3, 300 - (300 - 3) % batch_size, batch_size):
+        batch = table.X[start : start + batch_size]
+        nearest = ((batch[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        for x, centre in zip(batch, nearest, strict=True):
+            counts[centre] += 1
+            centres[centre] += (x - centres[centre]) / counts[centre]
+    learner = learners.k_means(4, 3, batch_size)
+    state = trained(learner, table)
+    np.testing.assert_allclose(state[:12].reshape(3, 4), centres, rtol=1e-9)
+    least = ((table.X[:, None] - centres) ** 2).sum(axis=2).min(axis=1)
+    np.testing.assert_allclose(learner.loss(state, table.X, None), least, rtol=1e-9)
+
+
+@pytest.mark.parametrize("portions", [[300], [1, 299], [7, 13, 280]])
+def test_a_batch_does_not_care_in_which_portions_its_rows_arrive(table, portions):
+    learner = learners.k_means(4, 3, batch_size=10)
+    state = learner.init()
+    for part in np.split(table.X, np.cumsum(portions)[:-1]):
+        state = learner.update(state, part, None)
+    np.testing.assert_array_equal(state, trained(learner, table))
+
+
+def test_histogram_is_a_density(table):
+    learner = learners.histogram([-3, -3], [3, 3], n_bins=12, pseudo_count=0.5)
+    state = trained(learner, Examples(table.X[:, :2]))
+    middle = (np.arange(12) + 0.5) / 2 - 3
+    grid = np.array([[a, b] for a in middle for b in middle])
+    assert np.exp(-learner.loss(state, grid, None)).sum() * 0.25 == pytest.approx(1.0, rel=1e-12)
+    inside = np.histogramdd(np.clip(table.X[:, :2], -2.99, 2.99), [12, 12], [[-3, 3], [-3, 3]])[0].ravel()
+    np.testing.assert_allclose(learner.loss(state, grid, None), -np.log((inside + 0.5) / (300 + 72) / 0.25), rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [3, 300])
+def test_order_does_not_matter_to_a_histogram(table, k):
+    """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
+    learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
+    np.testing.assert_array_equal(treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: learners.pegasos(4, 0.0), "regularization = 0.0"),
+        (lambda: learners.lsqsgd(4, -1.0), "step = -1.0"),
+        (lambda: learners.k_means(4, 0), "n_clusters = 0"),
+        (lambda: learners.histogram([0], [0], 5), "lower"),
+        (lambda: learners.PartialFit(SVC()), "SVC has no partial_fit"),
+        (lambda: learners.PartialFit(SGDClassifier()), "needs `classes`"),
+        (lambda: learners.PartialFit(MiniBatchKMeans()), "give row_loss"),
+    ],
+)
+def test_settings_are_checked(make, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("learner", "change", "message"),
+    [
+        (learners.pegasos(4), lambda t: Examples(t.X, (t.y + 1) / 2), "label 0 of row .*: labels are -1 and 1"),
+        (learners.pegasos(4), lambda t: Examples(t.X), "needs labels"),
+        (learners.pegasos(5), lambda t: t, "X has 4 features, and the learner 5"),
+        (learners.lsqsgd(4, 0.1), lambda t: Examples(t.X), "needs targets"),
+        (learners.k_means(4, 300), lambda t: t, "300 rows for 300 clusters"),
+        (learners.histogram([0], [1], 5), lambda t: t, "X has 4 features, and the learner 1"),
+        (learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0)), lambda t: t, "label -1 of row .* is not in classes"),
+    ],
+)
+def test_rows_that_a_learner_cannot_take(table, learner, change, message):
+    with pytest.raises(ValueError, match=message):
+        treecv(learner, change(table), 5)
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_scikit_learn_estimators_learn_what_they_learn_alone(table, method):
+    sgd = SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0)
+    result = method(learners.PartialFit(sgd, classes=(-1.0, 1.0)), table, 5)
+    assert not hasattr(sgd, "coef_")
+    if method is kfold:
+        reference = cross_val_score(sgd, table.X, table.y, cv=KFold(5))
+        np.testing.assert_allclose(result.fold_losses, 1 - reference, rtol=1e-12)
+
+
+def test_scikit_learn_regressors_and_own_losses(table):
+    squared = treecv(learners.PartialFit(SGDRegressor(shuffle=False)), table, 5)
+    assert 0 < squared.loss < 4
+
+    def spread(scaler, X, y):
+        return np.abs(scaler.transform(X)).mean(axis=1)
+
+    scaled = treecv(learners.PartialFit(StandardScaler(), row_loss=spread), Examples(table.X), 5)
+    assert scaled.loss == pytest.approx(np.sqrt(2 / np.pi), abs=0.1)
+
+
+def test_errors_of_an_estimator_name_the_fold(table):
+    def always(estimator, X, y):
+        raise ZeroDivisionError("no loss")
+
+    with pytest.raises(FoldsFailed, match="fold 0 failed while testing on chunk 0: ZeroDivisionError: no loss .and 4"):
+        treecv(learners.PartialFit(SGDRegressor(), row_loss=always), table, 5)
