@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
-from autograd.scipy.special import gammaln
-from autograd.scipy.stats import norm
-from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
+from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
 
 class Family(NamedTuple):
@@ -135,6 +133,8 @@ poisson = Family(
 
 
 def _probit_loss(eta, y):
+    from autograd.scipy.stats import norm  # loads all of scipy.stats: not at import
+
     return -norm.logcdf((2 * y - 1) * eta)
 
 
