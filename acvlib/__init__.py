@@ -60,6 +60,6 @@ def __getattr__(name):
     """Loads the modules that not every user needs when first named: matplotlib and scikit-learn import slowly."""
     if name == "approx_cross_validate":
         return import_module(".cross_validate", __name__).approx_cross_validate
-    if name in {"learners", "bootstrap", "bounds", "datasets", "figures", "ledger"}:
+    if name in {"learners", "bootstrap", "bounds", "estimators", "datasets", "figures", "ledger"}:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 import numpy as np
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..folds import is_table
 from ..progress import track
@@ -106,10 +107,16 @@ class GLMFast:
             check_folds(np.where(self.s > 0, self.family.free_direction(self.y), 2), folds)
 
     def _all_sites(self, params, function):
-        """Sums over all sites of what `function` gives for a tile, for each row of params."""
+        """Sums over all sites of what `function` gives for a tile, for each row of params.
+
+        As many threads as BLAS would use, each with rows of its own: tiles are too small to share one.
+        """
         cuts = list(pieces(len(params), TILE[0]))
         jobs = (delayed(self._rows)(function, params[cut]) for cut in track(cuts, "gradients"))
-        return [np.concatenate(part) for part in zip(*Parallel(require="sharedmem")(jobs), strict=True)]
+        threads = max((each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"), default=1)
+        with threadpool_limits(1, "blas"):
+            parts = Parallel(n_jobs=min(threads, len(cuts)), require="sharedmem")(jobs)
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _rows(self, function, params):
         tiles = [function(params, sites) for sites in pieces(len(self.y), TILE[1])]

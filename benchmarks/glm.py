@@ -1,0 +1,132 @@
+"""Leave-one-out of regressions: every rung in units of one fit, and beside what a user would otherwise run.
+
+Ratios within this run, medians of repeats where a call is short. statsmodels and bbai join where installed.
+"""
+
+import importlib.util
+import time
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.model_selection import LeaveOneOut, cross_validate
+
+import acvlib as acv
+from acvlib.models import GLM
+from acvlib.studies.glm_errors import truth
+
+PENALTY = 1.0
+
+
+def timed(function, repeats=1):
+    """(median seconds, result) of a call, after one that warms the caches where it is repeated."""
+    seconds = []
+    for _ in range(repeats + (repeats > 1)):
+        tick = time.perf_counter()
+        result = function()
+        seconds.append(time.perf_counter() - tick)
+    return float(np.median(seconds[repeats > 1 :])), result
+
+
+def report(name, value, limit=None):
+    """One row: the number, and the most it may be."""
+    bound = "" if limit is None else f"   (at most {limit:g}: {'ok' if value <= limit else 'MISSED'})"
+    print(f"{name:<72} {value:10.3g}{bound}")
+
+
+def logistic(n, dim, seed=0):
+    """A simulated logistic regression with a penalty, as a GLM."""
+    rng = np.random.default_rng(seed)
+    return GLM(*truth("logistic", dim, rng).draw(n, rng), "logistic", penalty=PENALTY)
+
+
+def rungs_in_fits(n, dim):
+    """All n folds of IJ and Newton step, in fits."""
+    model = logistic(n, dim)
+    folds = acv.folds.leave_one_out(n)
+    fit_seconds, fit = timed(lambda: acv.fit(model), 5)
+    for rung, limit in ((acv.newton_step, 0.25), (acv.infinitesimal_jackknife, None)):
+        seconds, _ = timed(lambda rung=rung: rung(model, fit, folds), 5)
+        report(f"{rung.__name__}, all {n:,} folds, in fits", seconds / fit_seconds, limit)
+
+
+def exact_in_fits(n, dim):
+    """All n folds refitted to convergence, in fits."""
+    model = logistic(n, dim)
+    fit_seconds, fit = timed(lambda: acv.fit(model), 5)
+    seconds, result = timed(lambda: acv.exact(model, fit, acv.folds.leave_one_out(n)), 2)
+    assert result.diagnostics["converged"].all()
+    report(f"exact, all {n:,} folds, in fits", seconds / fit_seconds, 20)
+
+
+def ours(model, rung):
+    """Log loss of every left-out row, the fit included."""
+    return rung(model, acv.fit(model), acv.folds.leave_one_out(model.n_sites)).pointwise[:, 0]
+
+
+def log_loss(estimator, X, y):
+    """Minus the mean log P(y)."""
+    return -estimator.predict_log_proba(X)[np.arange(len(y)), y.astype(int)].mean()
+
+
+def scikit_learn(model):
+    """n refits of LogisticRegression with its default solver and tolerance."""
+    estimator = LogisticRegression(C=1.0 / PENALTY, max_iter=1000)
+    return cross_validate(estimator, model.X, model.y, cv=LeaveOneOut(), scoring=log_loss)["test_score"]
+
+
+def statsmodels_one_step(model):
+    """GLMInfluence's one-step deletion; it has no penalty."""
+    import statsmodels.api as sm
+
+    fitted = sm.GLM(model.y, model.design, family=sm.families.Binomial()).fit()
+    eta = model.design @ fitted.params - fitted.get_influence(observed=False).d_linpred
+    return np.logaddexp(0.0, (1 - 2 * model.y) * eta)
+
+
+def bbai_alo(model):
+    """bbai's approximate leave-one-out at a fixed penalty."""
+    from bbai.glm import LogisticRegression as Bbai
+
+    return np.asarray(Bbai(C=1.0 / PENALTY).fit(model.X, model.y).aloocvs_)
+
+
+def beside(name, peer, model, rung, repeats):
+    """How much longer the peer takes, and its mean error over ours (1e-16 stands for none)."""
+    reference = acv.exact(model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9)
+    (peer_seconds, theirs), (seconds, mine) = timed(lambda: peer(model), repeats), timed(lambda: ours(model, rung), 5)
+    errors = [abs(losses - reference.pointwise[:, 0]).mean() for losses in (theirs, mine)]
+    report(f"{name}: seconds of {rung.__name__} over its own", seconds / peer_seconds, 1)
+    report(f"{name}: error of {rung.__name__} over its own", errors[1] / errors[0], 1)
+
+
+def ridge(n, dim):
+    """RidgeCV's closed form beside approx_cross_validate's fold parameters, one penalty."""
+    rng = np.random.default_rng(0)
+    X, y = truth("gaussian", dim, rng).draw(n, rng)
+    seconds, grid = timed(lambda: RidgeCV([PENALTY], store_cv_results=True).fit(X, y), 5)
+
+    def newton():
+        model = acv.estimators.as_glm(Ridge(PENALTY).fit(X, y), X, y)
+        return 2 * ours(model, acv.newton_step) - np.log(2 * np.pi)
+
+    own, squares = timed(newton, 5)
+    report(f"RidgeCV, n = {n:,}: seconds of newton_step over its own", own / seconds, 1)
+    report(f"RidgeCV, n = {n:,}: largest difference", abs(squares - grid.cv_results_[:, 0]).max(), 1e-10)
+
+
+def main():
+    rungs_in_fits(100_000, 100)
+    exact_in_fits(10_000, 100)
+    model = logistic(1000, 100)
+    beside("scikit-learn refits", scikit_learn, model, acv.exact, 1)
+    beside("scikit-learn refits", scikit_learn, model, acv.newton_step, 1)
+    if importlib.util.find_spec("bbai"):
+        beside("bbai", bbai_alo, model, acv.newton_step, 5)
+    if importlib.util.find_spec("statsmodels"):
+        plain = GLM(model.X, model.y)
+        beside("statsmodels one-step", statsmodels_one_step, plain, acv.newton_step, 5)
+    ridge(10_000, 100)
+
+
+if __name__ == "__main__":
+    main()
