@@ -353,3 +353,36 @@ pd.DataFrame(
 
 # %%
 ledger.record("joulani.fig2.sklearn.speedup", seconds / with_tree.seconds, data=covtype)
+
+# %% [markdown]
+# ## On a cluster
+# Section 4.1 of the paper: let every chunk stay on the machine that holds it, and send the model around. Here two worker
+# processes hold half of the chunks each. The answer is that of one machine to the last bit; the workers send each other
+# no rows, and hardly any models, because a model visits all chunks of a worker at one go. [Scaling out](scale_out.md)
+# has the other ways.
+
+# %% tags=["remove-stderr"]
+from distributed import Client, LocalCluster
+
+with (
+    LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+    Client(cluster) as client,
+):
+    remote = acv.treecv(pegasos, rows, 64, client=client)
+local = acv.treecv(pegasos, rows, 64)
+assert (remote.pointwise == local.pointwise).all()
+pd.DataFrame({"one machine": local.evaluations, "two workers": remote.evaluations}).fillna(
+    0
+)
+
+# %% [markdown]
+# With a machine for each chunk, models are all that travels, $O(k \log k)$ of them, as the paper says:
+
+# %%
+from acvlib.treecv.cluster import count_messages
+
+ks = np.array([4, 16, 64, 256, 1024])
+messages = {
+    f"{m} chunks a machine": [count_messages(np.arange(k) // m) for k in ks] for m in (1, 4)
+}
+pd.DataFrame(messages | {"k log2(2k)": ks * np.log2(2 * ks)}, index=pd.Index(ks, name="k"))

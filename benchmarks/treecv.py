@@ -1,0 +1,79 @@
+"""TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, scikit-learn without it.
+
+Ratios within this run; each is taken from the fastest of several calls, after one that compiles. Simulated
+data where the real are not found: these are times, not estimates.
+"""
+
+import time
+
+import joblib
+import numpy as np
+from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import KFold, cross_val_score
+
+import acvlib as acv
+from acvlib import datasets, learners
+from acvlib.incremental import read_only
+
+
+def seconds(function, repeats=7):
+    """Wall clock of the fastest call, after one that compiles and warms the caches."""
+    function()
+    times = []
+    for _ in range(repeats):
+        tick = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - tick)
+    return min(times)
+
+
+def report(name, value, limit=None, at_least=False):
+    """One row: the ratio, and the most, or the least, that it may be."""
+    met = limit is None or (value >= limit if at_least else value <= limit)
+    word = "at least" if at_least else "at most"
+    print(f"{name:<62} {value:9.3g}" + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})"))
+
+
+def leave_one_out(name, learner, data):
+    """LOOCV of all rows, in fixed and random order, serial and on two threads."""
+    n, rows, (X, y) = len(data), np.arange(len(data)), read_only(data.X, data.y)
+    one_pass = seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
+    fixed = seconds(lambda: acv.treecv(learner, data, n))
+    randomized = seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))
+    report(f"{name}: LOOCV of {n:,} rows in passes over log2(2n)", fixed / one_pass / np.log2(2 * n), 1.3)
+    report(f"{name}: random over fixed order", randomized / fixed, 2.5)
+    with joblib.parallel_config(n_jobs=2):
+        threads = seconds(lambda: acv.treecv(learner, data, n))
+    report(f"{name}: serial over two threads", fixed / threads, 1.6, at_least=True)
+
+
+def folds(name, learner, data):
+    """Passes over the data for few folds, and what standard cross-validation costs."""
+    for k in (5, 10, 100):
+        tree = seconds(lambda k=k: acv.treecv(learner, data, k))
+        standard = seconds(lambda k=k: acv.kfold(learner, data, k), 3)
+        report(f"{name}: standard over TreeCV, k = {k}", standard / tree)
+
+
+def scikit_learn(data, k=100):
+    """SGDClassifier: cross_val_score over treecv."""
+    sgd = SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0)
+    learner = learners.PartialFit(sgd, classes=(-1.0, 1.0))
+    tree = seconds(lambda: acv.treecv(learner, data, k), 3)
+    without = seconds(lambda: cross_val_score(sgd, data.X, data.y, cv=KFold(k)), 2)
+    report(f"SGDClassifier, n = {len(data):,}, k = {k}: cross_val_score over treecv", without / tree, 8, at_least=True)
+
+
+def main():
+    rng = np.random.default_rng(0)
+    forest = datasets.load_or_simulate("covtype", rng).spruce_fir()
+    songs = datasets.simulate_msd(rng).regression("unit_variance")
+    pairs = {"PEGASOS": (learners.pegasos(54), forest), "LSQSGD": (learners.lsqsgd(90, len(songs) ** -0.5), songs)}
+    for name, (learner, data) in pairs.items():
+        leave_one_out(name, learner, data)
+        folds(name, learner, data)
+    scikit_learn(forest.take(np.arange(100_000)))
+
+
+if __name__ == "__main__":
+    main()
