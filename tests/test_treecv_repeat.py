@@ -1,0 +1,103 @@
+"""Repetitions over random orders: which cells there are, what a summary says of them, and how it is drawn."""
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+from acvlib import figures, kfold, learners, treecv
+from acvlib.incremental import Examples
+from acvlib.treecv import repeat
+from acvlib.treecv.repeat import Cell
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return Examples(X, X[:, 0] + rng.normal(size=300))
+
+
+@pytest.fixture(scope="module")
+def frame(data):
+    return repeat.repeat(make, data, repeat.grid([150, 300], [120]), 4, np.random.default_rng(5))
+
+
+def make(n):
+    return learners.lsqsgd(3, n**-0.5)
+
+
+def test_grid_has_the_cells_of_table_2_and_figure_2():
+    cells = repeat.grid([1_000, 2_000], [100])
+    assert len(cells) == len(set(cells)) == 2 * (4 * 2 + 3 * 2 + 1)
+    assert Cell("standard", "fixed", 0, 100) in cells
+    assert Cell("standard", "fixed", 0, 1_000) not in cells
+
+
+def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(frame, data):
+    [stream, *_] = np.random.default_rng(5).spawn(4)
+    head = data.take(stream.permutation(300)[:150])
+    first = frame[frame["repetition"] == 0].set_index(["method", "order", "k", "n"])["loss"]
+    assert first["treecv", "fixed", 10, 150] == treecv(make(150), head, 10).loss
+    assert first["treecv", "fixed", 0, 150] == treecv(make(150), head, 150).loss
+    assert first["standard", "fixed", 5, 150] == kfold(make(150), head, 5).loss
+    assert first["treecv", "randomized", 10, 150] != first["treecv", "fixed", 10, 150]
+    assert (frame[["seconds", "pass_seconds"]] > 0).all(axis=None)
+
+
+def test_same_seed_same_losses_with_two_threads(frame, data):
+    with joblib.parallel_config(n_jobs=2):
+        again = repeat.repeat(make, data, repeat.grid([150, 300], [120]), 4, np.random.default_rng(5))
+    pd.testing.assert_frame_equal(
+        again.drop(columns=["seconds", "pass_seconds"]), frame.drop(columns=["seconds", "pass_seconds"])
+    )
+
+
+def test_summary_is_of_the_largest_n(frame):
+    table = repeat.summary(frame)
+    largest = frame[(frame["n"] == 300) & (frame["method"] == "treecv") & (frame["order"] == "fixed")]
+    assert table.loc[("treecv", "fixed", 0), "folds"] == 300
+    losses = largest[largest["k"] == 5]["loss"]
+    assert table.loc[("treecv", "fixed", 5), "mean"] == pytest.approx(losses.mean(), rel=1e-12)
+    assert table.loc[("treecv", "fixed", 5), "sd"] == pytest.approx(losses.std(ddof=1), rel=1e-12)
+    assert ("standard", "fixed", 0) not in table.index
+
+
+def test_ratios_of_a_table_made_by_hand():
+    papers = {
+        "treecv.fixed.5": "30.0 ± 2.0",
+        "treecv.fixed.100": "31.0 ± 0.5",
+        "standard.fixed.5": "33.0 ± 1.0",
+        "standard.fixed.100": "31.5 ± 1.0",
+        "treecv.fixed.n": "30.6 ± 0.1",
+    }
+    table = repeat.published(papers, n=581_012)
+    assert table.loc[("treecv", "fixed", 0)].tolist() == [30.6, 0.1, 581_012]
+    assert repeat.spread_ratio(table, "treecv", "fixed") == 0.25
+    assert repeat.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
+
+
+def test_costs_of_times_made_by_hand():
+    times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
+    times |= {("treecv", "randomized", 0): 24, ("standard", "fixed", 100): 80}
+    rows = [dict(zip(("method", "order", "k"), cell, strict=True)) | {"seconds": s} for cell, s in times.items()]
+    made = pd.DataFrame(rows).assign(n=2_000, loss=0.0, pass_seconds=1.0)
+    costs = repeat.costs(made)
+    assert costs["passes"] == pytest.approx(12 / np.log2(4_000))
+    assert (costs["randomized"], costs["speedup"]) == (2.0, 10.0)
+    assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)  # 5, 100, 2000: equal steps of log k, of 4 each
+
+
+def test_fastest_of_several_runs(data):
+    assert repeat.timed(make(300), data, 5, 3).loss == treecv(make(300), data, 5).loss
+
+
+def test_figures_are_drawn_from_these_tables(frame):
+    fig, axes = figures.subplots(1, 3)
+    figures.running_times(axes, frame, "LSQSGD")
+    assert [len(ax.lines) for ax in axes] == [6, 6, 4]
+    fig, (left, right) = figures.subplots(1, 2)
+    table = repeat.summary(frame)
+    assert len(figures.cv_spread(left, table, table).lines) == 8
+    assert len(figures.against_bound(right, [5, 10], [1, 2], [2, 3], "time").lines) == 2
+    figures.plt.close("all")
