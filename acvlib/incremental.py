@@ -94,25 +94,31 @@ class CompiledLearner:
         return state.copy()
 
     def update(self, state, X, y):
-        self.learn(state, *read_only(X, y), np.arange(len(X)))
+        self.learn(state, read_only(X), targets(X, y), np.arange(len(X)))
         return state
 
     def learn(self, state, X, y, rows):
-        """`update` with X[rows] and y[rows], in that order, in place; X and y as `read_only` gives them."""
+        """`update` with X[rows] and y[rows], in that order, in place; X is `read_only`, y from `targets`."""
         self.update_kernel(state[None], 0, self.constants, X, y, rows, 0, len(rows))
 
     def loss(self, state, X, y):
         out = np.empty(len(X))
-        self.loss_kernel(state[None], 0, self.constants, *read_only(X, y), 0, len(X), out)
+        self.loss_kernel(state[None], 0, self.constants, read_only(X), targets(X, y), 0, len(X), out)
         return out
 
     def __repr__(self):
         return self.name
 
 
-def read_only(X, y):
-    """Views of X and y that cannot be written to; zeros (n,) for y = None, as kernels take an array in any case."""
-    views = X.view(), np.zeros(len(X)) if y is None else y.view()
-    for view in views:
-        view.flags.writeable = False
-    return views
+def read_only(values):
+    """A view that cannot be written to; None stays None."""
+    if values is None:
+        return None
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def targets(X, y):
+    """y, or zeros (n,) in its place, read-only: kernels take an array in any case."""
+    return read_only(np.zeros(len(X)) if y is None else y)

@@ -36,7 +36,7 @@ def report(name, value, limit=None, at_least=False):
 
 def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
-    n, rows, (X, y) = len(data), np.arange(len(data)), read_only(data.X, data.y)
+    n, rows, X, y = len(data), np.arange(len(data)), read_only(data.X), read_only(data.y)
     one_pass = seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
     fixed = seconds(lambda: acv.treecv(learner, data, n))
     randomized = seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))

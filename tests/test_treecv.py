@@ -58,6 +58,35 @@ class Copying:
     init, update, loss = Reverting.init, Reverting.update, Reverting.loss
 
 
+class Model:
+    """A state that knows how many of its kind there are."""
+
+    alive = most = 0
+
+    def __init__(self):
+        Model.alive += 1
+        Model.most = max(Model.most, Model.alive)
+
+    def __del__(self):
+        Model.alive -= 1
+
+
+class Tracked:
+    """Learns nothing, with models that are counted."""
+
+    def init(self):
+        return Model()
+
+    def copy(self, state):
+        return Model()
+
+    def update(self, state, X, y):
+        return state
+
+    def loss(self, state, X, y):
+        return np.zeros(len(X))
+
+
 def options(order, seed=7):
     return {"order": order, "rng": None if order == "fixed" else np.random.default_rng(seed)}
 
@@ -136,6 +165,15 @@ def test_updates_and_copies_are_those_of_the_recursion(size):
     assert result.evaluations["updates"] <= n * np.log2(2 * k)
 
 
+@pytest.mark.parametrize("k", [2, 100, 1000])
+def test_the_stack_of_models_is_as_high_as_the_tree(k):
+    """Section 4.1: one model a level of the branch, O(log k) in all."""
+    Model.most = 0
+    treecv(Tracked(), table(1000), k)
+    assert Model.alive == 0
+    assert Model.most == 1 + int(np.ceil(np.log2(k)))
+
+
 @pytest.mark.parametrize(("k", "updates"), [(5, 2.4), (10, 3.4), (100, 6.72), (1000, 9.976)])
 def test_updates_a_row(k, updates):
     assert count_updates(np.full(k, 3)) == pytest.approx(updates * 3 * k, abs=1e-6)
@@ -193,6 +231,16 @@ def test_loss_is_the_mean_of_fold_means():
     assert result.se == pytest.approx(np.std(losses, ddof=1) / np.sqrt(3), rel=1e-12)
     assert result.to_frame()["size"].tolist() == [8, 1, 2]
     assert "lsqsgd" in result._repr_html_()
+
+
+@pytest.mark.parametrize("order", ["fixed", "randomized"])
+def test_without_targets_a_learner_gets_none(order):
+    class Unsupervised(Recorder):
+        def update(self, state, X, y):
+            assert y is None
+            return super().update(state, X, y)
+
+    assert treecv(Unsupervised(), Examples(table(20).X), 5, **options(order)).loss == 0
 
 
 def test_learners_follow_the_protocol():

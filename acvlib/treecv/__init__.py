@@ -71,7 +71,7 @@ def _job(learner, data, chunks, order, rng):
         learner.check(data.X, data.y)
     # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
     ordered = data if (np.diff(chunks.rows) == 1).all() else data.take(chunks.rows)
-    return Job(learner, *read_only(ordered.X, ordered.y), chunks.bounds, _seed(order, rng))
+    return Job(learner, read_only(ordered.X), read_only(ordered.y), chunks.bounds, _seed(order, rng))
 
 
 def _seed(order, rng):

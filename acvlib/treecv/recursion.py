@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acvlib.incremental import CompiledLearner
+from acvlib.incremental import CompiledLearner, read_only, targets
 
 from .chunks import Edge, edges
 from .shuffle import FIXED, shuffle
@@ -70,11 +70,8 @@ class Trainer:
 
     def select(self, rows):
         """These rows of X and y, so that the learner cannot write to them."""
-        parts = self.job.X[rows], None if self.job.y is None else self.job.y[rows]
-        for part in parts:
-            if part is not None:
-                part.flags.writeable = False
-        return parts
+        X, y = self.job.X, self.job.y
+        return read_only(X[rows]), None if y is None else read_only(y[rows])
 
     def copy(self, state):
         self.counts["copies"] += 1
@@ -158,12 +155,13 @@ class CompiledTrainer(Trainer):
 
     def __init__(self, job):
         super().__init__(job)
+        self.y = targets(job.X, job.y)
         self.buffer = np.arange(len(job.X)), np.empty(len(job.X))  # row numbers, losses
 
     def learn(self, state, rows):
         rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         self.counts["updates"] += len(rows)
-        self.learner.learn(state, self.job.X, self.job.y, rows)
+        self.learner.learn(state, self.job.X, self.y, rows)
         return state
 
     def is_block(self, n_chunks):
@@ -189,7 +187,7 @@ class CompiledTrainer(Trainer):
         states = np.empty((2 + int(last - first).bit_length(), len(state)))
         states[0] = state
         kernels = learner.update_kernel, learner.loss_kernel
-        problem = learner.constants, job.X, job.y, job.bounds, first, last, job.seed
+        problem = learner.constants, job.X, self.y, job.bounds, first, last, job.seed
         getattr(compiled, loop)(*kernels, *problem, states, *self.buffer, counts)
         self.counts.update(updates=int(counts[compiled.UPDATES]), copies=int(counts[compiled.COPIES]))
         return Outcome(first, last, self.buffer[1][job.bounds[first] : job.bounds[last + 1]].copy())
