@@ -35,7 +35,7 @@ def tree_on_cluster(job, client):
         for future in track(as_completed(tests), "treecv", len(tests)):
             outcomes |= collect(future, tests[future], counts)
         if len(outcomes) == job.k:
-            return list(outcomes.values()), counts
+            return [outcomes[fold] for fold in range(job.k)], counts
     raise RuntimeError(f"{job.k - len(outcomes)} folds lost their worker in each of {ROUNDS} rounds")
 
 
