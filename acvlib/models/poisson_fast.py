@@ -138,15 +138,19 @@ class LaneBlock:
         self.fast, self.n = fast, len(folds)
         padding = np.zeros(lanes.N_LANES - self.n, int)
         self.lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold's params
-        self.transition = transitions(params)[:, :, self.lane]
+        self.transition = self._lanes(transitions(params))
         self.table = np.stack([fast._log_density(p) for p in params], axis=-1)
         self.peak = self.table.max(axis=0)
-        self.emission = np.exp(self.table - self.peak)[:, :, self.lane]
+        self.emission = self._lanes(np.exp(self.table - self.peak))
         self.keep = np.repeat(fast.observed[:, None], lanes.N_LANES, axis=1)
         for b, fold in enumerate(folds):
             self.keep[fold, b] = False
         left_out = [np.bincount(fast.classes.of_site[fold], minlength=fast.n_classes) for fold in folds]
         self.total = fast.totals[:, None] - np.stack(left_out, axis=1)
+
+    def _lanes(self, table):
+        """One column a lane. Contiguous: the kernels read strided tables at a third of the speed."""
+        return np.ascontiguousarray(table[..., self.lane])
 
     def _arguments(self):
         return self.fast.classes.of_site, self.keep, self.emission, self.transition
@@ -168,7 +172,7 @@ class LaneBlock:
         """One array of losses for each lane's sorted left-out sites."""
         ends = np.concatenate([[0], np.cumsum([len(part) for part in sites])])
         padded = np.concatenate([ends, np.full(lanes.N_LANES - self.n, ends[-1])])
-        peak = self.peak[:, self.lane]
+        peak = self._lanes(self.peak)
         losses = lanes.heldout_lanes(*self._arguments(), self.fast.starts, peak, np.concatenate(sites), padded)
         return np.split(losses, ends[1:-1])
 
