@@ -52,7 +52,7 @@ def _initial_state(transition):
 
 
 @_inline
-def _forward(classes, keep, emission0, emission1, state, work, start, stop):
+def _forward(classes, keep, emission0, emission1, state, work, start, stop, log_z):
     for t in range(start, stop):
         c, row = classes[t], t - start
         for b in range(N_LANES):
@@ -63,20 +63,21 @@ def _forward(classes, keep, emission0, emission1, state, work, start, stop):
             inverse = 1.0 / (u0 + u1)
             work[row, b], work[row, _NORM + b] = p, inverse
             state[_P + b], state[_P0 + b] = u1 * inverse, u0 * inverse
-            state[_PRODUCT + b] *= u0 + u1
-        if t % RESCALE == 0:
+            if log_z:
+                state[_PRODUCT + b] *= u0 + u1
+        if log_z and t % RESCALE == 0:
             for b in range(N_LANES):
                 state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
                 state[_PRODUCT + b] = 1.0
 
 
 @_jit
-def _filter(classes, keep, emission, starts, state, work):
+def _filter(classes, keep, emission, starts, state, work, with_log_z):
     """The forward pass: (log Z per lane, filtered probabilities before every block)."""
     checkpoint = np.empty((len(starts) - 1, 2 * N_LANES))
     for k in range(len(checkpoint)):
         checkpoint[k] = state[: 2 * N_LANES]
-        _forward(classes, keep, emission[0], emission[1], state, work, starts[k], starts[k + 1])
+        _forward(classes, keep, emission[0], emission[1], state, work, starts[k], starts[k + 1], with_log_z)
     log_z = np.empty(N_LANES)
     for b in range(N_LANES):
         log_z[b] = state[_LOG_Z + b] + np.log(state[_PRODUCT + b])
@@ -119,12 +120,12 @@ def smooth_lanes(classes, keep, emission, transition, starts):
     state, work = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES))
     class_sums, statistics = np.zeros((emission.shape[1], N_LANES)), np.empty((4, N_LANES))
     statistics[0] = state[:N_LANES]
-    log_z, checkpoint = _filter(classes, keep, emission, starts, state, work)
+    log_z, checkpoint = _filter(classes, keep, emission, starts, state, work, True)
     statistics[1] = state[:N_LANES]
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
         state[: 2 * N_LANES] = checkpoint[k]
-        _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
+        _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
         _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _collect(classes, keep, work, class_sums, start, stop)
     statistics[0] *= state[_BETA1 : _BETA1 + N_LANES]
@@ -153,12 +154,12 @@ def heldout_lanes(classes, keep, emission, transition, starts, peak, sites, ends
     of all lanes one after another, sorted within a lane; ends (N_LANES + 1,): where each lane's begin and end.
     """
     state, work = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES))
-    _, checkpoint = _filter(classes, keep, emission, starts, state, work)
+    _, checkpoint = _filter(classes, keep, emission, starts, state, work, False)
     losses, first, cursor = np.empty(len(sites)), ends[:-1], ends[1:].copy()
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
         state[: 2 * N_LANES] = checkpoint[k]
-        _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
+        _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
         _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
         _score(classes, work, emission[0], emission[1], peak, sites, cursor, first, losses, start, stop)
     return losses
@@ -260,12 +261,12 @@ def curvature_lanes(classes, keep, emission, transition, ratio_score, score_at, 
     tangent, linear = np.zeros((n_params, N_LANES)), np.zeros((2, n_params + 1, N_LANES))
     outer = np.zeros((n_params, n_params, N_LANES))
     score0, score1, score2 = ratio_score[0], ratio_score[1], ratio_score[2]
-    _, checkpoint = _filter(classes, keep, emission, starts, state, work)
+    _, checkpoint = _filter(classes, keep, emission, starts, state, work, False)
     for k in range(len(checkpoint) - 1, -1, -1):
         start, stop = starts[k], starts[k + 1]
         touched = score_at[classes[start]]
         state[: 2 * N_LANES] = checkpoint[k]
-        _forward(classes, keep, emission[0], emission[1], state, work, start, stop)
+        _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
         _load_local(tangent, touched, local)
         _curvature(classes, keep, emission[0], emission[1], score0, score1, score2, state, work, local, start, stop)
         _unload_local(tangent, touched, local, outer, linear)
