@@ -58,6 +58,7 @@ def holds(rule, value):
 @dataclass(frozen=True)
 class Claim:
     """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is measured;
+    `stand_in` says why a stand-in is published where the real data cannot be had;
     `parts` are ids, each a claim of its own."""
 
     id: str
@@ -69,6 +70,7 @@ class Claim:
     notebook: str | None = None
     explanation: str | None = None
     scales: tuple = ("quick", "paper")
+    stand_in: str | None = None
     parts: tuple = ()
 
     def is_stand_in(self, data):
