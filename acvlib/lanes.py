@@ -85,8 +85,8 @@ def _filter(classes, keep, emission, starts, state, work, with_log_z):
 
 
 @_inline
-def _backward(classes, keep, emission0, emission1, state, work, start, stop):
-    """Replaces the filtered probabilities in `work` by smoothed ones; adds the pair statistics to `state`."""
+def _backward(classes, keep, emission0, emission1, state, work, start, stop, statistics):
+    """Replaces the filtered probabilities in `work` by smoothed ones; adds `statistics` of the moves to `state`."""
     for t in range(stop - 1, start - 1, -1):
         c, row = classes[t], t - start
         for b in range(N_LANES):
@@ -96,8 +96,9 @@ def _backward(classes, keep, emission0, emission1, state, work, start, stop):
             v1 = (e1 if kept else 1.0) * state[_BETA1 + b] * inverse
             beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
             work[row, b] = (state[_LEAVE0 + b] * (1.0 - p) + state[_STAY1 + b] * p) * v1
-            state[_N01 + b] += (1.0 - p) * state[_LEAVE0 + b] * v1
-            state[_N1 + b] += p * beta1
+            if statistics:
+                state[_N01 + b] += (1.0 - p) * state[_LEAVE0 + b] * v1
+                state[_N1 + b] += p * beta1
             state[_BETA0 + b], state[_BETA1 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1, beta1
 
 
@@ -126,7 +127,7 @@ def smooth_lanes(classes, keep, emission, transition, starts):
         start, stop = starts[k], starts[k + 1]
         state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
-        _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
+        _backward(classes, keep, emission[0], emission[1], state, work, start, stop, True)
         _collect(classes, keep, work, class_sums, start, stop)
     statistics[0] *= state[_BETA1 : _BETA1 + N_LANES]
     statistics[2] = state[_N01 : _N01 + N_LANES]
@@ -160,7 +161,7 @@ def heldout_lanes(classes, keep, emission, transition, starts, peak, sites, ends
         start, stop = starts[k], starts[k + 1]
         state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
-        _backward(classes, keep, emission[0], emission[1], state, work, start, stop)
+        _backward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
         _score(classes, work, emission[0], emission[1], peak, sites, cursor, first, losses, start, stop)
     return losses
 
