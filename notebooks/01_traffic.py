@@ -28,9 +28,10 @@ scale = "quick"
 seed = 0
 
 # %% tags=["remove-cell"]
-import acvlib as acv
 import numpy as np
 import pandas as pd
+
+import acvlib as acv
 
 acv.ledger.begin("01_traffic", scale, seed)
 rng = np.random.default_rng(seed)

@@ -25,8 +25,9 @@ scale = "quick"
 seed = 0
 
 # %% tags=["remove-cell"]
-import acvlib as acv
 import autograd.numpy as np
+
+import acvlib as acv
 from acvlib import chain
 from acvlib.models import hidden_chain
 

@@ -28,9 +28,10 @@ scale = "quick"
 seed = 1
 
 # %%
-import acvlib as acv
 import numpy as np
 import pandas as pd
+
+import acvlib as acv
 from acvlib import datasets, figures, ledger
 from acvlib.studies import glm_errors, glm_rates, glm_timing, gradient_norms
 

@@ -28,10 +28,11 @@ seed = 1
 # %% tags=["remove-cell"]
 import time
 
-import acvlib as acv
 import joblib
 import numpy as np
 import pandas as pd
+
+import acvlib as acv
 from acvlib import datasets, figures, learners, ledger
 from acvlib.treecv import repeat
 from acvlib.treecv.chunks import count_updates
