@@ -28,7 +28,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 
 bench: $(READY)
-	@set -e; for script in benchmarks/*.py; do $(BIN)/python $$script; done
+	@set -e; for script in benchmarks/[!_]*.py; do $(BIN)/python $$script; done
 
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html

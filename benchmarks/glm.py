@@ -4,9 +4,9 @@ Ratios within this run, medians of repeats where a call is short. statsmodels an
 """
 
 import importlib.util
-import time
 
 import numpy as np
+from _measure import report, timed
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
 from sklearn.model_selection import LeaveOneOut, cross_validate
 
@@ -16,22 +16,6 @@ from acvlib.studies.glm_errors import truth
 
 PENALTY = 1.0
 EQUAL = 1.001  # ratio of errors up to which two one-step formulas count as the same
-
-
-def timed(function, repeats=1):
-    """(median seconds, result) of a call, after one that warms the caches where it is repeated."""
-    seconds = []
-    for _ in range(repeats + (repeats > 1)):
-        tick = time.perf_counter()
-        result = function()
-        seconds.append(time.perf_counter() - tick)
-    return float(np.median(seconds[repeats > 1 :])), result
-
-
-def report(name, value, limit=None):
-    """One row: the number, and the most it may be."""
-    bound = "" if limit is None else f"   (at most {limit:g}: {'ok' if value <= limit else 'MISSED'})"
-    print(f"{name:<72} {value:10.3g}{bound}")
 
 
 def logistic(n, dim, seed=0):

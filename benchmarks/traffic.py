@@ -8,28 +8,12 @@ import resource
 import time
 
 import numpy as np
+from _measure import report, seconds
 
 import acvlib as acv
 from acvlib import curvature
 
 N_FOLDS = 1_000
-
-
-def median_seconds(function, repeats=15):
-    """Median wall clock of a call, after one call that compiles and warms the caches."""
-    function()
-    times = []
-    for _ in range(repeats):
-        tick = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - tick)
-    return float(np.median(times))
-
-
-def report(name, value, limit=None):
-    """One row: the ratio, and the most it may be."""
-    bound = "" if limit is None else f"   (at most {limit:g}: {'ok' if value <= limit else 'MISSED'})"
-    print(f"{name:<66} {value:10.3g}{bound}")
 
 
 class WithoutFast:
@@ -41,12 +25,12 @@ class WithoutFast:
 
 def one_evaluation(model, fit, weights):
     """Seconds of one gradient, and the ratios of one H and J, fast and by autograd."""
-    gradient = median_seconds(lambda: curvature.value_and_gradient(model, fit.params, weights))
-    both = median_seconds(lambda: curvature.hessian_and_cross(model, fit.params, weights))
+    gradient = seconds(lambda: curvature.value_and_gradient(model, fit.params, weights))
+    both = seconds(lambda: curvature.hessian_and_cross(model, fit.params, weights))
     report("H and J over log p and gradient, fast", both / gradient, 4)
     slow = WithoutFast(model)
-    slow_gradient = median_seconds(lambda: curvature.value_and_gradient(slow, fit.params, weights), 3)
-    slow_both = median_seconds(lambda: curvature.hessian_and_cross(slow, fit.params, weights), 1)
+    slow_gradient = seconds(lambda: curvature.value_and_gradient(slow, fit.params, weights), 3)
+    slow_both = seconds(lambda: curvature.hessian_and_cross(slow, fit.params, weights), 1)
     report("H and J over log p and gradient, autograd", slow_both / slow_gradient, 30)
     report("autograd over fast: gradient", slow_gradient / gradient)
     return gradient
@@ -66,7 +50,7 @@ def marginal_seconds(model, params):
         scaled = (table - table.max(axis=0)).T.copy()
         two_state.filter_forward(fast.classes.of_site, weights, scaled, transition, filtered, norm)
 
-    return median_seconds(evaluate)
+    return seconds(evaluate)
 
 
 def whole_cv(model, fit, kind, marginal):
@@ -119,7 +103,7 @@ def jax_scan(model, params, gradient):
     value_and_grad = jax.jit(jax.value_and_grad(log_p))
     report(
         "JAX scan (potentials given) over fast: gradient",
-        median_seconds(lambda: jax.block_until_ready(value_and_grad(density))) / gradient,
+        seconds(lambda: jax.block_until_ready(value_and_grad(density))) / gradient,
     )
 
 

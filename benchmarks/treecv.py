@@ -1,37 +1,18 @@
 """TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, scikit-learn without it.
 
-Ratios within this run; each is taken from the fastest of several calls, after one that compiles. Simulated
+Ratios within this run; medians of several calls, after one that compiles. Simulated
 data where the real are not found: these are times, not estimates.
 """
 
-import time
-
 import joblib
 import numpy as np
+from _measure import report, seconds
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
 import acvlib as acv
 from acvlib import datasets, learners
 from acvlib.incremental import read_only
-
-
-def seconds(function, repeats=7):
-    """Wall clock of the fastest call, after one that compiles and warms the caches."""
-    function()
-    times = []
-    for _ in range(repeats):
-        tick = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - tick)
-    return min(times)
-
-
-def report(name, value, limit=None, at_least=False):
-    """One row: the ratio, and the most, or the least, that it may be."""
-    met = limit is None or (value >= limit if at_least else value <= limit)
-    word = "at least" if at_least else "at most"
-    print(f"{name:<62} {value:9.3g}" + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})"))
 
 
 def leave_one_out(name, learner, data):

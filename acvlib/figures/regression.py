@@ -1,0 +1,69 @@
+"""Regression: estimates beside the test error, bounds and rates."""
+
+ESTIMATES = {
+    "train": ("training error", "#6c757d"),
+    "ij": ("infinitesimal jackknife", "#2a6f97"),
+    "ns": ("one Newton step", "#3a7d44"),
+    "exact": ("exact leave-one-out", "#222222"),
+    "test": ("test data", "#a23b72"),
+}
+
+
+def error_differences(ax, ours, authors=None):
+    """Boxes of each estimate minus the test error over data sets; the authors', where given, hollow beside ours."""
+    for place, name in enumerate(("train", "ij", "ns", "exact")):
+        style = {"widths": 0.35, "patch_artist": True, "medianprops": {"color": "black"}, "flierprops": {"ms": 3}}
+        box = ax.boxplot(ours[name] - ours.test, positions=[place - 0.2], **style)
+        box["boxes"][0].set(facecolor=ESTIMATES[name][1], alpha=0.75)
+        if authors is not None and name in authors:
+            box = ax.boxplot(authors[name] - authors.test, positions=[place + 0.2], **style)
+            box["boxes"][0].set(facecolor="white", edgecolor=ESTIMATES[name][1])
+    ax.axhline(0.0, color=ESTIMATES["test"][1], lw=1)
+    ax.set_xticks(range(4), ["training\nerror", "IJ", "Newton\nstep", "exact"])
+    return ax
+
+
+def estimates_against(ax, table, ylabel, logy=True):
+    """One line for each column of a table that has a name in ESTIMATES, against its index, which is logarithmic."""
+    for column in table.columns.intersection(list(ESTIMATES)):
+        name, colour = ESTIMATES[column]
+        ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
+    ax.set(xscale="log", yscale="log" if logy else "linear", xlabel=table.index.name, ylabel=ylabel)
+    return ax
+
+
+def authors_estimates(ax, table):
+    """The authors' own numbers as hollow marks, in the colours of `estimates_against`."""
+    for column in table.columns.intersection(list(ESTIMATES)):
+        ax.plot(table.index, table[column], "o--", ms=4, mfc="none", lw=0.6, color=ESTIMATES[column][1])
+    return ax
+
+
+def bound_and_actual(ax, table):
+    """Theorem 1's bound and the largest actual error against n; hollow where the condition fails somewhere."""
+    for column, name, colour in (("bound", "bound", "#e07a1f"), ("actual", "largest actual error", "#2a6f97")):
+        ax.plot(table.n, table[column], "-", color=colour, label=name)
+        hold = table.applies == 1.0
+        ax.plot(table.n[hold], table[column][hold], "o", color=colour)
+        ax.plot(table.n[~hold], table[column][~hold], "o", color=colour, mfc="white")
+    ax.set(xscale="log", yscale="log", xlabel="n", ylabel="Euclidean distance of parameters")
+    return ax
+
+
+def rates(ax, tables):
+    """Largest errors against n, one colour a table (by label), every repetition a mark, the mean a line."""
+    for label, table in tables.items():
+        (line,) = ax.plot(table.groupby("n").ij.mean(), "-", label=label)
+        ax.plot(table.n, table.ij, ".", ms=4, color=line.get_color())
+    ax.set(xscale="log", yscale="log", xlabel="n", ylabel="largest error of a fold")
+    return ax
+
+
+def norm_centres(ax, table):
+    """Mean gradient norms against sqrt(D), one mark a setting, with the line of equality that was claimed."""
+    root = table.dim**0.5
+    for law, rows in table.groupby("law"):
+        ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)
+    ax.plot([0, root.max()], [0, root.max()], "k--", lw=0.8)
+    ax.set(xlabel="square root of D", ylabel="mean gradient norm")
+    return ax

@@ -1,0 +1,29 @@
+"""How every benchmark takes the time and reports: ratios within one run, each beside its limit."""
+
+import time
+
+import numpy as np
+
+
+def timed(function, repeats=1):
+    """(median seconds, result) of a call, after one that compiles and warms the caches where it is repeated."""
+    times = []
+    for _ in range(repeats + (repeats > 1)):
+        tick = time.perf_counter()
+        result = function()
+        times.append(time.perf_counter() - tick)
+    return float(np.median(times[repeats > 1 :])), result
+
+
+def seconds(function, repeats=7):
+    """Median wall clock of a call, after one that compiles and warms the caches."""
+    return timed(function, repeats)[0]
+
+
+def report(name, value, limit=None, at_least=False):
+    """One row: the ratio, and the most, or the least, that it may be."""
+    met = limit is None or (value >= limit if at_least else value <= limit)
+    word = "at least" if at_least else "at most"
+    print(
+        f"{name:<72} {value:10.3g}" + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})")
+    )
