@@ -1,4 +1,4 @@
-"""Fitting a weighted model with all its data: L-BFGS, then Newton steps to the optimum."""
+"""Fitting a weighted model with all its data: L-BFGS, then Newton steps to the optimum; these alone if it is convex."""
 
 import warnings
 
@@ -41,14 +41,15 @@ def fit_at(model, params, iterates=()):
 
 
 def fit(model, start=None, rng=None, tolerance=TOLERANCE):
-    """argmin F(params, 1): L-BFGS, then Newton steps until the decrement is at most `tolerance`.
+    """argmin F(params, 1): L-BFGS, unless F is convex, then Newton steps until the decrement is at most `tolerance`.
 
     start (D,): defaults to model.initial_params(rng). Warns `UnconvergedFit` where the tolerance is not
     reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is. Raises what
     the model's `check_optimum` raises.
     """
     start = np.asarray(model.initial_params(rng) if start is None else start, float)
-    iterates = [start] if curvature.is_equation(model) else _lbfgs(model, start)
+    direct = curvature.is_equation(model) or getattr(model, "convex", False)
+    iterates = [start] if direct else _lbfgs(model, start)
     one = [np.array([], int)]  # a single problem that leaves nothing out
     optimum = refine(model, iterates[-1][None], one, tolerance).params
     if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small

@@ -15,7 +15,7 @@ def timed(function, repeats=1):
     return float(np.median(times[repeats > 1 :])), result
 
 
-def seconds(function, repeats=7):
+def median_seconds(function, repeats=7):
     """Median wall clock of a call, after one that compiles and warms the caches."""
     return timed(function, repeats)[0]
 

@@ -6,7 +6,7 @@ data where the real are not found: these are times, not estimates.
 
 import joblib
 import numpy as np
-from _measure import report, seconds
+from _measure import median_seconds, report
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -18,21 +18,21 @@ from acvlib.incremental import read_only
 def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
     n, rows, X, y = len(data), np.arange(len(data)), read_only(data.X), read_only(data.y)
-    one_pass = seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
-    fixed = seconds(lambda: acv.treecv(learner, data, n))
-    randomized = seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))
+    one_pass = median_seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
+    fixed = median_seconds(lambda: acv.treecv(learner, data, n))
+    randomized = median_seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))
     report(f"{name}: LOOCV of {n:,} rows in passes over log2(2n)", fixed / one_pass / np.log2(2 * n), 1.3)
     report(f"{name}: random over fixed order", randomized / fixed, 2.5)
     with joblib.parallel_config(n_jobs=2):
-        threads = seconds(lambda: acv.treecv(learner, data, n))
+        threads = median_seconds(lambda: acv.treecv(learner, data, n))
     report(f"{name}: serial over two threads", fixed / threads, 1.6, at_least=True)
 
 
 def folds(name, learner, data):
     """Passes over the data for few folds, and what standard cross-validation costs."""
     for k in (5, 10, 100):
-        tree = seconds(lambda k=k: acv.treecv(learner, data, k))
-        standard = seconds(lambda k=k: acv.kfold(learner, data, k), 3)
+        tree = median_seconds(lambda k=k: acv.treecv(learner, data, k))
+        standard = median_seconds(lambda k=k: acv.kfold(learner, data, k), 3)
         report(f"{name}: standard over TreeCV, k = {k}", standard / tree)
 
 
@@ -40,8 +40,8 @@ def scikit_learn(data, k=100):
     """SGDClassifier: cross_val_score over treecv."""
     sgd = SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0)
     learner = learners.PartialFit(sgd, classes=(-1.0, 1.0))
-    tree = seconds(lambda: acv.treecv(learner, data, k), 3)
-    without = seconds(lambda: cross_val_score(sgd, data.X, data.y, cv=KFold(k)), 2)
+    tree = median_seconds(lambda: acv.treecv(learner, data, k), 3)
+    without = median_seconds(lambda: cross_val_score(sgd, data.X, data.y, cv=KFold(k)), 2)
     report(f"SGDClassifier, n = {len(data):,}, k = {k}: cross_val_score over treecv", without / tree, 8, at_least=True)
 
 

@@ -21,7 +21,7 @@ LABELS = np.where(RNG.random(80) < 1 / (1 + np.exp(-ETA)), "yes", "no")
 COUNTS = RNG.poisson(np.exp(ETA))
 VALUES = ETA + RNG.normal(size=80)
 GROUPS = np.repeat(np.arange(16), 5)
-TIGHT = {"tol": 1e-12, "max_iter": 10_000}
+TIGHT = {"tol": 1e-8, "max_iter": 10_000}
 
 
 

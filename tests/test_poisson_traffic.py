@@ -43,11 +43,16 @@ def classes_of(*counts, n_days=7):
     return CountClasses.of(np.array([x for x, _ in pairs]), np.array([d for _, d in pairs]))
 
 
+def law(rates, a, b):
+    """The emission law of one lane."""
+    return np.broadcast_to(np.reshape(rates, (-1, 1)), (7, 1)).copy(), np.array([a]), np.array([b])
+
+
 @settings(max_examples=30)
 @given(st.floats(-1, 4), st.floats(-2, 3), st.floats(-3, 2), st.integers(0, 80))
 def test_densities_are_scipys_poisson_and_its_convolution(log_rate, log_a, log_b, x):
     rate, a, b = np.exp([log_rate, log_a, log_b])
-    table = log_density(np.full(7, rate), a, b, np.array([0, x]), np.array([3, 3]))[:, 1]
+    table = log_density(*law(rate, a, b), np.array([0, x]), np.array([3, 3]))[:, 1, 0]
     excess = np.arange(x + 1)
     mixture = stats.poisson.pmf(x - excess, rate) @ stats.nbinom.pmf(excess, a, b / (1 + b))
     assert_allclose(table, [stats.poisson.logpmf(x, rate), np.log(mixture)], rtol=1e-10, atol=1e-10)
@@ -55,12 +60,12 @@ def test_densities_are_scipys_poisson_and_its_convolution(log_rate, log_a, log_b
 
 def test_fast_densities_equal_those_of_the_objective():
     model = PoissonTraffic(*oracles.simulate_traffic(np.random.default_rng(0), 300, days=30))
-    fast = model.fast._log_density(TRAFFIC_PARAMS)[:, model.classes.of_site].T
+    fast = model.fast.log_density(TRAFFIC_PARAMS[None])[:, model.classes.of_site, 0].T
     assert_allclose(fast * model.observed[:, None], model.log_densities(TRAFFIC_PARAMS), rtol=1e-11)
 
 
 def test_densities_sum_to_one_over_counts():
-    table = np.exp(log_density(np.full(7, 6.0), 2.0, 0.5, np.arange(200), np.zeros(200, int)))
+    table = np.exp(log_density(*law(6.0, 2.0, 0.5), np.arange(200), np.zeros(200, int)))[..., 0]
     assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
 
 
@@ -70,17 +75,16 @@ def test_excess_moments_are_posterior_means():
     posterior = stats.poisson.pmf(x - excess, rate) * stats.nbinom.pmf(excess, a, b / (1 + b))
     growth, change = digamma(a + excess) - digamma(a), polygamma(1, a + excess) - polygamma(1, a)
     statistics = [excess, growth, excess**2, excess * growth, growth**2, change]
-    moments = excess_moments(np.full(7, rate), a, b, np.array([x]), np.array([0]))
-    assert_allclose(moments[:, 0], statistics @ posterior / posterior.sum(), rtol=1e-12, atol=1e-13)
+    moments = excess_moments(*law(rate, a, b), np.array([x]), np.array([0]))
+    assert_allclose(moments[:, 0, 0], statistics @ posterior / posterior.sum(), rtol=1e-12, atol=1e-13)
 
 
 def local_scores(params, classes):
     """(scores (2, 3, n), seconds (2, 3, 3, n)) of both log-densities in (log rate, log a, log b) of a class."""
 
     def table(shift):
-        return log_density(
-            np.exp(params[:7] + shift[0]), *np.exp(params[7:9] + shift[1:]), classes.counts, classes.days
-        )
+        rates, (a, b) = np.exp(params[:7] + shift[0]), np.exp(params[7:9] + shift[1:])
+        return log_density(*law(rates, a, b), classes.counts, classes.days)[..., 0]
 
     first = oracles.central_difference(table, np.zeros(3))
     second = oracles.central_difference(
@@ -108,7 +112,7 @@ def test_emission_derivatives_equal_finite_differences():
 def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
     prior = TrafficPrior((h[0], h[1]), h[2], (h[3], h[4]), (h[5], h[6]), (h[7], h[8]), (h[9], h[10]))
     params = np.stack([params_near(seed), params_near(seed + 1)])
-    value, gradient, second = prior.value_gradient_hessian(params)
+    value, gradient, second = prior.negative_log_density(params), prior.gradient(params), prior.hessian(params)
     for i, p in enumerate(params):
         close(value[i], prior.negative_log_density(p), 1e-13)
         close(gradient[i], grad(prior.negative_log_density)(p), 1e-13)

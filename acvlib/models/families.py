@@ -13,7 +13,7 @@ from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
 
 class Family(NamedTuple):
-    """Functions of eta and y, elementwise; `loss` alone is differentiable by autograd.
+    """Functions of eta and y, elementwise; `loss` alone is differentiable by autograd, and convex in eta.
 
     slope, curvature, third: d/d eta, d2/d eta2, d3/d eta3 of loss; mean(eta) and its inverse `link`;
     accepts(y): which responses are possible; response: them in words; free_direction(y): 1, -1 where the loss

@@ -7,6 +7,7 @@ The objective is linear in w, so one frozen step without rescaling and the infin
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import autograd.numpy as np
 import numpy as onp
@@ -39,6 +40,7 @@ class GLM:
     intercept: bool = True
     offset: onp.ndarray = field(default=0.0, repr=False)
     sample_weight: onp.ndarray = field(default=1.0, repr=False)
+    convex: ClassVar[bool] = True  # every family's loss is convex in eta
 
     def __post_init__(self):
         if issparse(self.X):

@@ -20,6 +20,11 @@ def transitions(params):
     return np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
 
+def emission_law(params):
+    """(rates (7, L), shape a (L,), b (L,)) of params (L, 11)."""
+    return np.exp(params[:, :N_RATES]).T.copy(), np.exp(params[:, A]), np.exp(params[:, B])
+
+
 class EmissionDerivatives:
     """Derivatives of a class's two log-densities in (log rate of its day, log a, log b).
 
@@ -28,10 +33,10 @@ class EmissionDerivatives:
     """
 
     def __init__(self, classes, params, curvature=False):
-        excess, digamma, *rest = np.stack([_moments(classes, p) for p in params], axis=-1)
+        rates, self.a, self.b = emission_law(params)
+        excess, digamma, *rest = excess_moments(rates, self.a, self.b, classes.counts, classes.days)
         self.of_day = (classes.days == np.arange(N_RATES)[:, None]).astype(float)
-        self.rate = np.exp(params[:, :N_RATES]).T[classes.days]
-        self.a, self.b = np.exp(params[:, A]), np.exp(params[:, B])
+        self.rate = rates[classes.days]
         self.tilt = self.b / (1.0 + self.b)
         self.score0 = classes.counts[:, None] - self.rate
         growth = self.a * (digamma + np.log(self.tilt))
@@ -74,11 +79,6 @@ class EmissionDerivatives:
             hessian[:N_RATES, at] = hessian[at, :N_RATES] = self.of_day @ second[0, k]
         hessian[A : B + 1, A : B + 1] = second[1:, 1:].sum(axis=2)
         return hessian
-
-
-def _moments(classes, params):
-    rates, a, b = np.exp(params[:N_RATES]), np.exp(params[A]), np.exp(params[B])
-    return excess_moments(rates, a, b, classes.counts, classes.days)
 
 
 def start_score(transition):

@@ -14,6 +14,7 @@ from .poisson_assembly import (
     DIM,
     TO0,
     EmissionDerivatives,
+    emission_law,
     score_variance,
     start_score,
     transition_gradient,
@@ -21,6 +22,7 @@ from .poisson_assembly import (
     transitions,
 )
 from .poisson_emission import log_density
+from .poisson_lanes import LaneBlock
 
 
 class PoissonFast:
@@ -38,7 +40,7 @@ class PoissonFast:
         """(F, dF/dparams)."""
         check(weights, self.n_sites)
         weights, transition = weights * self.observed, transitions(params[None])
-        table = self._log_density(params)
+        table = self.log_density(params[None])[:, :, 0]
         peak = table.max(axis=0)
         of_site = self.classes.of_site
         log_z, gamma, moves01 = two_state.smooth(of_site, weights, (table - peak).T.copy(), transition[:, :, 0])
@@ -46,14 +48,14 @@ class PoissonFast:
         statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
         gradient = EmissionDerivatives(self.classes, params[None]).gradient(total[:, None], event[:, None])
         gradient[TO0:] += transition_gradient(transition, statistics, self.n_sites)
-        prior, prior_gradient, _ = self.prior.value_gradient_hessian(params[None])
-        return float(prior[0] - log_z - total @ peak), prior_gradient[0] - gradient[:, 0]
+        value = self.prior.negative_log_density(params) - log_z - total @ peak
+        return float(value), self.prior.gradient(params) - gradient[:, 0]
 
     def hessian_and_cross(self, params, weights):
         """(H, J), from one smoothing pass and its tangent."""
         check(weights, self.n_sites)
         weights, transition = weights * self.observed, transitions(params[None])
-        table = self._log_density(params)
+        table = self.log_density(params[None])[:, :, 0]
         emission = EmissionDerivatives(self.classes, params[None], curvature=True)
         ratio, at = emission.ratio_score[:, :, 0].T.copy(), self.classes.score_at
         score0 = np.concatenate([emission.score0, np.zeros((self.n_classes, 2))], axis=1)
@@ -73,21 +75,20 @@ class PoissonFast:
             np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event[:, :DIM])
         hessian[TO0:, TO0:] += transition_hessian(transition, statistics, self.n_sites)[:, :, 0]
         hessian[TO0:] += _transition_response(transition[:, :, 0], *at_ends, d_total, d_moves01)[:, :DIM]
-        _, _, prior_hessian = self.prior.value_gradient_hessian(params[None])
-        return prior_hessian[0] - hessian, d_gamma[1:, :DIM].T
+        return self.prior.hessian(params) - hessian, d_gamma[1:, :DIM].T
 
     # many folds at once
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
         values, gradients = zip(*self._each_block(self._gradient_block, params, folds, "gradients"), strict=True)
-        prior, prior_gradient, _ = self.prior.value_gradient_hessian(params)
-        return prior + np.concatenate(values), prior_gradient + np.concatenate(gradients)
+        values, gradients = np.concatenate(values), np.concatenate(gradients)
+        return values + self.prior.negative_log_density(params), gradients + self.prior.gradient(params)
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
-        return self.prior.value_gradient_hessian(params)[2] + np.concatenate(blocks)
+        return self.prior.hessian(params) + np.concatenate(blocks)
 
     def fold_heldout_losses(self, params, folds):
         """One array of -log p(x_t | x outside the fold) for each fold."""
@@ -126,62 +127,9 @@ class PoissonFast:
         losses = block.heldout([np.asarray(fold)[o] for fold, o in zip(folds, order, strict=True)])
         return [part[np.argsort(o, kind="stable")] for part, o in zip(losses, order, strict=True)]
 
-    def _log_density(self, params):
-        rates, a, b = np.exp(params[:7]), np.exp(params[7]), np.exp(params[8])
-        return log_density(rates, a, b, self.classes.counts, self.classes.days)
-
-
-class LaneBlock:
-    """Up to N_LANES folds as lanes: tables (2, n_classes, L), kept sites (T, N_LANES) and class totals."""
-
-    def __init__(self, fast, params, folds):
-        self.fast, self.n = fast, len(folds)
-        padding = np.zeros(lanes.N_LANES - self.n, int)
-        self.lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold's params
-        self.transition = self._lanes(transitions(params))
-        self.table = np.stack([fast._log_density(p) for p in params], axis=-1)
-        self.peak = self.table.max(axis=0)
-        self.emission = self._lanes(np.exp(self.table - self.peak))
-        self.keep = np.repeat(fast.observed[:, None], lanes.N_LANES, axis=1)
-        for b, fold in enumerate(folds):
-            self.keep[fold, b] = False
-        left_out = [np.bincount(fast.classes.of_site[fold], minlength=fast.n_classes) for fold in folds]
-        self.total = fast.totals[:, None] - np.stack(left_out, axis=1)
-
-    def _lanes(self, table):
-        """One column a lane. Contiguous: the kernels read strided tables at a third of the speed."""
-        return np.ascontiguousarray(table[..., self.lane])
-
-    def _arguments(self):
-        return self.fast.classes.of_site, self.keep, self.emission, self.transition
-
-    def smooth(self):
-        """(log p(x) (L,), class sums (n_classes, L), statistics (4, L))."""
-        log_z, event, statistics = lanes.smooth_lanes(*self._arguments(), self.fast.starts)
-        for b in np.flatnonzero(~np.isfinite(log_z[: self.n])):  # a product of normalisers that underflowed
-            log_z[b] = self._log_z_alone(b)
-        log_p = log_z[: self.n] + (self.total * self.peak).sum(axis=0)
-        return log_p, event[:, : self.n], statistics[:, : self.n]
-
-    def _log_z_alone(self, b):
-        table = (self.table[:, :, b] - self.peak[:, b]).T.copy()
-        kept = self.keep[:, b].astype(float)
-        return two_state.smooth(self.fast.classes.of_site, kept, table, self.transition[:, :, b].copy())[0]
-
-    def heldout(self, sites):
-        """One array of losses for each lane's sorted left-out sites."""
-        ends = np.concatenate([[0], np.cumsum([len(part) for part in sites])])
-        padded = np.concatenate([ends, np.full(lanes.N_LANES - self.n, ends[-1])])
-        peak = self._lanes(self.peak)
-        losses = lanes.heldout_lanes(*self._arguments(), self.fast.starts, peak, np.concatenate(sites), padded)
-        return np.split(losses, ends[1:-1])
-
-    def curvature(self, ratio_score):
-        """The parts of the score's variance, their last axis cut to L lanes."""
-        padded = np.zeros((*ratio_score.shape[:2], lanes.N_LANES))
-        padded[:, :, : self.n] = ratio_score
-        parts = lanes.curvature_lanes(*self._arguments(), padded, self.fast.classes.score_at, self.fast.starts)
-        return [part[..., : self.n] for part in parts]
+    def log_density(self, params):
+        """log p(x | z) of each class, (2, n_classes, L), for params (L, 11)."""
+        return log_density(*emission_law(params), self.classes.counts, self.classes.days)
 
 
 def _transition_response(transition, d_first, d_last, d_event, d_moves01):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import autograd.numpy as np
+from scipy.special import expit
 
 
 @dataclass(frozen=True)
@@ -26,16 +27,16 @@ class TrafficPrior:
                 raise ValueError(f"TrafficPrior: {name} = {value} must be positive")
 
     def negative_log_density(self, params):
-        """-log p(constrained params) up to a constant; params (11,), as in `PoissonTraffic`."""
-        log_rates, stay_logit = params[:7], params[9:]
-        log_base = np.log(np.mean(np.exp(log_rates)))
-        days = -(self.day_concentration - 1.0) * np.sum(log_rates - log_base)
+        """-log p(constrained params) up to a constant, for each row of params (..., 11), as in `PoissonTraffic`."""
+        log_rates = params[..., :7]
+        log_base = np.log(np.mean(np.exp(log_rates), axis=-1))
+        days = -(self.day_concentration - 1.0) * (np.sum(log_rates, axis=-1) - 7.0 * log_base)
         gammas = (
             self._gamma(self.base_rate, log_base)
-            + self._gamma(self.excess_shape, params[7])
-            + self._gamma(self.excess_rate, params[8])
+            + self._gamma(self.excess_shape, params[..., 7])
+            + self._gamma(self.excess_rate, params[..., 8])
         )
-        betas = self._beta(self.stay_quiet, stay_logit[0]) + self._beta(self.stay_event, stay_logit[1])
+        betas = self._beta(self.stay_quiet, params[..., 9]) + self._beta(self.stay_event, params[..., 10])
         return days + gammas + betas
 
     @staticmethod
@@ -46,28 +47,31 @@ class TrafficPrior:
     def _beta(hyper, logit):
         return (hyper[0] - 1.0) * np.logaddexp(0.0, -logit) + (hyper[1] - 1.0) * np.logaddexp(0.0, logit)
 
-    def value_gradient_hessian(self, params):
-        """The same, with gradient (D,) and Hessian (D, D) in closed form, for each row of params (n, 11)."""
-        rates, excess = np.exp(params[:, :7]), np.exp(params[:, 7:9])
-        share, base = rates / rates.sum(axis=1, keepdims=True), rates.mean(axis=1)
-        concentration = self.day_concentration - 1.0
-        pull = -(self.base_rate[0] - 1.0) + self.base_rate[1] * base + 7.0 * concentration
-        hyper = np.array([self.excess_shape, self.excess_rate])
-        beta = np.array([self.stay_quiet, self.stay_event]) - 1.0
-        stay = 1.0 / (1.0 + np.exp(-params[:, 9:]))
-        value = np.array([self.negative_log_density(p) for p in params])
-        gradient = np.concatenate(
-            [
-                pull[:, None] * share - concentration,
-                -(hyper[:, 0] - 1.0) + hyper[:, 1] * excess,
-                beta[:, 1] * stay - beta[:, 0] * (1.0 - stay),
-            ],
-            axis=1,
-        )
-        diagonal = np.concatenate(
-            [pull[:, None] * share, hyper[:, 1] * excess, beta.sum(axis=1) * stay * (1.0 - stay)], axis=1
-        )
-        hessian = diagonal[:, :, None] * np.eye(11)
-        outer = share[:, :, None] * share[:, None, :]
-        hessian[:, :7, :7] += (self.base_rate[1] * base - pull)[:, None, None] * outer
-        return value, gradient, hessian
+    def gradient(self, params):
+        """Gradient of `negative_log_density`, (..., 11)."""
+        share, pull, _ = self._base(params)
+        hyper, beta = np.array([self.excess_shape, self.excess_rate]), self._pseudo_counts()
+        stay = expit(params[..., 9:])
+        excess = hyper[:, 1] * np.exp(params[..., 7:9]) - (hyper[:, 0] - 1.0)
+        days = pull * share - (self.day_concentration - 1.0)
+        return np.concatenate([days, excess, beta[:, 1] * stay - beta[:, 0] * (1.0 - stay)], axis=-1)
+
+    def hessian(self, params):
+        """Hessian of `negative_log_density`, (..., 11, 11)."""
+        share, pull, slope = self._base(params)
+        stay = expit(params[..., 9:])
+        excess = np.array([self.excess_shape[1], self.excess_rate[1]]) * np.exp(params[..., 7:9])
+        betas = self._pseudo_counts().sum(axis=1) * stay * (1.0 - stay)
+        hessian = np.concatenate([pull * share, excess, betas], axis=-1)[..., None] * np.eye(11)
+        hessian[..., :7, :7] += ((slope - pull) * share)[..., :, None] * share[..., None, :]
+        return hessian
+
+    def _base(self, params):
+        """(share (..., 7) of each day's rate in their sum, derivative of the density in log base rate, its slope)."""
+        rates = np.exp(params[..., :7])
+        slope = self.base_rate[1] * rates.mean(axis=-1, keepdims=True)
+        pull = slope - (self.base_rate[0] - 1.0) + 7.0 * (self.day_concentration - 1.0)
+        return rates / rates.sum(axis=-1, keepdims=True), pull, slope
+
+    def _pseudo_counts(self):
+        return np.array([self.stay_quiet, self.stay_event]) - 1.0
