@@ -1,67 +1,179 @@
-"""Exact sums over the discrete states of any pairwise graph, by variable elimination; differentiable by autograd.
+"""Exact sums over the discrete states of any pairwise graph, by variable elimination; twice differentiable.
 
     log Z = log sum_z exp( sum_i node[i, z_i] + sum_e edge[e, z_a, z_b] ),  edge e joins sites a and b
 
-Nodes are eliminated in a min-fill order; the cost is exponential in the width of that order, so that the
-graph should be small or nearly a tree. Source: Koller and Friedman (2009), chapter 9.
+Time and memory are exponential in the width of the order of elimination (`eliminate`), so the graph should be
+small, or planar and of a few hundred sites, or nearly a tree. As on a chain, two primitives suffice for second
+derivatives: the gradient of log Z is the marginals, and its Hessian is symmetric. Potentials must be finite;
+reverse mode only. Shapes: node (n, K), edge (m, K, K) in the order of the edges that were eliminated; marginals
+likewise. Source: Koller and Friedman (2009), chapters 9 and 10; derivatives after Louis (1982).
 """
 
-from itertools import combinations
+import autograd.numpy as anp
+import numpy as np
+from autograd.extend import defvjp_argnums, primitive
 
-import autograd.numpy as np
+from . import graph_beliefs, graph_kernels, graph_moments
+from .elimination import Elimination, TooWide, eliminate
 
-MAX_WIDTH = 20  # sites in one table: 2^20 entries for two states
-
-
-def min_fill_order(n_sites, edges):
-    """An order of elimination that adds few edges at each step: a list of sites."""
-    neighbours = {i: set() for i in range(n_sites)}
-    for a, b in edges:
-        neighbours[a].add(b)
-        neighbours[b].add(a)
-    order = []
-    while neighbours:
-        site = min(neighbours, key=lambda i: (_fill(neighbours, i), i))
-        around = neighbours.pop(site)
-        for a in around:
-            neighbours[a] = (neighbours[a] | around) - {a, site}
-        order.append(site)
-    return order
+__all__ = [
+    "Elimination",
+    "Posterior",
+    "TooWide",
+    "check_edges",
+    "edges_of",
+    "eliminate",
+    "log_partition",
+    "marginals",
+]
 
 
-def _fill(neighbours, site):
-    return sum(b not in neighbours[a] for a, b in combinations(neighbours[site], 2))
+def check_edges(edges, n_sites):
+    """The edges as integers (m, 2); ValueError names what is out of range, repeated, or joins a site to itself."""
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        return np.zeros((0, 2), np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        kind = f"{pairs.dtype} of shape {pairs.shape}"
+        raise ValueError(f"edges must be integers (m, 2), two sites a row; got {kind}. For a matrix: graph.edges_of")
+    outside = (pairs < 0) | (pairs >= n_sites)
+    if outside.any():
+        raise ValueError(f"edge {_row(pairs, outside.any(axis=1))} leaves the sites 0 ... {n_sites - 1}")
+    if (pairs[:, 0] == pairs[:, 1]).any():
+        raise ValueError(f"edge {_row(pairs, pairs[:, 0] == pairs[:, 1])} joins a site to itself: drop it")
+    ends = np.sort(pairs, axis=1)
+    _, first = np.unique(ends, axis=0, return_index=True)
+    if len(first) < len(pairs):
+        again = np.setdiff1d(np.arange(len(pairs)), first)
+        raise ValueError(f"edge {_row(pairs, again)} is listed more than once: list it once, in either direction")
+    return pairs.astype(np.int64)
 
 
-def log_partition(node, edges, edge, order=None):
-    """log Z of node potentials (n, K), edges (m, 2) and their potentials (m, K, K): a float."""
-    factors = [((i,), node[i]) for i in range(len(node))]
-    factors += [((int(a), int(b)), edge[e]) for e, (a, b) in enumerate(edges)]
-    total = 0.0
-    for site in min_fill_order(len(node), edges) if order is None else order:
-        touching = [factor for factor in factors if site in factor[0]]
-        factors = [factor for factor in factors if site not in factor[0]]
-        scope, table = _sum_out(site, touching)
-        if scope:
-            factors.append((scope, table))
-        else:
-            total = total + table
-    return total
+def _row(pairs, where):
+    return f"({', '.join(str(site) for site in pairs[where][0])})"
 
 
-def _sum_out(site, factors):
-    """The factor that remains of `factors` once `site`, which is in all of them, is summed out."""
-    rest = sorted({i for scope, _ in factors for i in scope} - {site})
-    if len(rest) >= MAX_WIDTH:
-        raise ValueError(f"eliminating site {site} needs a table over {len(rest)} sites, above {MAX_WIDTH - 1}")
-    scope = (site, *rest)
-    table = sum(_aligned(part, table, scope) for part, table in factors)
-    peak = np.max(table, axis=0, keepdims=True)
-    return tuple(rest), np.log(np.sum(np.exp(table - peak), axis=0)) + peak[0]
+def edges_of(adjacency):
+    """The edges (m, 2), first end below the second, of a symmetric 0/1 matrix (n, n), dense or sparse.
+
+    Raises ValueError for a matrix that is not square, not symmetric, has a diagonal, or entries other than 0 and 1.
+    """
+    matrix = adjacency.toarray() if hasattr(adjacency, "toarray") else np.asarray(adjacency)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"an adjacency matrix is square; got shape {matrix.shape}")
+    strange = matrix[(matrix != 0) & (matrix != 1)]
+    if strange.size:
+        raise ValueError(f"adjacency entries are 0 or 1; found {strange[0]}")
+    if (matrix != matrix.T).any():
+        i, j = np.argwhere(matrix != matrix.T)[0]
+        entries = f"[{i}, {j}] = {matrix[i, j]} and [{j}, {i}] = {matrix[j, i]}"
+        raise ValueError(f"the adjacency matrix is not symmetric: {entries}; neighbours are mutual")
+    if matrix.diagonal().any():
+        raise ValueError(f"site {np.argmax(matrix.diagonal() != 0)} is its own neighbour: clear the diagonal")
+    return np.argwhere(np.triu(matrix))
 
 
-def _aligned(part, table, scope):
-    """`table` over sites `part` as a broadcastable table over sites `scope`."""
-    order = sorted(range(len(part)), key=lambda k: scope.index(part[k]))
-    shape = [table.shape[part.index(i)] if i in part else 1 for i in scope]
-    return np.reshape(np.transpose(table, order), shape)
+def _collect(node, edge, elimination, keep):
+    """(log Z, conditional): in products, and where those come near to underflow in logarithms."""
+    node, edge = np.asarray(node, float), np.asarray(edge, float)
+    log_z, conditional, accurate = graph_kernels.collect(elimination, node, edge, keep)
+    if accurate:
+        return log_z, conditional
+    if not (np.isfinite(node).all() and np.isfinite(edge).all()):
+        raise ValueError("potentials must be finite: a node or edge potential is nan or infinite")
+    return graph_kernels.collect_logs(elimination, node, edge, keep)
+
+
+class Posterior:
+    """The distribution of all states given potentials, eliminated once: whatever is asked of it afterwards is cheap.
+
+    log_partition: log Z. `marginals` and `samples` and the second moments need one more pass each.
+    """
+
+    def __init__(self, node, edge, elimination):
+        self.elimination, self.n_edges = elimination, len(edge)
+        self.log_partition, self._conditional = _collect(node, edge, elimination, True)
+        self._beliefs = None
+
+    def _distribute(self):
+        if self._beliefs is None:
+            everywhere = np.ones(len(self.elimination.site), bool)
+            self._beliefs = graph_beliefs.distribute(self.elimination, self.n_edges, self._conditional, everywhere)
+        return self._beliefs
+
+    def marginals(self):
+        """(P(z_i = k) (n, K), P(z_a = j, z_b = k) (m, K, K))."""
+        return self._distribute()[:2]
+
+    def marginals_of(self, sites):
+        """P(z_i = k) of some sites (s, K), for less than the price of all."""
+        wanted = graph_beliefs.ancestors(self.elimination, np.asarray(sites))
+        return graph_beliefs.distribute(self.elimination, self.n_edges, self._conditional, wanted)[0][sites]
+
+    def sample(self, rng, size):
+        """Independent draws of all states, integers (size, n)."""
+        uniform = rng.random((size, len(self.elimination.site)))
+        return np.array([graph_beliefs.draw(self.elimination, self._conditional, row) for row in uniform])
+
+    def expect(self, d_node, d_edge):
+        """What `tangent` and `covariance` need of a direction S = d_node + d_edge, centred to mean 0."""
+        gamma, xi, _ = self._distribute()
+        d_node = d_node - np.sum(gamma * d_node, axis=1, keepdims=True)
+        d_edge = d_edge - np.sum(xi * d_edge, axis=(1, 2), keepdims=True)
+        return graph_moments.expect(self.elimination, self._conditional, d_node, d_edge)
+
+    def covariance(self, a, b):
+        """Cov(S_a, S_b) of two directions from `expect`: a second derivative of log Z."""
+        return graph_moments.covariance(self.elimination, self._conditional, self._distribute()[2], *a, *b)
+
+    def tangent(self, direction):
+        """The derivative of `marginals` along a direction from `expect`."""
+        separator = self._distribute()[2]
+        return graph_moments.tangent(self.elimination, self.n_edges, self._conditional, separator, *direction)
+
+
+@primitive
+def log_partition(node, edge, elimination):
+    """log Z of node potentials (n, K) and edge potentials (m, K, K), a float."""
+    return _collect(node, edge, elimination, False)[0]
+
+
+@primitive
+def _flat_marginals(node, edge, elimination):
+    return _joined(Posterior(node, edge, elimination).marginals())
+
+
+@primitive
+def _flat_tangent(node, edge, elimination, direction):
+    """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
+    posterior = Posterior(node, edge, elimination)
+    return _joined(posterior.tangent(posterior.expect(*_split(direction, node, edge))))
+
+
+def _joined(parts):
+    return np.concatenate([part.ravel() for part in parts])
+
+
+def _split(flat, node, edge):
+    """A flat vector as (node, edge) arrays."""
+    n = int(np.prod(np.shape(node)))
+    return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
+
+
+def marginals(node, edge, elimination):
+    """(P(z_i = k) (n, K), P(z_a = j, z_b = k) (m, K, K)); differentiable once."""
+    return _split(_flat_marginals(node, edge, elimination), node, edge)
+
+
+def _select(parts, argnums):
+    return tuple(parts[i] for i in argnums)
+
+
+defvjp_argnums(
+    log_partition,
+    lambda argnums, ans, args, kwargs: lambda g: _select([g * part for part in marginals(*args)], argnums),
+)
+defvjp_argnums(
+    _flat_marginals,
+    lambda argnums, ans, args, kwargs: lambda g: _select(_split(_flat_tangent(*args, g), *args[:2]), argnums),
+)

@@ -11,7 +11,8 @@ PACKAGE = ROOT / "acvlib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "graph", "progress", "incremental"}
+BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "progress", "incremental"}
+BASE |= {"graph", "graph_kernels", "graph_beliefs", "graph_moments", "graph_folds", "elimination"}
 CALCULUS = {"curvature", "refine", "chords", "fit", "run"}
 METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare"}
 MAY_IMPORT = {

@@ -4,24 +4,35 @@ log p(x, z) = sum_t log Poisson(x_t; rate[z_t]) + coupling * sum_edges 1{z_s = z
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import autograd.numpy as np
 import numpy as onp
-from autograd import grad
 from scipy.special import gammaln, logsumexp
 
 from .. import graph
 from ..folds import weights as fold_weights
 from ..weighting import check, drop_latents, keep_latents
+from .mrf_fast import MRFFast
+from .separation import NoFiniteOptimum
+
+EMPTY = 1e-6  # expected sites or counts in a state at and below which its rate is not identified
+
+
+class EmptyState(NoFiniteOptimum):
+    """A state of the fitted field holds no site, or nothing but zeros: its log rate is not identified."""
 
 
 @dataclass(frozen=True)
 class HiddenMRF:
-    """Maximum likelihood in D = K log rates (Ghosh et al. 2020, Appendix L.3).
+    """Maximum likelihood in D = K log rates (Ghosh et al. 2020, Appendix L.3, Eqs. 4 and 5).
 
-    counts (n,): integers >= 0; edges (m, 2): each edge once; coupling: log-factor of an edge whose ends agree,
-    2 beta in the paper's notation, whose double sum visits each edge twice. Z(coupling), and under scheme B
-    Z(coupling, w), does not depend on the rates and is left out. States may be permuted without any change.
+    counts (n,): whole numbers >= 0; edges (m, 2): each edge once, none for independent sites; coupling: the
+    log-factor of an edge whose ends agree, 2 beta in the paper's notation, whose double sum visits each edge
+    twice. log Z(coupling), under scheme B log Z(coupling, w), does not depend on the rates and is left out.
+
+    States may be permuted without any change of the model. `initial_params` are in ascending order and fits and
+    refits continue from there, so that state 0 stays the low one; `numpy.sort` brings any params into that form.
     """
 
     counts: onp.ndarray = field(repr=False)
@@ -31,47 +42,89 @@ class HiddenMRF:
     scheme: callable = drop_latents
 
     def __post_init__(self):
-        counts, edges = onp.asarray(self.counts), onp.asarray(self.edges, int)
-        if counts.ndim != 1 or not (onp.isfinite(counts) & (counts >= 0) & (counts == onp.floor(counts))).all():
-            raise ValueError("counts must be a 1-d array of whole numbers >= 0")
-        if edges.ndim != 2 or edges.shape[1] != 2 or (edges[:, 0] == edges[:, 1]).any():
-            raise ValueError(f"edges must be (m, 2) without self-loops; got shape {edges.shape}")
-        if edges.size and (edges.min() < 0 or edges.max() >= len(counts)):
-            raise ValueError(f"edges join sites 0 ... {len(counts) - 1}; found {edges.min()} ... {edges.max()}")
-        if len(onp.unique(onp.sort(edges, axis=1), axis=0)) < len(edges):
-            raise ValueError("an edge is listed more than once: list each edge once, in either direction")
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "counts", _checked(self.counts, self.n_states))
+        object.__setattr__(self, "edges", graph.check_edges(self.edges, len(self.counts)))
+        if not onp.isfinite(self.coupling):
+            raise ValueError(f"coupling = {self.coupling}: must be a finite number")
 
     @property
     def n_sites(self):
         return len(self.counts)
 
+    @cached_property
+    def elimination(self):
+        """The order in which sites are summed out: one for all folds, as a fold only changes weights."""
+        return graph.eliminate(self.n_sites, self.edges, self.n_states)
+
+    @cached_property
+    def fast(self):
+        """The analytic derivatives that `curvature` uses in place of autograd's."""
+        return MRFFast(self)
+
     def initial_params(self, rng=None):
-        """Log rates at evenly spaced quantiles of the counts."""
+        """Log rates at evenly spaced quantiles of the counts, each at least a tenth above the one before."""
         levels = (onp.arange(self.n_states) + 0.5) / self.n_states
-        return onp.log(onp.quantile(self.counts, levels) + 0.5)
+        start = onp.log(onp.quantile(self.counts, levels) + 0.5)
+        steps = 0.1 * onp.arange(self.n_states)
+        return onp.maximum.accumulate(start - steps) + steps
 
     def log_densities(self, params):
-        """log p(x_t | z_t = k), (n, K)."""
+        """log p(x_t | z_t = k), (n, K); differentiable."""
         counts = self.counts[:, None]
         return counts * params - np.exp(params) - gammaln(counts + 1.0)
 
-    def log_partition(self, scheme, weights, node):
-        """log sum_z of the weighted factors, with observation potentials node (n, K)."""
-        check(weights, self.n_sites)
-        factor = scheme(weights, self.edges)
-        edge = factor.edge[:, None, None] * (self.coupling * onp.eye(self.n_states))
-        return graph.log_partition(factor.observation[:, None] * node, self.edges, edge)
+    def potentials(self, density, factor):
+        """Node (n, K) and edge (m, K, K) potentials from log densities (n, K) and `weighting.FactorWeights`."""
+        agree = self.coupling * onp.eye(self.n_states)
+        return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
 
     def objective(self, params, weights):
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
-        return -self.log_partition(self.scheme, weights, self.log_densities(params))
+        check(weights, self.n_sites)
+        node, edge = self.potentials(self.log_densities(params), self.scheme(weights, self.edges))
+        return -graph.log_partition(node, edge, self.elimination)
+
+    def posterior(self, params, weights=None):
+        """p(z | x; params) as a `graph.Posterior`; where weights (n,) are given, of the counts that they keep."""
+        weights = onp.ones(self.n_sites) if weights is None else weights
+        factor = keep_latents(weights, self.edges)
+        return graph.Posterior(*self.potentials(self.log_densities(params), factor), self.elimination)
 
     def heldout_loss(self, params, fold):
-        """-log p(x_t | x outside the fold; params), on the full graph whatever the training scheme."""
-        weights, density = fold_weights(self.n_sites, fold), self.log_densities(params)
-        node = weights[:, None] * density
-        everything = onp.ones(self.n_sites)
-        gamma = grad(lambda potential: self.log_partition(keep_latents, everything, potential))(node)
-        return -logsumexp(density[fold], b=gamma[fold], axis=1)
+        """-log p(x_t | x outside the fold; params), on the full graph whatever the training scheme.
+
+        A site's own latent state and its edges are then there, as when the count of a tract on the map is
+        predicted from its neighbours'. Under scheme B this differs from log p(x; w) - log p(x; w_o), which
+        scores a tract together with its place on the map.
+        """
+        gamma = self.posterior(params, fold_weights(self.n_sites, fold)).marginals_of(fold)
+        return -logsumexp(self.log_densities(params)[fold], b=gamma, axis=1)
+
+    def check_optimum(self, params):
+        """Raises EmptyState where a state of the fit holds no site, or only zeros."""
+        gamma = self.posterior(params).marginals()[0]
+        occupancy, total = gamma.sum(axis=0), gamma.T @ self.counts
+        empty = onp.flatnonzero(onp.minimum(occupancy, total) <= EMPTY)
+        if empty.size:
+            k = empty[0]
+            raise EmptyState(
+                f"at coupling {self.coupling:g}, state {k} of the fit holds {occupancy[k]:.2g} expected sites with "
+                f"{total[k]:.2g} counts: its log rate {params[k]:.3g} is not identified. Lower the coupling or "
+                f"the number of states"
+            )
+
+
+def _checked(counts, n_states):
+    """Counts as an array of floats; ValueError says what is wrong with them."""
+    counts = onp.asarray(counts, float)
+    if counts.ndim != 1:
+        raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
+    bad = onp.flatnonzero(~(onp.isfinite(counts) & (counts >= 0) & (counts == onp.floor(counts))))
+    if bad.size:
+        raise ValueError(f"count {counts[bad[0]]} of site {bad[0]}: counts must be whole numbers >= 0")
+    if not counts.any():
+        raise ValueError(f"all {len(counts)} counts are 0: their rate is 0, and its logarithm not finite")
+    if not 1 <= n_states <= len(onp.unique(counts)):
+        distinct = len(onp.unique(counts))
+        raise ValueError(f"n_states = {n_states}: must be from 1 to the number of distinct counts, {distinct}")
+    return counts

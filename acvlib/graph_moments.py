@@ -1,0 +1,72 @@
+"""Means and covariances of sums S over sites and edges of a graph: the second derivatives of log Z (Louis 1982)."""
+
+import numpy as np
+
+from .graph_beliefs import project, read_off, send
+from .graph_kernels import add, add_message, jit, local, scratch, table
+
+
+@jit
+def expect(t, conditional, d_node, d_edge):
+    """Conditional means of S = d_node + d_edge summed over all sites and edges at or below a bucket.
+
+    (E[S | z, scope], as `conditional`, and E[S | scope], one entry for each entry of a scope.)
+    """
+    inner, outer = np.empty(len(conditional)), np.empty(t.start[-1])
+    low, high = scratch(t)
+    for b in range(len(t.site)):
+        mean, given = table(t, b, inner, True), table(t, b, conditional, True)
+        local(t, b, d_node, d_edge, low, high)
+        add(mean, low, high)
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            add_message(t, c, outer, mean)
+        out = outer[t.start[b] : t.start[b + 1]]
+        out[:] = 0.0
+        for z in range(t.n_states):
+            out += given[z].copy().reshape(-1) * mean[z].copy().reshape(-1)
+    return inner, outer
+
+
+@jit
+def covariance(t, conditional, separator, inner_a, outer_a, inner_b, outer_b):
+    """Cov(S_a, S_b), from `expect` of each: the sum over buckets of E[Cov(E[S_a | z, scope], E[S_b | z, scope])].
+
+    By the law of total covariance, applied as the sites are revealed in the reverse order of elimination.
+    """
+    total = 0.0
+    for b in range(len(t.site)):
+        n, at = t.start[b + 1] - t.start[b], t.start[b]
+        for z in range(t.n_states):
+            base = t.n_states * at + z * n
+            for r in range(n):
+                gap = (inner_a[base + r] - outer_a[at + r]) * (inner_b[base + r] - outer_b[at + r])
+                total += separator[at + r] * conditional[base + r] * gap
+    return total
+
+
+@jit
+def tangent(t, n_edges, conditional, separator, inner, outer):
+    """Derivative of the marginals in the direction S, from `expect`: Cov(S, 1{z_i}) and Cov(S, 1{z_a, z_b}).
+
+    S must have mean 0. `above` is E[what of S lies not at or below the bucket | scope].
+    """
+    k = t.n_states
+    above = np.zeros(t.start[-1])
+    room = np.empty(k * (t.start[1:] - t.start[:-1]).max())
+    gamma, xi = np.empty((len(t.site), k)), np.empty((n_edges, k, k))
+    low, high = scratch(t)
+    for b in range(len(t.site) - 1, -1, -1):
+        moved = table(t, b, room, False)
+        flat, n, at = moved.reshape((k, -1)), t.start[b + 1] - t.start[b], t.start[b]
+        for z in range(k):
+            base = k * at + z * n
+            for r in range(n):
+                weight = conditional[base + r] * separator[at + r]
+                flat[z, r] = weight * (inner[base + r] + above[at + r])
+        project(t, b, moved, low, high)
+        read_off(t, b, low, high, gamma, xi)
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            send(t, c, moved, above)
+            for r in range(t.start[c], t.start[c + 1]):
+                above[r] = above[r] / separator[r] - outer[r] if separator[r] > 0.0 else 0.0
+    return gamma, xi

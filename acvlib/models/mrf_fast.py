@@ -1,0 +1,146 @@
+"""Closed forms of a `HiddenMRF`, named as in `curvature`; each is tested against autograd.
+
+With S_k = sum_t w_t 1{z_t = k} (x_t - rate_k), the derivative of the weighted log joint in log rate k,
+
+    dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k sum_t w_t P(z_t = k) - Cov(S_k, S_l)
+
+(Louis 1982), w the weights of the observations, all moments given the counts that are kept.
+"""
+
+import numpy as np
+from autograd import grad
+from joblib import Parallel, delayed
+
+from .. import graph
+from ..folds import weights as fold_weights
+from ..progress import track
+from ..weighting import check
+
+
+class MRFFast:
+    """Values and derivatives of one HiddenMRF, for one weighting or for fold after fold; folds in threads."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def value_and_gradient(self, params, weights):
+        """(F, dF/dparams (K,))."""
+        return Expansion(self.model, params, weights).value_and_gradient()
+
+    def hessian(self, params, weights):
+        """d2F/dparams2 (K, K)."""
+        return Expansion(self.model, params, weights).hessian()
+
+    def hessian_and_cross(self, params, weights):
+        """(H (K, K), J (K, n))."""
+        expansion = Expansion(self.model, params, weights)
+        return expansion.hessian(), expansion.cross()
+
+    def fold_gradients(self, params, folds):
+        """(F (n_folds,), dF/dparams (n_folds, K))."""
+        pairs = self._each(lambda expansion: expansion.value_and_gradient(), params, folds, "gradients")
+        return tuple(np.array(part) for part in zip(*pairs, strict=True))
+
+    def fold_hessians(self, params, folds):
+        """d2F/dparams2 (n_folds, K, K)."""
+        return np.array(self._each(lambda expansion: expansion.hessian(), params, folds, "Hessians"))
+
+    def fold_heldout_losses(self, params, folds):
+        """-log p(x_t | x outside the fold) of the left-out sites, fold after fold."""
+        pairs = track(list(zip(params, folds, strict=True)), "held-out losses")
+        return Parallel(prefer="threads")(delayed(self.model.heldout_loss)(p, fold) for p, fold in pairs)
+
+    def newton_params(self, fit, folds, damping):
+        """(theta - [H(w_o) + damping]^-1 dF/dtheta(w_o), smallest eigenvalue of H(w_o) + damping)."""
+        chords = FoldChords(self, fit, folds, damping)
+        return chords.start, chords.smallest_eigenvalue
+
+    def fold_chords(self, fit, folds):
+        """H(w_o) of all folds at the fit, with their Newton steps."""
+        return FoldChords(self, fit, folds)
+
+    def expansions(self, params, folds):
+        """(dF/dparams (n_folds, K), d2F/dparams2 (n_folds, K, K)), each fold's field summed out once for both."""
+        pairs = self._each(_both, params, folds, "gradients and Hessians")
+        return tuple(np.array(part) for part in zip(*pairs, strict=True))
+
+    def _each(self, read, params, folds, label):
+        pairs = track(list(zip(params, folds, strict=True)), label)
+        return Parallel(prefer="threads")(delayed(self._fold)(read, p, fold) for p, fold in pairs)
+
+    def _fold(self, read, params, fold):
+        return read(Expansion(self.model, params, fold_weights(self.model.n_sites, fold)))
+
+
+def _both(expansion):
+    return expansion.value_and_gradient()[1], expansion.hessian()
+
+
+class Expansion:
+    """F and its derivatives at one point, from one elimination."""
+
+    def __init__(self, model, params, weights):
+        check(weights, model.n_sites)
+        self.model, self.weights, self.rates = model, weights, np.exp(params)
+        self.factor = model.scheme(weights, model.edges)
+        self.density = model.log_densities(params)
+        self.posterior = graph.Posterior(*model.potentials(self.density, self.factor), model.elimination)
+        self.slopes = model.counts[:, None] - self.rates  # of the log densities, each in its own log rate
+
+    def value_and_gradient(self):
+        kept = self.factor.observation[:, None] * self.posterior.marginals()[0]
+        return -self.posterior.log_partition, -np.sum(kept * self.slopes, axis=0)
+
+    def directions(self):
+        """The S_k of the module's equation, ready for covariances."""
+        nothing = np.zeros((len(self.model.edges), *2 * (self.model.n_states,)))
+        moves = self.factor.observation[:, None] * self.slopes
+        return [self.posterior.expect(moves * one, nothing) for one in np.eye(self.model.n_states)]
+
+    def hessian(self):
+        occupancy = self.factor.observation @ self.posterior.marginals()[0]
+        along = self.directions()
+        covariance = [[self.posterior.covariance(a, b) for b in along[: i + 1]] for i, a in enumerate(along)]
+        lower = np.array([row + [0.0] * (len(along) - len(row)) for row in covariance])
+        return np.diag(self.rates * occupancy) - lower - np.tril(lower, -1).T
+
+    def cross(self):
+        """d2F/dparams dweights: what each factor's mean moves by, times how its weight depends on the sites'."""
+        return -np.array([self._cross_row(k, along) for k, along in enumerate(self.directions())])
+
+    def _cross_row(self, k, along):
+        gamma, (d_gamma, d_xi) = self.posterior.marginals()[0], self.posterior.tangent(along)
+        observation = np.sum(d_gamma * self.density, axis=1) + gamma[:, k] * self.slopes[:, k]
+        edge = self.model.coupling * np.trace(d_xi, axis1=1, axis2=2)
+        scheme, edges = self.model.scheme, self.model.edges
+
+        def moved(weights):
+            factor = scheme(weights, edges)
+            return factor.observation @ observation + factor.edge @ edge
+
+        return grad(moved)(self.weights)
+
+
+class FoldChords:
+    """All folds' Hessians at the full fit, as `chords.refine_by_chords` wants them."""
+
+    def __init__(self, fast, fit, folds, damping=0.0):
+        self.fast, self.folds = fast, folds
+        params = np.tile(fit.params, (len(folds), 1))
+        gradients, hessians = fast.expansions(params, folds)
+        hessians = hessians + damping * np.eye(params.shape[1])
+        self.smallest_eigenvalue = np.linalg.eigvalsh(hessians)[:, 0]
+        self.inverse = np.linalg.inv(hessians)
+        self.start = params - np.einsum("nij,nj->ni", self.inverse, gradients)
+
+    def solve(self, vectors, rows):
+        """H(w_o)^-1 times one vector a fold."""
+        return np.einsum("nij,nj->ni", self.inverse[rows], vectors)
+
+    def gradients(self, params, rows):
+        """dF/dparams at each fold's params."""
+        return self.fast.fold_gradients(params, [self.folds[i] for i in rows])[1]
+
+    def contraction(self, before, after):
+        """Not known without another Hessian."""
+        return np.full(len(after), np.inf)
