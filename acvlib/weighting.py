@@ -7,6 +7,7 @@ Weight 1 everywhere gives the model itself; weight 0 leaves the site out. Ghosh 
 from typing import NamedTuple
 
 import autograd.numpy as np
+import numpy as onp
 from autograd.tracer import getval
 
 
@@ -26,6 +27,15 @@ def keep_latents(weights, edges):
 def drop_latents(weights, edges):
     """Scheme B (Eq. 5, 10): a site loses observation, latent factor and edges; an edge weighs w_s * w_t."""
     return FactorWeights(weights, weights, weights[edges[:, 0]] * weights[edges[:, 1]])
+
+
+def hide_labels(weights, labels, n_labels):
+    """Scheme C (Eq. 13): factors (n_sites, n_labels), 1 for a site's own label and 1 - w for the others.
+
+    Weight 1 clamps the label and weight 0 sums it out. The factors are not logarithms, which would be infinite.
+    """
+    own = onp.eye(n_labels)[labels]
+    return own + (1.0 - weights)[:, None] * (1.0 - own)
 
 
 def check(weights, n_sites):

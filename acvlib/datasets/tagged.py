@@ -1,0 +1,188 @@
+"""Tagged sentences: what named-entity sets have in common, how their files are read, how stand-ins are made."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from acvlib.datasets.tag_schemes import SCHEMES, first_violation, to_iob2
+
+DOCSTART = "-DOCSTART-"
+TYPES = ("PER", "LOC", "ORG", "MISC")
+TAGS = ("O", *(f"{prefix}-{kind}" for kind in TYPES for prefix in "BI"))  # 9 of them
+
+# For stand-ins: the shares of types among entities, and of entities of one, two, ... words.
+_TYPE_SHARE = np.array([0.29, 0.30, 0.27, 0.14])
+_ENTITY_LENGTH = np.array([0.62, 0.29, 0.07, 0.02])
+_SYLLABLES = ("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "xo", "zu", "kra", "sto")
+
+
+class Sentences(NamedTuple):
+    """Sentences as tuples: words[n][t] and IOB2 tags[n][t]."""
+
+    words: tuple
+    tags: tuple
+
+    def take(self, numbers) -> Sentences:
+        """These sentences, in this order."""
+        return Sentences(tuple(self.words[n] for n in numbers), tuple(self.tags[n] for n in numbers))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TaggedText:
+    """Three splits of tagged sentences.
+
+    shareable: whether the licence lets a reader be shown its words and tags. sha256: of the canonical training
+    file, or of the simulated training words and tags. Raises ValueError for an empty sentence or one whose words
+    and tags differ in number. Neither repr nor errors hold any text.
+    """
+
+    name: str
+    train: Sentences
+    valid: Sentences
+    test: Sentences
+    provenance: Literal["real", "simulated"]
+    sha256: str
+    shareable: bool
+    tags: ClassVar[tuple] = TAGS
+
+    def __post_init__(self):
+        for split in ("train", "valid", "test"):
+            check_sentences(*getattr(self, split), what=f"{self.name}, {split}")
+
+    def head(self, n_train: int, n_valid: int, n_test: int) -> TaggedText:
+        """The first sentences of each split, with the provenance and sha256 of the whole."""
+        sizes = {"train": n_train, "valid": n_valid, "test": n_test}
+        parts = {split: getattr(self, split).take(range(n)) for split, n in sizes.items()}
+        return TaggedText(self.name, **parts, provenance=self.provenance, sha256=self.sha256, shareable=self.shareable)
+
+    def __repr__(self) -> str:
+        sizes = "/".join(f"{len(part.words):,}" for part in (self.train, self.valid, self.test))
+        return f"TaggedText({self.name}: {sizes} sentences, {self.provenance})"
+
+
+def check_sentences(words, tags, what="sentences"):
+    """Raises ValueError, with the number of the first bad sentence, unless each has words and a tag for each."""
+    if len(words) != len(tags):
+        raise ValueError(f"{what}: {len(words)} sentences of words and {len(tags)} of tags")
+    for n, (sentence, labels) in enumerate(zip(words, tags, strict=True)):
+        if len(sentence) == 0:
+            raise ValueError(f"{what}: sentence {n} is empty: leave it out")
+        if len(sentence) != len(labels):
+            raise ValueError(f"{what}: sentence {n} has {len(sentence)} words and {len(labels)} tags")
+
+
+def read_columns(
+    lines: Iterable[str], scheme: str, separator: str | None = None, docstart: str = "keep", slips: int = 0
+) -> Sentences:
+    """Sentences from lines of columns, word first and tag last, with blank lines between sentences.
+
+    Blank lines may repeat. A -DOCSTART- line is a sentence of its own, whether or not blank lines surround it:
+    docstart "keep" leaves it in, as the published sizes of CoNLL-2003 count it, "drop" takes it out. slips: how
+    many sentences may break the scheme. Raises ValueError, with the number of the sentence, for tags that are not
+    of the scheme in more sentences than that, and for a line of one column.
+    """
+    if docstart not in ("keep", "drop"):
+        raise ValueError(f"docstart is {docstart!r}: keep or drop")
+    sentences = [part for part in _groups(lines, separator) if docstart == "keep" or part[0][0] != DOCSTART]
+    words = tuple(tuple(word for word, _ in sentence) for sentence in sentences)
+    return Sentences(words, iob2_sentences([[tag for _, tag in sentence] for sentence in sentences], scheme, slips))
+
+
+def iob2_sentences(tags, scheme, slips=0):
+    """All sentences' tags in IOB2; ValueError names the sentence as well, once more than `slips` break the scheme."""
+    converted = []
+    for n, sentence in enumerate(tags):
+        slips -= first_violation(sentence, scheme) is not None if scheme in SCHEMES else 0
+        try:
+            converted.append(to_iob2(sentence, scheme, strict=slips < 0))
+        except ValueError as error:
+            raise ValueError(f"sentence {n}: {error}") from None
+    return tuple(converted)
+
+
+def _groups(lines, separator):
+    """Lists of (word, tag): one a sentence, none empty."""
+    sentence = []
+    for number, line in enumerate(lines):
+        pair = _word_and_tag(line, number, separator)
+        if sentence and (pair is None or DOCSTART in (pair[0], sentence[-1][0])):
+            yield sentence
+            sentence = []
+        if pair is not None:
+            sentence.append(pair)
+    if sentence:
+        yield sentence
+
+
+def _word_and_tag(line, number, separator):
+    """(word, tag) of a line, None of a blank one."""
+    if not line.strip():
+        return None
+    columns = line.rstrip("\r\n").split(separator)
+    if len(columns) < 2:
+        raise ValueError(f"line {number + 1} has one column: a word and its tag are needed")
+    return columns[0], columns[-1].strip()
+
+
+# stand-ins
+
+
+def simulate_sentences(rng: np.random.Generator, n: int, mean_length: float, entity_rate: float) -> Sentences:
+    """n sentences of made-up words: entities of a type draw from its vocabulary, other words from their own.
+
+    Lengths are geometric from 1 to 120, names mostly begin with a capital, and a tenth of an entity's words are
+    everyday ones, so that a tagger has something to learn and cannot learn all of it.
+    """
+    books = [_vocabulary(rng, size) for size in (4000, 800, 400, 600, 300)]
+    lengths = np.minimum(rng.geometric(1.0 / mean_length, n), 120)
+    pairs = [_sentence(rng, length, entity_rate, books) for length in lengths]
+    return Sentences(tuple(words for words, _ in pairs), tuple(tags for _, tags in pairs))
+
+
+def _vocabulary(rng, size):
+    """`size` words of one to four syllables, the most frequent first."""
+    return ["".join(rng.choice(_SYLLABLES, rng.integers(1, 5))) for _ in range(size)]
+
+
+def _draw(rng, book):
+    """A word, by a law near Zipf's."""
+    return book[int(len(book) ** rng.random()) - 1]
+
+
+def _sentence(rng, length, entity_rate, books):
+    words, tags = [], []
+    while len(words) < length:
+        if rng.random() >= entity_rate:
+            words.append(_draw(rng, books[0]))
+            tags.append("O")
+            continue
+        kind = rng.choice(4, p=_TYPE_SHARE)
+        size = min(1 + rng.choice(4, p=_ENTITY_LENGTH), length - len(words))
+        words += [_name(rng, books, kind) for _ in range(size)]
+        tags += [f"{'I' if i else 'B'}-{TYPES[kind]}" for i in range(size)]
+    return tuple(words), tuple(tags)
+
+
+def _name(rng, books, kind):
+    word = _draw(rng, books[0 if rng.random() < 0.1 else 1 + kind])
+    return word.capitalize() if rng.random() < 0.9 else word
+
+
+def sentences_sha256(sentences: Sentences) -> str:
+    """The sha256 of words and tags, as lines of text."""
+    pairs = zip(sentences.words, sentences.tags, strict=True)
+    text = "\n\n".join("\n".join(f"{w}\t{t}" for w, t in zip(*pair, strict=True)) for pair in pairs)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def simulated_text(name: str, rng, sizes, mean_length: float, entity_rate: float, shareable: bool) -> TaggedText:
+    """A `TaggedText` of three simulated splits that share their vocabularies."""
+    everything = simulate_sentences(rng, sum(sizes), mean_length, entity_rate)
+    ends = np.cumsum((0, *sizes))
+    splits = [everything.take(range(start, stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    return TaggedText(name, *splits, "simulated", sentences_sha256(splits[0]), shareable)

@@ -1,0 +1,28 @@
+"""Neural encoders: the only importer of torch. Emission scores leave here as numpy arrays, for `models`."""
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        "acvlib.neural needs torch: pip install 'acvlib[neural]'. Everything else in acvlib works without it"
+    ) from error
+
+from .bilstm_crf import BiLSTMCRF, Sizes
+from .checkpoint import CheckpointCorrupt
+from .emissions import Emissions, encoded
+from .glove import read_word_vectors
+from .training import Training, train
+from .vocabulary import UnseenTag, Vocabulary
+
+__all__ = [
+    "BiLSTMCRF",
+    "CheckpointCorrupt",
+    "Emissions",
+    "Sizes",
+    "Training",
+    "UnseenTag",
+    "Vocabulary",
+    "encoded",
+    "read_word_vectors",
+    "train",
+]

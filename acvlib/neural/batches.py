@@ -1,0 +1,50 @@
+"""Sentences of different lengths as padded tensors."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from .vocabulary import LONGEST_WORD, PADDING
+
+BUCKET = 20  # batches that are sorted by length together, so that little padding is needed
+
+
+class Batch(NamedTuple):
+    """words, tags (B, T) long; characters (B, T, LONGEST_WORD) long; mask (B, T) bool; lengths (B,), falling."""
+
+    words: torch.Tensor
+    characters: torch.Tensor
+    tags: torch.Tensor
+    mask: torch.Tensor
+    lengths: torch.Tensor
+
+
+def make_batch(encoded, numbers):
+    """The sentences of these numbers, which must be in the order of falling length."""
+    words, characters, tags = ([part[n] for n in numbers] for part in encoded)
+    lengths = torch.tensor([len(sentence) for sentence in words])
+    shape = len(words), int(lengths[0])
+    padded = [np.full(shape, PADDING), np.full((*shape, LONGEST_WORD), PADDING), np.zeros(shape, int)]
+    for row, parts in enumerate(zip(words, characters, tags, strict=True)):
+        for whole, part in zip(padded, parts, strict=True):
+            whole[row, : len(part)] = part
+    mask = torch.arange(shape[1]) < lengths[:, None]
+    return Batch(*map(torch.from_numpy, padded), mask, lengths)
+
+
+def shuffled(lengths, size, rng):
+    """Arrays of sentence numbers: random batches of sentences of similar length, each sorted by falling length."""
+    order, span = rng.permutation(len(lengths)), size * BUCKET
+    batches = []
+    for start in range(0, len(order), span):
+        bucket = order[start : start + span]
+        bucket = bucket[np.argsort(-lengths[bucket], kind="stable")]
+        batches += [bucket[i : i + size] for i in range(0, len(bucket), size)]
+    return [batches[i] for i in rng.permutation(len(batches))]
+
+
+def in_order(lengths, size=256):
+    """All sentences, longest first, for evaluation."""
+    order = np.argsort(-lengths, kind="stable")
+    return [order[i : i + size] for i in range(0, len(order), size)]

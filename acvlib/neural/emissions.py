@@ -1,0 +1,70 @@
+"""From a trained network to arrays: the emission scores of every sentence, computed once and kept outside git."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from .batches import in_order, make_batch
+from .training import run_key, train
+
+SPLITS = ("train", "valid", "test")
+
+
+class Emissions(NamedTuple):
+    """Scores of K tags by split, a list of (T_n, K) float64 each; tags likewise, (T_n,) int.
+
+    crf (2 K + K^2,): the network's own CRF layer: start, transitions, end. history: losses by epoch, (epochs, 2).
+    """
+
+    scores: dict
+    tags: dict
+    crf: np.ndarray
+    history: np.ndarray
+
+
+def encoded(text, training, folder, vectors=None):
+    """The `Emissions` of a `TaggedText`: from `folder` where they are, else from a network trained (on) there.
+
+    Dropout is off. Raises what `train` raises.
+    """
+    path = Path(folder) / "emissions.npz"
+    if not (path.is_file() and _key(path) == run_key(text, training, vectors)):
+        trained = train(text, training, folder, vectors)
+        _save(path, trained, text, run_key(text, training, vectors))
+    with np.load(path) as arrays:
+        scores = {split: _split(arrays[split], getattr(text, split).words) for split in SPLITS}
+        numbers = {tag: number for number, tag in enumerate(text.tags)}
+        tags = {split: [np.array([numbers[t] for t in s]) for s in getattr(text, split).tags] for split in SPLITS}
+        return Emissions(scores, tags, arrays["crf"], arrays["history"])
+
+
+def _key(path):
+    with np.load(path) as arrays:
+        return str(arrays["key"])
+
+
+def _split(flat, sentences):
+    return np.split(flat, np.cumsum([len(sentence) for sentence in sentences])[:-1])
+
+
+def _save(path, trained, text, key):
+    scores = {split: np.concatenate(score(trained, getattr(text, split))) for split in SPLITS}
+    layer = trained.network.crf
+    crf = torch.cat([layer.start, layer.transitions.flatten(), layer.end]).detach().numpy().astype(float)
+    draft = path.with_name("draft.npz")
+    np.savez(draft, **scores, crf=crf, history=np.array(trained.history), key=key)
+    draft.replace(path)
+
+
+@torch.no_grad()
+def score(trained, sentences):
+    """Emission scores of sentences, a list of (T_n, K) float64."""
+    data = trained.vocabulary.encode(sentences)
+    scores = [None] * len(sentences.words)
+    for numbers in in_order(np.array([len(sentence) for sentence in sentences.words])):
+        batch = make_batch(data, numbers)
+        for n, rows, length in zip(numbers, trained.network.emissions(batch), batch.lengths, strict=True):
+            scores[n] = rows[:length].numpy().astype(float)
+    return scores
