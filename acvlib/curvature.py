@@ -11,6 +11,7 @@ from autograd.core import make_vjp
 from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
+from . import krylov
 from .folds import indicator, sizes
 from .folds import weights as fold_weights
 from .progress import track
@@ -119,6 +120,8 @@ def jackknife_params(model, fit, folds, damping=0.0):
     """
     if fast := _fast(model, "jackknife_params"):
         return fast(fit, folds, damping)
+    if fast := is_matrix_free(model) and _fast(model, "fold_cross"):
+        return fit.params - inverse_hessian(model, fit.params, damping)(fast(fit.params, folds).T).T
     matrix, cross = hessian_and_cross(model, fit.params, np.ones(model.n_sites))
     left_out = indicator(folds, model.n_sites) @ cross.T
     return fit.params + solver(model, matrix, damping)(left_out.T).T
@@ -133,9 +136,52 @@ def newton_params(model, fit, folds, damping=0.0):
         return fast(fit, folds, damping)
     start = np.tile(fit.params, (len(folds), 1))
     _, gradients = fold_gradients(model, start, folds)
+    if is_matrix_free(model):
+        return _newton_without_matrices(model, start, folds, gradients, damping)
     hessians = fold_hessians(model, start, folds) + damping * np.eye(start.shape[1])
     smallest = np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
     return start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest
+
+
+def is_matrix_free(model):
+    """Whether a model has too many parameters for its Hessian to be formed: its fast path has `hessian_products`."""
+    return _fast(model, "hessian_products") is not None
+
+
+def hessian_products(model, params, folds):
+    """H(w_o) of each fold at its params (n_folds, D), as an operator for `krylov`; for matrix-free models only."""
+    return _fast(model, "hessian_products")(params, folds)
+
+
+def hessian_operator(model, params, damping=0.0):
+    """H(params, w = 1) + damping as a `krylov.HessianOperator`; for matrix-free models only."""
+    products = hessian_products(model, params[None], [np.array([], int)])
+    return krylov.HessianOperator(products, len(params), damping)
+
+
+def inverse_hessian(model, params, damping=0.0):
+    """A function solving (H + damping) x = b for columns b, H at params (D,) and w = 1; raises IndefiniteHessian."""
+    if not is_matrix_free(model):
+        return solver(model, hessian(model, params, np.ones(model.n_sites)), damping)
+    return lambda b: _definite(hessian_operator(model, params, damping).solutions(b.T)).x.T
+
+
+def _definite(solved):
+    if solved.smallest.min() <= 0.0:
+        raise IndefiniteHessian(
+            f"the Hessian has negative curvature (least Ritz value {solved.smallest.min():.3g} of the preconditioned "
+            "one): fit to convergence, or pass damping"
+        )
+    return solved
+
+
+def _newton_without_matrices(model, start, folds, gradients, damping):
+    def solve(rows):
+        products = hessian_products(model, start[rows], [folds[i] for i in rows])
+        return krylov.conjugate_gradient(products, gradients[rows], damping=damping)
+
+    parts = krylov.in_portions(solve, len(folds))
+    return start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts])
 
 
 def fold_chords(model, fit, folds):

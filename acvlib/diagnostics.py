@@ -30,7 +30,8 @@ def flag(model, result, tolerance=0.5):
     before, _ = curvature.fold_gradients(model, np.tile(result.fit.params, (len(result.folds), 1)), result.folds)
     after, gradients = curvature.fold_gradients(model, result.params, result.folds)
     share = curvature.kept_share(model, result.folds)
-    move = np.linalg.solve(result.fit.metric, gradients.T).T / share[:, None]
+    solve = getattr(result.fit.metric, "solve", lambda b: np.linalg.solve(result.fit.metric, b))
+    move = solve(gradients.T).T / share[:, None]
     left = result.fit.standard_errors_between(move, 0.0)
     return (after > before) | ~(left <= tolerance)
 

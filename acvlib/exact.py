@@ -8,6 +8,7 @@ import numpy as np
 from . import curvature
 from .chords import refine_by_chords
 from .fit import TOLERANCE, UnconvergedFit
+from .newton_cg import newton_cg
 from .refine import refine
 from .run import Run
 
@@ -37,6 +38,8 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
 
 
 def _refits(model, fit, run, tolerance):
+    if curvature.is_matrix_free(model):
+        return newton_cg(model, _newton_start(model, fit, run), run.folds, tolerance)
     chords = curvature.fold_chords(model, fit, run.folds)
     if chords is None:
         return refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
@@ -45,6 +48,14 @@ def _refits(model, fit, run, tolerance):
     if rows.size:  # from the full fit, as Newton's method needs a start that descends
         state.replace(rows, refine(model, run.start_params()[rows], [run.folds[i] for i in rows], tolerance))
     return state
+
+
+def _newton_start(model, fit, run):
+    """Each fold's Newton step, in which all folds share work, where it descends; the full fit otherwise."""
+    before, _ = curvature.fold_gradients(model, run.start_params(), run.folds)
+    moved, _ = curvature.newton_params(model, fit, run.folds)
+    after, _ = curvature.fold_gradients(model, moved, run.folds)
+    return np.where((after < before)[:, None], moved, run.start_params())
 
 
 def _first_inverse(model, fit, folds):

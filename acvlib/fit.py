@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from . import curvature
+from .newton_cg import newton_cg
 from .protocol import Fit
 from .refine import refine
 
@@ -25,11 +26,22 @@ def newton_decrement(gradient, hessian):
 
 def _decrement_and_metric(model, params, weights, gradient):
     """The metric is H for an objective; for an estimating equation the inverse of its sandwich covariance."""
+    if curvature.is_matrix_free(model):
+        return _decrement_and_operator(model, params, gradient)
     if not curvature.is_equation(model):
         hessian = curvature.hessian(model, params, weights)
         return newton_decrement(gradient, hessian), hessian
     precision, hessian = curvature.residual_precision(model, params), curvature.hessian(model, params, weights)
     return float(np.sqrt(gradient @ precision @ gradient)), hessian.T @ precision @ hessian
+
+
+def _decrement_and_operator(model, params, gradient):
+    """Looks for negative curvature from a random vector too, as a vanishing gradient need not have any of it."""
+    operator, probe = curvature.hessian_operator(model, params), np.random.default_rng(0).standard_normal(len(params))
+    solved = operator.solutions(np.array([gradient, probe]))
+    if solved.smallest.min() <= 0.0:
+        return float("inf"), operator
+    return float(np.sqrt(max(gradient @ solved.x[0], 0.0))), operator
 
 
 def fit_at(model, params, iterates=()):
@@ -51,7 +63,8 @@ def fit(model, start=None, rng=None, tolerance=TOLERANCE):
     direct = curvature.is_equation(model) or getattr(model, "convex", False)
     iterates = [start] if direct else _lbfgs(model, start)
     one = [np.array([], int)]  # a single problem that leaves nothing out
-    optimum = refine(model, iterates[-1][None], one, tolerance).params
+    newton = newton_cg if curvature.is_matrix_free(model) else refine
+    optimum = newton(model, iterates[-1][None], one, tolerance).params
     if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small
         optimum = refine(model, optimum, one, tolerance).params
     optimum = optimum[0]

@@ -23,8 +23,7 @@ def frozen_newton(model, fit, folds, steps=1, rescale=True, damping=0.0):
     step equals the infinitesimal jackknife wherever F is linear in the weights. Raises IndefiniteHessian.
     """
     run = Run("frozen_newton", model, fit, folds, steps=steps, rescale=rescale, damping=damping)
-    hessian = curvature.hessian(model, fit.params, np.ones(model.n_sites))
-    solve = curvature.solver(model, hessian, damping)
+    solve = curvature.inverse_hessian(model, fit.params, damping)
     share = curvature.kept_share(model, run.folds) if rescale else np.ones(len(run.folds))
     params = chord_steps(model, fit, run.folds, solve, share, steps)
     return run.finish(params, {"hessian": 1, "gradient": steps * len(run.folds)})

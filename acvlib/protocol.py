@@ -14,12 +14,13 @@ from .folds import is_table, sizes
 class WeightedModel(Protocol):
     """F(params, weights): minus a weighted log joint density; weight 1 keeps a site, weight 0 leaves it out.
 
-    A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; `convex`, True
-    where F is convex in params, so that Newton's method finds the optimum from any start; `fast`, None or an
+    A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; `convex`,
+    True where F is convex in params, so that Newton's method finds the optimum from any start; `fast`, None or an
     object with any of `value_and_gradient`, `hessian`, `hessian_and_cross`, `fold_gradients`, `fold_hessians`,
-    `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`, `weighted_derivatives`, which then
-    stand in for their namesakes in `curvature`; and `check_optimum(params)`, which raises where an optimum that
-    `fit` found is at infinity.
+    `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`, `weighted_derivatives`,
+    `hessian_products`, with `fold_cross` (J (w_o - 1) of each fold, (n_folds, D)), which then stand in for their
+    namesakes in `curvature`; and `check_optimum(params)`, which raises where an optimum that `fit` found is at
+    infinity.
     """
 
     n_sites: int
@@ -55,8 +56,9 @@ class Fit:
     """A point on the way to, or at, the optimum of a model with all weights 1.
 
     params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to
-    the optimum in standard errors (inf where H is indefinite); metric (D, D): error'metric error is an
-    error's squared size in standard errors; iterates: params after each optimiser step.
+    the optimum in standard errors (inf where H is indefinite); metric (D, D), an array or a
+    `krylov.HessianOperator`: error'metric error is an error's squared size in standard errors; iterates: params
+    after each optimiser step.
     """
 
     params: np.ndarray = field(repr=False)

@@ -11,9 +11,20 @@ PACKAGE = ROOT / "acvlib"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 
-BASE = {"protocol", "folds", "weighting", "chain", "lanes", "two_state", "progress", "incremental"}
+BASE = {
+    "protocol",
+    "folds",
+    "weighting",
+    "chain",
+    "lanes",
+    "two_state",
+    "scaled_chain",
+    "active_chain",
+    "progress",
+    "incremental",
+}
 BASE |= {"graph", "graph_kernels", "graph_beliefs", "graph_moments", "graph_folds", "elimination"}
-CALCULUS = {"curvature", "refine", "chords", "fit", "run"}
+CALCULUS = {"curvature", "krylov", "refine", "newton_cg", "chords", "fit", "run"}
 METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),

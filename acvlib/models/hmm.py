@@ -1,9 +1,9 @@
-"""A hidden Markov model with Gaussian emissions: K states, R channels, any time step left out.
+"""Hidden Markov models of one or many sequences, whole sequences or single time steps left out.
 
-z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k ~ Normal(mean_k, diag(sd_k^2))
+z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emission k
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,112 +11,199 @@ import autograd.numpy as np
 import numpy as onp
 
 from .. import chain
-from ..weighting import keep_latents
-from . import hidden_chain
+from ..weighting import check, keep_latents
+from . import hidden_chain, simplex
+from .emissions import AutoRegression, Gaussian, NeuralAutoRegression
+from .frames import check_sequences, make_frames
+from .hmm_fast import HMMFast
+
+SITES = ("sequences", "steps")
 
 
 class HMMParams(NamedTuple):
-    """initial (K,), transition (K, K) with rows that sum to 1, mean (K, R), sd (K, R)."""
+    """initial (K,), transition (K, K) with rows that sum to 1, emission: the emission's own named parameters."""
 
     initial: onp.ndarray
     transition: onp.ndarray
-    mean: onp.ndarray
-    sd: onp.ndarray
+    emission: NamedTuple
 
 
 @dataclass(frozen=True)
-class GaussianHMM:
-    """MAP in D = (K - 1) + K (K - 1) + 2 K R unconstrained coordinates; sites are time steps.
+class HMM:
+    """MAP of a K-state HMM in unconstrained coordinates; the density of the constrained parameters is maximised.
 
-    x (T, R) or (T,): a row of nan is a missing step, of base weight 0 and in no fold. params: log ratios to
-    the last state of the initial and of each transition row, means, log sds. Priors: Dirichlet
-    (`concentration`) on each row of probabilities, Normal(0, mean_scale^2) on means, InverseGamma
-    (`variance_prior`: shape, scale) on variances, so that no state can collapse onto a point; the density of
-    the constrained parameters is maximised (no Jacobian). States may be permuted without any change.
+    sequences: arrays (T_n, R); a frame of nan is missing, and so is then, for an emission of order p, each of the p
+    frames after it. emission: see `models.emissions`. sites: "sequences" leaves out whole sequences, with
+    log p(x; w) = sum_n w_n log p(x_n) (Ghosh et al. 2020, Algorithm 2); "steps" leaves out frames by `scheme`
+    (Eqs. 4, 5). A left-out frame loses its own term, and is still looked back at by the p frames after it: the
+    likelihood is conditional on the lags, in exact and approximate cross-validation alike.
+
+    params: log ratios to the last state of the initial and of each transition row, the emission's parameters.
+    held: None, or values of the first of these, which are then no parameters any more: see `hold`. context: how many
+    frames of each sequence are only looked back at, by default p; a common value makes orders comparable. Sites and
+    frames are counted without them. Dirichlet(`concentration`) priors on rows of probabilities. States may be
+    permuted without any change.
+
+    Raises ValueError for sequences too short, unlike or not finite, constant channels, too few frames for K states.
     """
 
-    x: onp.ndarray = field(repr=False)
+    sequences: list = field(repr=False)
     n_states: int
+    emission: object = field(default_factory=Gaussian)
+    sites: str = "sequences"
     scheme: callable = keep_latents
     concentration: float = 1.1
-    mean_scale: float = 100.0
-    variance_prior: tuple = (1.0, 0.01)
+    context: int | None = None
+    held: onp.ndarray | None = field(default=None, repr=False)
 
     def __post_init__(self):
-        x = onp.asarray(self.x, float)
-        x = x[:, None] if x.ndim == 1 else x
-        if x.ndim != 2 or len(x) < 2 or self.n_states < 1:
-            raise ValueError(f"x must be (T, R) with T >= 2, and n_states >= 1; got {x.shape} and {self.n_states}")
-        missing = onp.isnan(x)
-        torn = onp.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
-        if torn.size or onp.isinf(x).any():
-            raise ValueError(f"rows must be finite or wholly nan (missing); first bad row {(*torn, '(inf)')[0]}")
-        if (~missing[:, 0]).sum() <= self.n_states:
-            raise ValueError(f"{(~missing[:, 0]).sum()} observed steps cannot support {self.n_states} states")
-        object.__setattr__(self, "x", x)
+        order = self.emission.order
+        context = order if self.context is None else self.context
+        if self.sites not in SITES or self.n_states < 1 or context < order:
+            raise ValueError(
+                f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
+                f"got {self.sites!r}, {self.n_states} and {context}"
+            )
+        object.__setattr__(self, "context", context)
+        object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
+        seen = int(self.frames.observed.sum())
+        if seen <= self.n_states:
+            raise ValueError(f"{seen} observed frames cannot support {self.n_states} states: lower n_states")
+        if self.held is not None and onp.shape(self.held) != (self.n_nuisance,):
+            raise ValueError(f"held has shape {onp.shape(self.held)}, not ({self.n_nuisance},): see hold()")
+
+    @cached_property
+    def frames(self):
+        """The `Frames` that are predicted."""
+        return make_frames(self.sequences, self.emission.order, self.context)
+
+    @property
+    def n_channels(self):
+        return self.sequences[0].shape[1]
 
     @property
     def n_sites(self):
-        return len(self.x)
+        return len(self.sequences) if self.sites == "sequences" else len(self.frames.x)
 
     @cached_property
     def observed(self):
-        """(T,) False where the step is missing."""
-        return ~onp.isnan(self.x[:, 0])
+        """(n_sites,) False where a sequence has no observed frame, or a frame or one of its lags is missing."""
+        if self.sites == "steps":
+            return self.frames.observed
+        return onp.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+
+    @property
+    def n_nuisance(self):
+        """How many of the parameters come before those of single states: K - 1, K (K - 1), the emission's shared."""
+        return self.n_states**2 - 1 + self.emission.n_shared
+
+    @property
+    def n_params(self):
+        """D."""
+        total = self.n_states**2 - 1 + self.emission.n_params(self.n_states, self.n_channels)
+        return total - (0 if self.held is None else self.n_nuisance)
+
+    @cached_property
+    def fast(self):
+        """Compiled smoothing and matrix-free curvature, under scheme A; tested against autograd of `objective`."""
+        return HMMFast(self) if self.scheme is keep_latents else None
+
+    def hold(self, params):
+        """(this model with initial, transition and shared emission parameters held, the params that stay free).
+
+        As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
+        """
+        params = onp.asarray(params, float)
+        return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
+
+    def whole(self, params):
+        """All parameters, with what is held in front."""
+        return params if self.held is None else np.concatenate([self.held, params])
+
+    def split(self, params):
+        """(log ratios of the initial (1, K - 1), of the transitions (K, K - 1), emission parameters)."""
+        k, params = self.n_states, self.whole(params)
+        rows = np.reshape(params[: k**2 - 1], (k + 1, k - 1)) if k > 1 else onp.zeros((2, 0))
+        return rows[:1], rows[1:], params[k**2 - 1 :]
 
     def unpack(self, params):
         """Named, constrained parameters."""
-        k, shape = self.n_states, (self.n_states, self.x.shape[1])
-        cuts = onp.cumsum([k - 1, k * (k - 1), k * shape[1]])
-        initial, transition = _simplex(params[None, : cuts[0]])[0], params[cuts[0] : cuts[1]].reshape(k, k - 1)
-        mean, log_sd = params[cuts[1] : cuts[2]].reshape(shape), params[cuts[2] :].reshape(shape)
-        return HMMParams(initial, _simplex(transition), mean, np.exp(log_sd))
-
-    def initial_params(self, rng=None):
-        """K-means on the observed steps, sticky transitions; `rng` seeds K-means."""
-        from sklearn.cluster import KMeans
-
-        k, seen = self.n_states, self.x[self.observed]
-        seed = 0 if rng is None else int(rng.integers(2**31))
-        clusters = KMeans(k, n_init=4, random_state=seed).fit(seen)
-        sd = onp.array([seen[clusters.labels_ == j].std(axis=0) for j in range(k)]) + 0.05 * seen.std(axis=0) + 1e-3
-        sticky = onp.log(0.1 / k + 0.9 * onp.eye(k))
-        rows = (sticky - sticky[:, -1:])[:, :-1]
-        return onp.concatenate([onp.zeros(k - 1), rows.ravel(), clusters.cluster_centers_.ravel(), onp.log(sd).ravel()])
+        initial, transition, emission = self.split(params)
+        named = self.emission.unpack(emission, self.n_states, self.n_channels)
+        return HMMParams(simplex.probabilities(initial)[0], simplex.probabilities(transition), named)
 
     def log_densities(self, params):
-        """log p(x_t | z_t = k), (T, K), zero where missing; differentiable."""
-        at = self.unpack(params)
-        scaled = (onp.nan_to_num(self.x)[:, None, :] - at.mean) / at.sd
-        density = -0.5 * np.sum(scaled**2, axis=2) - np.sum(np.log(at.sd), axis=1)
-        return (density - 0.5 * self.x.shape[1] * onp.log(2 * onp.pi)) * self.observed[:, None]
+        """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
+        return self.emission.log_densities(self.split(params)[2], self.frames, self.n_states)
 
     def log_chain(self, params):
         """(log initial (K,), log transition (K, K))."""
-        at = self.unpack(params)
-        return np.log(at.initial), np.log(at.transition)
+        initial, transition, _ = self.split(params)
+        return simplex.log_probabilities(initial)[0], simplex.log_probabilities(transition)
+
+    def log_prior(self, params):
+        """log p(initial, transition, emission) up to a constant."""
+        log_initial, log_transition = self.log_chain(params)
+        rows = (self.concentration - 1.0) * (np.sum(log_initial) + np.sum(log_transition))
+        return rows - self.emission.minus_log_prior(self.split(params)[2], self.n_states, self.n_channels)
 
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params)."""
-        densities = self.log_densities(params)
-        node, edge = hidden_chain.potentials(self.scheme, weights, densities, *self.log_chain(params))
-        return -chain.log_partition(node, edge) - self.log_prior(params)
+        check(weights, self.n_sites)
+        densities, log_chain = self.log_densities(params), self.log_chain(params)
+        total = 0.0
+        for n, frames in enumerate(self.pieces()):
+            w = weights[frames] if self.sites == "steps" else onp.ones(len(densities[frames]))
+            node, edge = hidden_chain.potentials(self.scheme, w, densities[frames], *log_chain)
+            total = total + (1.0 if self.sites == "steps" else weights[n]) * chain.log_partition(node, edge)
+        return -total - self.log_prior(params)
 
-    def log_prior(self, params):
-        """log p(initial, transition, mean, sd^2) up to a constant."""
-        at = self.unpack(params)
-        shape, scale = self.variance_prior
-        rows = (self.concentration - 1.0) * (np.sum(np.log(at.initial)) + np.sum(np.log(at.transition)))
-        variance = np.sum(-2.0 * (shape + 1.0) * np.log(at.sd) - scale / at.sd**2)
-        return rows - 0.5 * np.sum((at.mean / self.mean_scale) ** 2) + variance
+    def pieces(self):
+        """A slice of the frames for each sequence."""
+        return [slice(a, b) for a, b in zip(self.frames.starts[:-1], self.frames.starts[1:], strict=True)]
 
     def heldout_loss(self, params, fold):
-        """-log p(x_t | x outside the fold; params) for each t of the fold; latents are kept, as in scheme A."""
-        return hidden_chain.heldout_loss(self.log_densities(params), *self.log_chain(params), fold)
+        """-log p(x_n; params) of each left-out sequence, or -log p(x_t | frames outside the fold, lags; params)."""
+        if self.sites == "sequences":
+            return self.sequence_losses(params, [self.sequences[n] for n in fold])
+        densities, losses, fold = self.log_densities(params), onp.empty(len(fold)), onp.asarray(fold)
+        for frames in self.pieces():
+            own = (fold >= frames.start) & (fold < frames.stop)
+            if own.any():
+                local = fold[own] - frames.start
+                losses[own] = hidden_chain.heldout_loss(densities[frames], *self.log_chain(params), local)
+        return losses
+
+    def sequence_losses(self, params, sequences):
+        """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
+        frames = make_frames([onp.asarray(s, float) for s in sequences], self.emission.order, self.context)
+        return HMMFast(self).sequence_losses(params, frames)
+
+    def initial_params(self, rng=None):
+        """K-means on the observed frames, sticky transitions; `rng` seeds K-means."""
+        from sklearn.cluster import KMeans
+
+        k, observed = self.n_states, self.frames.observed
+        seed = 0 if rng is None else int(rng.integers(2**31))
+        labels = onp.zeros(len(observed), int)
+        labels[observed] = KMeans(k, n_init=4, random_state=seed).fit(self.frames.x[observed]).labels_
+        start = self.emission.start(self.frames, labels, k)
+        if self.held is not None:
+            return start[self.emission.n_shared :]
+        sticky = simplex.log_ratios(0.1 / k + 0.9 * onp.eye(k))
+        return onp.concatenate([onp.zeros(k - 1), sticky.ravel(), start])
 
 
-def _simplex(log_ratios):
-    """Rows of probabilities (n, K) from log ratios to the last entry, (n, K - 1)."""
-    full = np.concatenate([log_ratios, onp.zeros((len(log_ratios), 1))], axis=1)
-    shifted = np.exp(full - np.max(full, axis=1, keepdims=True))
-    return shifted / np.sum(shifted, axis=1, keepdims=True)
+def GaussianHMM(x, n_states, scheme=keep_latents, concentration=1.1, mean_scale=100.0, variance_prior=(1.0, 0.01)):
+    """One sequence x (T, R) or (T,), emissions Normal(mean_k, diag(sd_k^2)); sites are its time steps."""
+    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", scheme, concentration)
+
+
+def AutoRegressiveHMM(sequences, n_states, order=1, **settings):
+    """Eq. 17 of Ghosh et al. (2020): x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I); settings as in `HMM`."""
+    return HMM(sequences, n_states, AutoRegression(order), **settings)
+
+
+def NeuralHMM(sequences, n_states, order=1, n_hidden=12, **settings):
+    """Eq. 18: a network with one hidden layer for each state in place of the matrices; settings as in `HMM`."""
+    return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

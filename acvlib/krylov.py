@@ -1,0 +1,158 @@
+"""Solving with Hessians that are only ever multiplied: many right-hand sides together, one operator for each.
+
+The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate inverse,
+products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of right-hand sides asked for.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+MAX_ITERATIONS = 1000
+PORTION = 64  # right-hand sides that one worker solves together
+
+
+@dataclass
+class Solutions:
+    """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many."""
+
+    x: np.ndarray
+    residual: np.ndarray
+    smallest: np.ndarray
+    products: int = 0
+
+
+def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0):
+    """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
+
+    A row that has converged takes no further products. A row that meets a direction of negative curvature stops at
+    its last iterate, which still descends (its preconditioned gradient, if it is the first). `smallest` is the least
+    Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest eigenvalue, whose sign is
+    H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
+    """
+    state = _State(products, np.asarray(b, float), damping)
+    for _ in range(max_iterations):
+        state.drop_converged(tolerance)
+        if not state.rows.size:
+            break
+        state.step()
+    return state.solutions()
+
+
+class _State:
+    """Arrays of the rows that are still iterated, and the solutions of all."""
+
+    def __init__(self, products, b, damping):
+        self.products, self.b, self.damping = products, b, damping
+        self.x, self.rows = np.zeros_like(b), np.arange(len(b))
+        self.norm = np.linalg.norm(b, axis=1)
+        self.r = b.copy()
+        self.residual = np.where(self.norm > 0.0, 1.0, 0.0)
+        self.smallest, self.count = np.full(len(b), np.inf), 0
+        self.steps = [([], []) for _ in b]  # alpha and beta of each row: its Lanczos matrix
+        z = products.precondition(self.r, self.rows)
+        self.p, self.rz = z, _dots(self.r, z)
+
+    def drop_converged(self, tolerance):
+        self.keep(self.residual[self.rows] > tolerance)
+
+    def keep(self, mask):
+        if mask.all():
+            return
+        self.rows, self.r, self.p, self.rz = self.rows[mask], self.r[mask], self.p[mask], self.rz[mask]
+
+    def step(self):
+        hp = self.products.multiply(self.p, self.rows) + self.damping * self.p
+        self.count += len(self.rows)
+        curvature = _dots(self.p, hp)
+        bad = curvature <= 0.0
+        if bad.any():
+            self.stop(bad, curvature)
+            hp, curvature = hp[~bad], curvature[~bad]
+            self.keep(~bad)
+        alpha = self.rz / curvature
+        self.x[self.rows] += alpha[:, None] * self.p
+        self.r -= alpha[:, None] * hp
+        self.residual[self.rows] = np.linalg.norm(self.r, axis=1) / self.norm[self.rows]
+        z = self.products.precondition(self.r, self.rows)
+        rz = _dots(self.r, z)
+        beta = rz / self.rz
+        self.p, self.rz = z + beta[:, None] * self.p, rz
+        for row, a, b in zip(self.rows, alpha, beta, strict=True):
+            self.steps[row][0].append(a)
+            self.steps[row][1].append(b)
+
+    def stop(self, bad, curvature):
+        """Marks rows of negative curvature; one that has not moved yet takes its preconditioned gradient."""
+        for i in np.flatnonzero(bad):
+            row = self.rows[i]
+            self.smallest[row] = min(curvature[i] / self.rz[i], 0.0)
+            if not self.steps[row][0]:
+                self.x[row] = self.p[i]
+
+    def solutions(self):
+        smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
+        return Solutions(self.x, self.residual, smallest, self.count)
+
+
+def _least_ritz_value(alpha, beta):
+    """The smallest eigenvalue of the Lanczos matrix of a conjugate-gradient run; inf where nothing was run."""
+    if not alpha:
+        return np.inf
+    alpha, beta = np.array(alpha), np.array(beta[:-1])
+    diagonal = 1.0 / alpha + np.concatenate([[0.0], beta / alpha[:-1]])
+    off = np.sqrt(beta) / alpha[:-1]
+    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[0]
+
+
+def _dots(a, b):
+    return np.einsum("ni,ni->n", a, b)
+
+
+class HessianOperator:
+    """A Hessian (D, D) that is only multiplied and solved with: `Fit.metric` where it is never formed.
+
+    `rows @ operator`, rows (..., D), and `operator.solve(b)` for columns b (D, n) or (D,).
+    """
+
+    __array_ufunc__ = None  # numpy leaves `rows @ operator` to us
+
+    def __init__(self, products, size, damping=0.0, tolerance=1e-6):
+        self.products, self.shape, self.damping, self.tolerance = products, (size, size), damping, tolerance
+
+    def __rmatmul__(self, rows):
+        flat = np.reshape(rows, (-1, self.shape[0]))
+        return self.products.multiply(flat, np.zeros(len(flat), int)).reshape(np.shape(rows))
+
+    def solve(self, b):
+        """H^-1 b; see `conjugate_gradient` for indefinite H."""
+        return self.solutions(np.atleast_2d(b.T)).x.T.reshape(b.shape)
+
+    def solutions(self, rows):
+        """`Solutions` of all rows (n, D)."""
+        parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
+        return Solutions(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "residual", "smallest")))
+
+    def _solutions(self, rows):
+        return conjugate_gradient(_Repeated(self.products), rows, self.tolerance, damping=self.damping)
+
+
+def in_portions(solve, n):
+    """What `solve` gives for portions of 0 ... n - 1, in joblib's workers."""
+    n_portions = max(-(-n // PORTION), min(effective_n_jobs(None), n))
+    portions = np.array_split(np.arange(n), n_portions)
+    return Parallel(require="sharedmem")(delayed(solve)(rows) for rows in portions)
+
+
+class _Repeated:
+    """The products of one fold, for any number of right-hand sides."""
+
+    def __init__(self, products):
+        self.products = products
+
+    def multiply(self, vectors, rows):
+        return self.products.multiply(vectors, np.zeros_like(rows))
+
+    def precondition(self, vectors, rows):
+        return self.products.precondition(vectors, np.zeros_like(rows))

@@ -1,0 +1,37 @@
+"""Active pairs sorted by state, so that all frames of a state go through one matrix product."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What an emission needs of P active pairs (frame, state).
+
+    frame, state (P,); observed (P,): u, the weight of the frame's log-density in the potentials; mass (P,):
+    the expected count w u P(state | x) of the pair, w the sequence's weight.
+    """
+
+    frame: np.ndarray
+    state: np.ndarray
+    observed: np.ndarray
+    mass: np.ndarray
+    groups: list = field(init=False)
+
+    def __post_init__(self):
+        order = np.argsort(self.state, kind="stable")
+        states, first = np.unique(self.state[order], return_index=True)
+        object.__setattr__(self, "groups", list(zip(states.tolist(), np.split(order, first[1:]), strict=True)))
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def row_products(u, e, out, rows):
+    """out[rows[n], b] += sum_r u[n, b, r] e[n, r]."""
+    for n in range(u.shape[0]):
+        for b in range(u.shape[1]):
+            total = 0.0
+            for r in range(u.shape[2]):
+                total += u[n, b, r] * e[n, r]
+            out[rows[n], b] += total

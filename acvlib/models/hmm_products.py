@@ -1,0 +1,67 @@
+"""H(w_o) of many folds as products with vectors, and the preconditioners of `krylov`: see `curvature`."""
+
+import numpy as np
+
+from .hmm_curvature import without
+
+
+class SharedProducts:
+    """Folds at the same params: one H of all sequences, less each fold's own.
+
+    own: for each fold the `Curvature`s of its sequences, none for a fold that leaves nothing out.
+    """
+
+    def __init__(self, whole, own):
+        self.whole, self.own = whole, own
+        self.parts = whole.information()
+        self.inverses = [(places, np.linalg.inv(blocks)) for places, blocks in self.parts]
+        self.changed = [self._changed(curvatures) for curvatures in own]
+
+    def _changed(self, curvatures):
+        if not curvatures:
+            return []
+        each = [c.information() for c in curvatures]
+        total = [(parts[0][0], sum(blocks for _, blocks in parts)) for parts in zip(*each, strict=True)]
+        return list(without(self.parts, total))
+
+    def multiply(self, vectors, rows):
+        """H(w_o) times the vector of each fold in `rows`, (len(rows), D)."""
+        out = self.whole.multiply(vectors)
+        for i, row in enumerate(rows):
+            for curvature in self.own[row]:
+                out[i] -= curvature.multiply(vectors[i : i + 1])[0]
+        return out
+
+    def precondition(self, vectors, rows):
+        """The inverse complete-data blocks of each fold times its vector, (len(rows), D)."""
+        out = apply_blocks(self.inverses, vectors)
+        for i, row in enumerate(rows):
+            for places, inverse in self.changed[row]:
+                out[i, places] = vectors[i, places] @ inverse
+        return out
+
+
+class SeparateProducts:
+    """Folds at params of their own, or with time steps left out: a `Curvature` each."""
+
+    def __init__(self, curvatures):
+        self.curvatures = curvatures
+        self.inverses = [[(places, np.linalg.inv(b)) for places, b in c.information()] for c in curvatures]
+
+    def multiply(self, vectors, rows):
+        """As in `SharedProducts`."""
+        pairs = zip(vectors, rows, strict=True)
+        return np.array([self.curvatures[row].multiply(vector[None])[0] for vector, row in pairs])
+
+    def precondition(self, vectors, rows):
+        """As in `SharedProducts`."""
+        pairs = zip(vectors, rows, strict=True)
+        return np.array([apply_blocks(self.inverses[row], vector[None])[0] for vector, row in pairs])
+
+
+def apply_blocks(inverses, vectors):
+    """Block-diagonal products with vectors (B, D); all entries are in some block."""
+    out = np.empty_like(vectors)
+    for places, inverse in inverses:
+        out[:, places] = vectors[:, places] @ inverse
+    return out
