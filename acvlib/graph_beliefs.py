@@ -8,8 +8,8 @@ from .graph_kernels import jit, scratch, table
 @jit
 def project(t, b, table, low, high):
     """Sums of a table over the high digits, into low (k, n_low), and over the low digits, into high (k, n_high)."""
-    low[:, : t.n_low[b]] = 0.0
     for z in range(table.shape[0]):
+        low[z, : t.n_low[b]] = 0.0
         for h in range(table.shape[1]):
             total = 0.0
             for i in range(table.shape[2]):

@@ -17,8 +17,8 @@ TINY = 1e-200  # far above the smallest float64: an entry larger than this has l
 def local(t, b, node, edge, low, high):
     """The potentials of a bucket's site and edges, as a part in low (k, n_low) and one in high digits (k, n_high)."""
     k = t.n_states
-    low[:, : t.n_low[b]] = 0.0
     for z in range(k):
+        low[z, : t.n_low[b]] = 0.0
         high[z, : t.n_high[b]] = node[t.site[b], z]
     for j in range(t.edge_start[b], t.edge_start[b + 1]):
         e, digit = t.edge[j], t.edge_digit[j]
@@ -32,8 +32,13 @@ def local(t, b, node, edge, low, high):
 @jit
 def _exponentiate(part, size):
     """exp(part - max) in place; returns the max."""
-    top = part[:, :size].max()
-    part[:, :size] = np.exp(part[:, :size] - top)
+    top = part[0, 0]
+    for z in range(part.shape[0]):
+        for r in range(size):
+            top = max(top, part[z, r])
+    for z in range(part.shape[0]):
+        for r in range(size):
+            part[z, r] = np.exp(part[z, r] - top)
     return top
 
 
@@ -81,17 +86,18 @@ def add_message(t, c, message, score):
 def _sum_out(score, message):
     """message = sum_z score, divided by its max; score becomes p(z | scope); returns (max, min) of the sums."""
     k, n = score.shape
-    message[:] = score[0]
-    for z in range(1, k):
-        for r in range(n):
-            message[r] += score[z, r]
-    top, bottom = message[0], message[0]
+    top, bottom = 0.0, np.inf
     for r in range(n):
-        top, bottom = max(top, message[r]), min(bottom, message[r])
-        share = 1.0 / message[r]
+        total = 0.0
+        for z in range(k):
+            total += score[z, r]
+        share = 1.0 / total
         for z in range(k):
             score[z, r] *= share
-    message *= 1.0 / top
+        message[r] = total
+        top, bottom = max(top, total), min(bottom, total)
+    for r in range(n):
+        message[r] /= top
     return top, bottom
 
 

@@ -23,7 +23,9 @@ def expect(t, conditional, d_node, d_edge):
         out = outer[t.start[b] : t.start[b + 1]]
         out[:] = 0.0
         for z in range(t.n_states):
-            out += given[z].copy().reshape(-1) * mean[z].copy().reshape(-1)
+            for h in range(t.n_high[b]):
+                for i in range(t.n_low[b]):
+                    out[h * t.n_low[b] + i] += given[z, h, i] * mean[z, h, i]
     return inner, outer
 
 

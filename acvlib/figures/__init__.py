@@ -6,6 +6,12 @@ from .incremental import (
     running_time,
     running_times,
 )
+from .maps import (
+    METHODS,
+    areas,
+    losses_against,
+    seconds_by_method,
+)
 from .regression import (
     ESTIMATES,
     authors_estimates,
@@ -43,6 +49,10 @@ __all__ = [
     "error_ladder",
     "lines_by_rung",
     "published",
+    "METHODS",
+    "areas",
+    "seconds_by_method",
+    "losses_against",
     "ESTIMATES",
     "error_differences",
     "estimates_against",
