@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-BLOCK = 256  # entries of the low half of a table: small enough that its index table stays in the cache
 MEMORY = 2**31  # bytes that the tables of one graph may take, unless told otherwise
 RESTARTS = 20
 
@@ -23,12 +22,12 @@ class TooWide(ValueError):
 class Elimination(NamedTuple):
     """An order of elimination, bucket by bucket; a bucket sums out one site and leaves a table over its scope.
 
-    The digits of a table index, base n_states, are the states of the scope; the site that is eliminated next is
-    the highest digit. Where a parent reads a child's table is the sum of a function of the low digits and one of
-    the high digits of its own index: `low_map` from `low_start[child]`, `high_map` from `high_start[child]`
-    (unsigned, so that numba need not look for negative numbers). Edges stand in the bucket of whichever end goes
-    first: `edge_digit` is the other end's place value in its half, `edge_is_low` which half that is,
-    `edge_reversed` whether the first end is eliminated later.
+    The digits of a table index, base n_states, are the states of the scope, about half of them low and half high;
+    the site that is eliminated next is the highest digit. Where a parent reads a child's table is the sum of a
+    function of the low digits and one of the high digits of its own index: `low_map` from `low_start[child]`,
+    `high_map` from `high_start[child]` (unsigned, so that numba need not look for negative numbers). Edges stand
+    in the bucket of whichever end goes first: `edge_digit` is the other end's place value in its half,
+    `edge_is_low` which half that is, `edge_reversed` whether the first end is eliminated later.
     """
 
     n_states: int
@@ -152,8 +151,7 @@ def _tables(order, scopes, edges, k):
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     scopes = [sorted(_bits(scope), key=lambda site: -place[site]) for scope in scopes]
-    digits = max(1, int(np.log(BLOCK) / np.log(k))) if k > 1 else 1
-    low = np.array([min(len(scope), digits) for scope in scopes])
+    low = np.array([(len(scope) + 1) // 2 for scope in scopes])
     parent = np.array([place[scope[-1]] if scope else -1 for scope in scopes], np.int64)
     maps = [
         _index_maps(scope, scopes[above], n_low, k) if scope else ([], [])
@@ -175,7 +173,7 @@ def _tables(order, scopes, edges, k):
         low_map=_flat([low_map for low_map, _ in maps], np.uint32),
         high_start=_starts([len(high_map) for _, high_map in maps]),
         high_map=_flat([high_map for _, high_map in maps], np.uint32),
-        **_edge_tables(edges, place, scopes, digits, k),
+        **_edge_tables(edges, place, scopes, low, k),
     )
 
 
@@ -193,16 +191,17 @@ def _digit_sums(strides, k):
     return sums
 
 
-def _edge_tables(edges, place, scopes, digits, k):
+def _edge_tables(edges, place, scopes, low, k):
     """The edges in the order of the buckets in which they are summed."""
     ends = place[edges]
     first = ends.min(axis=1)
     order = np.argsort(first, kind="stable")
-    digit = [scopes[first[e]].index(edges[e, np.argmax(ends[e])]) for e in order]
+    digit = np.array([scopes[first[e]].index(edges[e, np.argmax(ends[e])]) for e in order], np.int64)
+    n_low = low[first[order]]
     return {
         "edge_start": _starts(np.bincount(first, minlength=len(place))),
         "edge": order,
-        "edge_digit": np.array([k ** (d if d < digits else d - digits) for d in digit], np.int64),
-        "edge_is_low": np.array([d < digits for d in digit], bool),
+        "edge_digit": k ** np.where(digit < n_low, digit, digit - n_low),
+        "edge_is_low": digit < n_low,
         "edge_reversed": ends[order, 0] > ends[order, 1],
     }

@@ -76,11 +76,11 @@ def edges_of(adjacency):
 def _collect(node, edge, elimination, keep):
     """(log Z, conditional): in products, and where those come near to underflow in logarithms."""
     node, edge = np.asarray(node, float), np.asarray(edge, float)
+    if not (np.isfinite(node).all() and np.isfinite(edge).all()):
+        raise ValueError("potentials must be finite: a node or edge potential is nan or infinite")
     log_z, conditional, accurate = graph_kernels.collect(elimination, node, edge, keep)
     if accurate:
         return log_z, conditional
-    if not (np.isfinite(node).all() and np.isfinite(edge).all()):
-        raise ValueError("potentials must be finite: a node or edge potential is nan or infinite")
     return graph_kernels.collect_logs(elimination, node, edge, keep)
 
 

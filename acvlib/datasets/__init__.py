@@ -1,39 +1,66 @@
 """The data sets of the book: real where they are to be found, and simulated stand-ins that say so."""
 
 import logging
+from functools import partial
 
 import numpy as np
 
+from acvlib.datasets.areas import Areas, areas_from_geojson
 from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
 from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
+from acvlib.datasets.mocap import Mocap, load_mocap, load_mocap_long, simulate_mocap, simulate_mocap_long
 from acvlib.datasets.msd import Msd, load_msd, simulate_msd
+from acvlib.datasets.philadelphia import (
+    MAY_2016,
+    load_philadelphia,
+    load_philadelphia_toy,
+    simulate_philadelphia,
+    simulate_toy,
+)
 from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
 
 __all__ = [
+    "Areas",
     "Covtype",
     "DataCorrupt",
     "DataNotFound",
     "DataSet",
     "Dodgers",
     "GiordanoResults",
+    "Mocap",
     "Msd",
+    "areas_from_geojson",
     "data_sets",
     "load_covtype",
     "load_dodgers",
     "load_giordano_results",
+    "load_mocap",
+    "load_mocap_long",
     "load_msd",
     "load_or_simulate",
+    "load_philadelphia",
+    "load_philadelphia_toy",
     "simulate_covtype",
     "simulate_dodgers",
+    "simulate_mocap",
+    "simulate_mocap_long",
     "simulate_msd",
+    "simulate_philadelphia",
+    "simulate_toy",
 ]
 
 _log = logging.getLogger(__name__)
-_SIMULATED = {"dodgers": (load_dodgers, simulate_dodgers), "covtype": (load_covtype, simulate_covtype)}
+_SIMULATED = {
+    "dodgers": (load_dodgers, simulate_dodgers),
+    "covtype": (load_covtype, simulate_covtype),
+    "philadelphia": (load_philadelphia, simulate_philadelphia),
+    "philadelphia, May 2016": (partial(load_philadelphia, MAY_2016), simulate_philadelphia),
+    "philadelphia, toy": (load_philadelphia_toy, simulate_toy),
+}
 
 
-def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype:
+def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype | Areas:
     """The real data set or, where it is not found, a simulated stand-in; one log line says so.
 
     `.provenance` tells which. A corrupt file raises DataCorrupt: only absence is stood in for. Raises
@@ -45,5 +72,6 @@ def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype:
     try:
         return load()
     except DataNotFound:
-        _log.warning("%s: SIMULATED stand-in. To get the real data: %s", name, get(name).how_to_get)
+        source = get(name.partition(",")[0])
+        _log.warning("%s: SIMULATED stand-in. To get the real data: %s", name, source.how_to_get)
         return simulate(rng)
