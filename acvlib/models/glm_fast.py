@@ -2,6 +2,7 @@
 
 import numpy as np
 from joblib import Parallel, delayed
+from numba import njit
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..folds import is_table
@@ -53,6 +54,9 @@ class GLMFast:
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
+        if len(folds) == 1:
+            value, gradient = self.value_and_gradient(params[0], _kept(len(self.y), folds[0]))
+            return np.array([value]), gradient[None]
         if (params == params[:1]).all():
             return glm_folds.shared_gradients(self, params[0], folds)
         values, gradients = self._all_sites(params, self._losses_and_slopes)
@@ -144,14 +148,22 @@ class GLMFast:
 
     def _own_eta(self, params, folds):
         """The linear predictor of a table's sites, (n_folds, size)."""
-        eta = np.empty(folds.shape)
-        for cut in pieces(len(folds), TILE[1]):
-            eta[cut] = np.einsum("fmd,fd->fm", self.x[folds[cut]], params[cut])
-        return eta + self.offset[folds]
+        return _row_products(self.x, folds, params) + self.offset[folds]
 
     def _fold_ridge(self, folds):
         """The penalty lambda of each fold, (n_folds,)."""
         return self.ridge(self.s.sum() - glm_folds.left_out_weight(self.s, folds))
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def _row_products(x, folds, params):
+    """x[n] @ params[f] for each site n of each fold f, without a copy of x's rows."""
+    products = np.zeros(folds.shape)
+    for f in range(folds.shape[0]):
+        for m in range(folds.shape[1]):
+            for d in range(params.shape[1]):
+                products[f, m] += x[folds[f, m], d] * params[f, d]
+    return products
 
 
 def pieces(length, size):

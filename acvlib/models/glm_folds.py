@@ -10,6 +10,7 @@ so that single sites need one inverse for all (Sherman and Morrison) and larger 
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 
 from ..folds import indicator, is_table
 
@@ -70,16 +71,24 @@ def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
     out, spare = np.empty((len(sites), len(params))), np.empty(len(sites))
     for i in range(0, len(sites), ROWS):
         rows, cut = _as_slice(sites[i : i + ROWS]), slice(i, i + ROWS)
-        x = fast.x[rows]
-        z = np.matmul(x, inverse, out=out[cut])
-        spare[cut] = 1.0 - curvature[rows] * np.einsum("nd,nd->n", z, x)
-        check_spare(spare[cut], "site", sites[cut])
-        along = x @ centre + fast.s[rows] * (x @ pull)
-        z *= ((slopes[rows] + curvature[rows] * along) / spare[cut])[:, None]
-        z += params + centre
-        if pull.any():
-            z += fast.s[rows, None] * pull
+        x, s = fast.x[rows], fast.s[rows]
+        np.matmul(x, inverse, out=out[cut])
+        _finish_steps(out[cut], spare[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
+    check_spare(spare, "site", sites)
     return out, spare
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _finish_steps(z, spare, x, s, slopes, curvature, params, centre, pull):
+    for n in range(len(z)):
+        leverage = along = 0.0
+        for d in range(len(params)):
+            leverage += curvature[n] * z[n, d] * x[n, d]
+            along += x[n, d] * (centre[d] + s[n] * pull[d])
+        spare[n] = 1.0 - leverage
+        length = (slopes[n] + curvature[n] * along) / spare[n]
+        for d in range(len(params)):
+            z[n, d] = params[d] + length * z[n, d] + centre[d] + s[n] * pull[d]
 
 
 def _as_slice(sites):
@@ -120,7 +129,7 @@ class SingleSites:
         at, sites = self.at, self.sites[folds]
         steps = -inverse @ at.gradient, inverse @ at.pull
         params, spare = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
-        return params, spare / np.linalg.norm(inverse, 2)
+        return params, spare / np.linalg.eigvalsh(inverse)[-1]
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors for the folds numbered `rows`."""
