@@ -1,6 +1,7 @@
 """Maps of areas by their outlines, and the scatters and bars that go with them."""
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.collections import PathCollection
 from matplotlib.path import Path
 
@@ -12,15 +13,14 @@ METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
 def areas(ax, data, values, label, cmap="viridis", **limits):
     """The areas of a `datasets.Areas` coloured by values (n,), grey where nan; `limits`: vmin, vmax of the colours."""
     values = np.ma.masked_invalid(np.asarray(values, float))
-    style = {"edgecolors": "white", "linewidths": 0.2, "cmap": cmap}
+    style = {"edgecolors": "white", "linewidths": 0.2, "cmap": colormaps[cmap].with_extremes(bad="#d9d9d9")}
     shapes = PathCollection([_path(rings) for rings in data.outlines], array=values, **style)
-    shapes.get_cmap().set_bad("#d9d9d9")
     shapes.set_clim(limits.get("vmin"), limits.get("vmax"))
     ax.add_collection(shapes)
     ax.set_aspect(data.aspect)
     ax.autoscale_view()
     ax.set_axis_off()
-    ax.figure.colorbar(shapes, ax=ax, label=label, shrink=0.7, location="bottom", pad=0.02)
+    ax.figure.colorbar(shapes, ax=ax, label=label, shrink=0.7, location="top", pad=0.02)
     return ax
 
 
