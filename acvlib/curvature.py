@@ -123,8 +123,10 @@ def jackknife_params(model, fit, folds, damping=0.0):
     if fast := is_matrix_free(model) and _fast(model, "fold_cross"):
         return fit.params - inverse_hessian(model, fit.params, damping)(fast(fit.params, folds).T).T
     matrix, cross = hessian_and_cross(model, fit.params, np.ones(model.n_sites))
-    left_out = indicator(folds, model.n_sites) @ cross.T
-    return fit.params + solver(model, matrix, damping)(left_out.T).T
+    solve, left_out = solver(model, matrix, damping), indicator(folds, model.n_sites)
+    if model.n_sites < len(folds):  # a solve for each site, as these are fewer
+        return fit.params + left_out @ solve(cross).T
+    return fit.params + solve((left_out @ cross.T).T).T
 
 
 def newton_params(model, fit, folds, damping=0.0):
@@ -178,7 +180,7 @@ def _definite(solved):
 def _newton_without_matrices(model, start, folds, gradients, damping):
     def solve(rows):
         products = hessian_products(model, start[rows], [folds[i] for i in rows])
-        return krylov.conjugate_gradient(products, gradients[rows], damping=damping)
+        return krylov.solve(products, gradients[rows], damping=damping)
 
     parts = krylov.in_portions(solve, len(folds))
     return start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts])
@@ -194,6 +196,26 @@ def fold_chords(model, fit, folds):
     """
     fast = _fast(model, "fold_chords")
     return fast and fast(fit, folds)
+
+
+def fold_solutions(model, params, folds, tolerance):
+    """Each fold's solution from params (n_folds, D) by the model's own solver; None without such a fast path.
+
+    The object has the attributes of a `refine.Refinement` that `exact` reports.
+    """
+    fast = _fast(model, "fold_solutions")
+    return fast and fast(params, folds, tolerance)
+
+
+def equation_metric(model, params):
+    """The metric (D, D) of an equation's `Fit`: H' (J J')^+ H at w = 1, the inverse of its sandwich covariance.
+
+    A fast path may give another one, dense or sparse, where fewer sites than parameters leave the sandwich blind.
+    """
+    if fast := _fast(model, "equation_metric"):
+        return fast(params)
+    matrix = hessian(model, params, np.ones(model.n_sites))
+    return matrix.T @ residual_precision(model, params) @ matrix
 
 
 def residual_precision(model, params):
@@ -228,6 +250,11 @@ def lu(matrix):
 
 
 def solver(model, matrix, damping=0.0):
-    """`cholesky` of a model's Hessian, `lu` of an equation's Jacobian, with damping added to the diagonal."""
+    """`cholesky` of a model's Hessian, `lu` of an equation's Jacobian, with damping added to the diagonal.
+
+    A matrix that is no array solves by itself: `matrix.factorise(damping)` is a function as these two return.
+    """
+    if hasattr(matrix, "factorise"):
+        return matrix.factorise(damping)
     damped = matrix + damping * np.eye(len(matrix))
     return lu(damped) if is_equation(model) else cholesky(damped)

@@ -19,7 +19,8 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
     A cold start may reach another local optimum, so exact means the continuation from the full fit. The
     first move is a frozen step, kept where it descends, or a Newton step where the model's fast path has all
     folds' Hessians. diagnostics: decrement, smallest_eigenvalue of the fold's Hessian at the end (`fold_chords`:
-    at the full fit), steps, converged; folds that did not converge are warned of once.
+    at the full fit), steps, converged, and for an estimating equation residual, |r| at the end; folds that did not
+    converge are warned of once.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
     state = _refits(model, fit, run, tolerance)
@@ -27,17 +28,14 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
         message = f"exact: {(~state.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = state.decrement[~state.converged].max()
         warnings.warn(f"{message}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
-    return run.finish(
-        state.params,
-        state.evaluations + Counter(hessian=1),
-        decrement=state.decrement,
-        smallest_eigenvalue=state.smallest_eigenvalue,
-        steps=state.steps,
-        converged=state.converged,
-    )
+    names = ["decrement", "smallest_eigenvalue", "steps", "converged"] + ["residual"] * curvature.is_equation(model)
+    diagnostics = {name: getattr(state, name) for name in names}
+    return run.finish(state.params, state.evaluations + Counter(hessian=1), **diagnostics)
 
 
 def _refits(model, fit, run, tolerance):
+    if (own := curvature.fold_solutions(model, run.start_params(), run.folds, tolerance)) is not None:
+        return own
     if curvature.is_matrix_free(model):
         return newton_cg(model, _newton_start(model, fit, run), run.folds, tolerance)
     chords = curvature.fold_chords(model, fit, run.folds)

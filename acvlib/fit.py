@@ -25,14 +25,15 @@ def newton_decrement(gradient, hessian):
 
 
 def _decrement_and_metric(model, params, weights, gradient):
-    """The metric is H for an objective; for an estimating equation the inverse of its sandwich covariance."""
+    """The metric is H for an objective; the decrement is the length of the Newton step in it."""
     if curvature.is_matrix_free(model):
         return _decrement_and_operator(model, params, gradient)
     if not curvature.is_equation(model):
         hessian = curvature.hessian(model, params, weights)
         return newton_decrement(gradient, hessian), hessian
-    precision, hessian = curvature.residual_precision(model, params), curvature.hessian(model, params, weights)
-    return float(np.sqrt(gradient @ precision @ gradient)), hessian.T @ precision @ hessian
+    metric, hessian = curvature.equation_metric(model, params), curvature.hessian(model, params, weights)
+    step = curvature.solver(model, hessian)(gradient)
+    return float(np.sqrt(step @ (metric @ step))), metric
 
 
 def _decrement_and_operator(model, params, gradient):

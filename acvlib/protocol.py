@@ -19,8 +19,8 @@ class WeightedModel(Protocol):
     object with any of `value_and_gradient`, `hessian`, `hessian_and_cross`, `fold_gradients`, `fold_hessians`,
     `fold_heldout_losses`, `jackknife_params`, `newton_params`, `fold_chords`, `weighted_derivatives`,
     `hessian_products`, with `fold_cross` (J (w_o - 1) of each fold, (n_folds, D)), which then stand in for their
-    namesakes in `curvature`; and `check_optimum(params)`, which raises where an optimum that `fit` found is at
-    infinity.
+    namesakes in `curvature`; `check_optimum(params)`, which raises where an optimum that `fit` found is at infinity;
+    and `check_folds(folds)`, which raises where a fold leaves too little to fit.
     """
 
     n_sites: int
@@ -37,7 +37,11 @@ class WeightedModel(Protocol):
 
 @runtime_checkable
 class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, whose Jacobian is not symmetric."""
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, whose Jacobian is not symmetric.
+
+    May offer what a `WeightedModel` may. For many parameters the `fast` of an equation has `fold_solutions`, its own
+    solver, `equation_metric`, which may be sparse, and as H an object with `factorise(damping)` in place of an array.
+    """
 
     n_sites: int
 
@@ -57,8 +61,8 @@ class Fit:
 
     params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to
     the optimum in standard errors (inf where H is indefinite); metric (D, D), an array or a
-    `krylov.HessianOperator`: error'metric error is an error's squared size in standard errors; iterates: params
-    after each optimiser step.
+    `krylov.HessianOperator`, or scipy's sparse: error'metric error is an error's squared size in standard errors;
+    iterates: params after each optimiser step.
     """
 
     params: np.ndarray = field(repr=False)

@@ -43,6 +43,11 @@ class Refinement:
         values[positive] = 1.0 / np.linalg.eigvalsh(self.inverse[positive])[:, -1]
         return values
 
+    @property
+    def residual(self):
+        """|gradient| of each fold, which is |r| for an estimating equation."""
+        return np.linalg.norm(self.gradients, axis=1)
+
     def select(self, rows):
         return [self.folds[i] for i in rows]
 
@@ -90,8 +95,11 @@ class Refinement:
 def refine(model, params, folds, tolerance, inverse=None):
     """Each fold's optimum near params (n_folds, D), as a `Refinement`.
 
-    inverse (n_folds, D, D): approximate inverse Hessians for the first step, if known.
+    inverse (n_folds, D, D): approximate inverse Hessians for the first step, if known. A model with a solver of its
+    own (`curvature.fold_solutions`) is left to it.
     """
+    if (own := curvature.fold_solutions(model, params, folds, tolerance)) is not None:
+        return own
     state, rows = Refinement(model, params, folds, inverse), np.arange(len(folds))
     for _ in range(MAX_STEPS):
         state.renew_hessians(rows)

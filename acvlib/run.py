@@ -18,6 +18,8 @@ class Run:
         self.started = time.perf_counter()
         self.method, self.model, self.fit, self.settings = method, model, fit, settings
         self.folds = validate(folds, model.n_sites, getattr(model, "observed", None))
+        if check := getattr(model, "check_folds", None):
+            check(self.folds)
         warn_unconverged(fit, TOLERANCE, method, stacklevel=4)  # the line that called the method
 
     def start_params(self):
