@@ -131,12 +131,13 @@ errors.round(6)
 
 # %% tags=["remove-cell"]
 for beta in betas:
-    row, name = errors.loc[beta, "infinitesimal_jackknife"], f"ghosh.fig3.june.{100 * beta:.0f}"
-    ledger.record(f"{name}.correlation", row.correlation, june)
-    ledger.record(f"{name}.relative_error", row.relative_error, june)
-    ledger.record(f"{name}.none", errors.loc[beta, "no_adjustment"].relative_error, june)
-    ledger.record(f"{name}.frozen", errors.loc[beta, "frozen_newton"].relative_error, june)
-    ledger.record(f"{name}.theta", row.theta_error, june)
+    name, rows = f"ghosh.fig3.june.{100 * beta:.0f}", errors.loc[beta]
+    ij = rows.loc["infinitesimal_jackknife"]
+    ledger.record(f"{name}.correlation", ij.correlation, june)
+    ledger.record(f"{name}.relative_error", ij.relative_error, june)
+    ledger.record(f"{name}.none", rows.relative_error["no_adjustment"], june)
+    ledger.record(f"{name}.frozen", rows.relative_error["frozen_newton"], june)
+    ledger.record(f"{name}.theta", ij.theta_error, june)
 
 # %% [markdown]
 # `relative_error` is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson densities.
@@ -148,7 +149,9 @@ for beta in betas:
 fig, axes = figures.subplots(1, 4, figsize=(12, 3.4), sharey=True)
 for ax, (beta, field) in zip(axes, fields.items(), strict=True):
     *rungs, exact = field.results.values()
-    figures.error_ladder(ax, {r.method: acv.theta_errors(exact, r) for r in rungs}).set_title(f"β = {beta}")
+    figures.error_ladder(
+        ax, {r.method: acv.theta_errors(exact, r) for r in rungs}
+    ).set_title(f"β = {beta}")
     ax.tick_params("x", rotation=60)
 for ax in axes[1:]:
     ax.set_ylabel("")
@@ -168,9 +171,13 @@ figures.save(fig, "mrf_ladder", june)
 # %% tags=["remove-output"]
 field = fields[0.8]
 fig, axes = figures.subplots(1, 3, figsize=(10, 4.6))
-for ax, rung in zip(axes, ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"), strict=True):
+for ax, rung in zip(
+    axes, ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"), strict=True
+):
     gap = np.full(len(june), np.nan)
-    gap[folds[:, 0]] = abs(field.results[rung].fold_losses - field.results["exact"].fold_losses)
+    gap[folds[:, 0]] = abs(
+        field.results[rung].fold_losses - field.results["exact"].fold_losses
+    )
     label = f"{figures.RUNGS[rung][0]}: log₁₀ error (nats)"
     figures.areas(ax, june, np.log10(np.maximum(gap, 1e-8)), label, vmin=-6, vmax=0)
 figures.save(fig, "mrf_where", june)
@@ -208,13 +215,14 @@ figures.save(fig, "mrf_seconds", june)
 # ```
 
 # %% tags=["remove-cell"]
-over, exact = work.over_acv, field.results["exact"]
-ledger.record("ghosh.fig3.time.acv_log_partitions", work.log_partitions["infinitesimal_jackknife"] * every, june)
+over, exact, cold = work.over_acv, field.results["exact"], field.results["cold_em"]
+sums = work.log_partitions["infinitesimal_jackknife"] * every
+ledger.record("ghosh.fig3.time.acv_log_partitions", sums, june)
 ledger.record("ghosh.fig3.time.exact_over_acv", over["exact"], june, exact.seconds)
-ledger.record("ghosh.fig3.time.em_over_acv", over["cold_em"], june, field.results["cold_em"].seconds)
+ledger.record("ghosh.fig3.time.em_over_acv", over["cold_em"], june, cold.seconds)
 worst = max(f.results["exact"].diagnostics["decrement"].max() for f in fields.values())
 ledger.record("ghosh.fig3.time.exact_decrement", worst, june)
-ledger.record("ghosh.fig3.time.em_is_exact", acv.theta_errors(exact, field.results["cold_em"]).max(), june)
+ledger.record("ghosh.fig3.time.em_is_exact", acv.theta_errors(exact, cold).max(), june)
 
 # %% [markdown]
 # ## Choosing the coupling
@@ -222,7 +230,9 @@ ledger.record("ghosh.fig3.time.em_is_exact", acv.theta_errors(exact, field.resul
 # its normaliser $\log Z(\beta)$ drops out of the fit.
 
 # %%
-grid = np.round(np.arange(0.0, 0.61, 0.05), 2) if paper else np.array([0.0, 0.15, 0.3, 0.6])
+grid = np.array(
+    [0.0, 0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.6] if paper else [0.0, 0.15, 0.3, 0.6]
+)
 chosen = mrf.choice(june, grid, folds)
 chosen.idxmin().rename("β chosen").to_frame().T
 
@@ -251,10 +261,14 @@ ledger.record("ghosh.fig3.gain", chosen.exact.loc[0.0] - chosen.exact.min(), jun
 # %%
 every_area = acv.folds.leave_one_out(len(toy))
 others = {
-    "may": {beta: mrf.every_rung(may, beta, folds) for beta in (betas if paper else betas[1:3])},
+    "may": {
+        beta: mrf.every_rung(may, beta, folds) for beta in (betas if paper else betas[1:3])
+    },
     "toy": {beta: mrf.every_rung(toy, beta, every_area) for beta in betas},
 }
-tables = pd.concat({name: mrf.errors(runs) for name, runs in others.items()}, names=["data"])
+tables = pd.concat(
+    {name: mrf.errors(runs) for name, runs in others.items()}, names=["data"]
+)
 pd.concat({name: mrf.optima(runs) for name, runs in others.items()}).round(10)
 
 # %%
@@ -265,7 +279,9 @@ for name, data in (("may", may), ("toy", toy)):
     ij = tables.loc[name].xs("infinitesimal_jackknife", level="rung")
     ledger.record(f"ghosh.fig3.{name}.correlation", ij.correlation.min(), data)
     ledger.record(f"ghosh.fig3.{name}.relative_error", ij.relative_error.max(), data)
-    ledger.record(f"ghosh.fig3.{name}.em", mrf.optima(others[name]).em_minus_gradient.max(), data)
+    ledger.record(
+        f"ghosh.fig3.{name}.em", mrf.optima(others[name]).em_minus_gradient.max(), data
+    )
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
@@ -296,7 +312,9 @@ larger[["loss", "relative_error", "correlation", "theta_error", "theta_error_max
 fig, axes = figures.subplots(1, 3, figsize=(11, 3.6), sharey=True)
 for ax, (name, runs) in zip(axes, more.items(), strict=True):
     *rungs, exact = runs.results.values()
-    figures.error_ladder(ax, {r.method: acv.theta_errors(exact, r) for r in rungs}).set_title(name)
+    figures.error_ladder(
+        ax, {r.method: acv.theta_errors(exact, r) for r in rungs}
+    ).set_title(name)
     ax.tick_params("x", rotation=60)
 figures.save(fig, "mrf_larger", june)
 
@@ -310,10 +328,15 @@ figures.save(fig, "mrf_larger", june)
 
 # %% tags=["remove-cell"]
 for name, runs in zip(("ball1", "ball2", "regions"), more.values(), strict=True):
-    none, ij, frozen, ns, exact = runs.results.values()
-    ledger.record(f"beyond.ladder.mrf.{name}.infinitesimal_jackknife", np.median(acv.theta_errors(exact, ij)), june)
-    nearer = acv.theta_errors(exact, frozen) <= acv.theta_errors(exact, none)
-    ledger.record(f"beyond.ladder.mrf.{name}.frozen_beats_none", nearer.mean(), june)
+    theta = {
+        r.method: acv.theta_errors(runs.results["exact"], r) for r in runs.results.values()
+    }
+    name = f"beyond.ladder.mrf.{name}"
+    ledger.record(
+        f"{name}.infinitesimal_jackknife", np.median(theta["infinitesimal_jackknife"]), june
+    )
+    nearer = theta["frozen_newton"] <= theta["no_adjustment"]
+    ledger.record(f"{name}.frozen_beats_none", nearer.mean(), june)
 
 # %% [markdown]
 # ## Two things that had to be decided
@@ -322,8 +345,10 @@ for name, runs in zip(("ball1", "ball2", "regions"), more.values(), strict=True)
 # difference between the readings is far larger than any rung's error, so it must be fixed once; we fix the first.
 
 # %%
-readings = {b: [f.results["exact"].loss, mrf.difference_loss(f)] for b, f in list(fields.items())[:: 1 if paper else 3]}
-pd.DataFrame(readings, ["given all others, on the whole map", "difference of log-likelihoods"]).T.round(4)
+names = ["given all others, on the whole map", "difference of log-likelihoods"]
+some = betas if paper else betas[::3]
+losses = [[fields[b].results["exact"].loss, mrf.difference_loss(fields[b])] for b in some]
+pd.DataFrame(losses, pd.Index(some, name="beta"), names).round(4)
 
 # %% [markdown]
 # **What is left out of the fit.** Under style A a tract loses its count and keeps its class and edges. The refits differ.
@@ -332,8 +357,12 @@ pd.DataFrame(readings, ["given all others, on the whole map", "difference of log
 style_a = mrf.every_rung(june, 0.4, folds, scheme=acv.weighting.keep_latents)
 exact_a, exact_b = style_a.results["exact"], fields[0.4].results["exact"]
 gap = fields[0.4].fit.standard_errors_between(exact_a.params, exact_b.params)
-print(f"refits of the two styles: median {np.median(gap):.2g}, largest {gap.max():.2g} standard errors apart")
-mrf.errors({"A": style_a, "B": fields[0.4]})[["relative_error", "theta_error", "theta_error_max"]].round(6)
+print(
+    f"refits of the two styles: median {np.median(gap):.2g}, largest {gap.max():.2g} standard errors apart"
+)
+mrf.errors({"A": style_a, "B": fields[0.4]})[
+    ["relative_error", "theta_error", "theta_error_max"]
+].round(6)
 
 # %% [markdown]
 # ## Which tracts not to trust, and a calibrated mean
@@ -346,20 +375,27 @@ ij, exact = field.results["infinitesimal_jackknife"], field.results["exact"]
 flagged = acv.flag(field.model, ij, tolerance=0.05)
 mended = acv.mend(field.model, ij, flagged)
 estimate = acv.difference_estimate(field.model, ij, 20 if paper else 6, rng)
-off = abs(estimate.loss - exact.loss) / estimate.se
-print(f"{flagged.sum()} of {len(folds)} folds refitted; largest theta error {acv.theta_errors(exact, ij).max():.2g} before,")
-print(f"{acv.theta_errors(exact, mended).max():.2g} after. Exact {exact.loss:.5f}; IJ {ij.loss:.5f}; calibrated", estimate)
+before, after = (acv.theta_errors(exact, result).max() for result in (ij, mended))
+print(
+    f"{flagged.sum()} of {len(folds)} folds refitted; largest theta error {before:.2g}, then {after:.2g}"
+)
+print(
+    f"exact {exact.loss:.5f}, IJ {ij.loss:.5f}, calibrated {estimate.loss:.5f} ± {estimate.se:.1g}"
+)
 
 # %% tags=["remove-cell"]
 correlation = np.corrcoef(mended.fold_losses, exact.fold_losses)[0, 1]
 ledger.record("beyond.flags.mrf", correlation, june)
-ledger.record("beyond.calibrate.mrf", off, june)
+ledger.record("beyond.calibrate.mrf", abs(estimate.loss - exact.loss) / estimate.se, june)
+results = fields[0.4].results
+theta = {
+    name: acv.theta_errors(results["exact"], result) for name, result in results.items()
+}
 for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_step"):
-    ledger.record(f"beyond.ladder.mrf.{rung}", errors.loc[0.4, rung].theta_error, june)
-by_rung = {rung: acv.theta_errors(r["exact"], r[rung]) for r in [fields[0.4].results] for rung in r}
-beats = {rung: (by_rung["frozen_newton"] <= by_rung[rung]).mean() for rung in by_rung}
-ledger.record("beyond.ladder.mrf.frozen_beats_none", beats["no_adjustment"], june)
-ledger.record("beyond.ladder.mrf.frozen_beats_ij", beats["infinitesimal_jackknife"], june)
+    ledger.record(f"beyond.ladder.mrf.{rung}", np.median(theta[rung]), june)
+for short, rung in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife")):
+    nearer = theta["frozen_newton"] <= theta[rung]
+    ledger.record(f"beyond.ladder.mrf.frozen_beats_{short}", nearer.mean(), june)
 
 # %% [markdown]
 # ## Your own map

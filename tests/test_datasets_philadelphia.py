@@ -93,6 +93,15 @@ def test_any_geojson_with_a_column_of_counts(write):
     assert data.in_degrees
 
 
+def test_holes_turn_the_other_way(write):
+    cell = feature(0, 0, 1)
+    (ring,) = cell["geometry"]["coordinates"]
+    cell["geometry"]["coordinates"] = [ring[::-1], (0.25 + 0.5 * np.array(ring)).tolist()]
+    outer, hole = datasets.areas_from_geojson(write(cell), "n").outlines[0]
+    assert outer.tolist() == ring
+    assert hole.tolist() == (0.25 + 0.5 * np.array(ring))[::-1].tolist()
+
+
 def test_bad_geojson_is_named(write):
     with pytest.raises(KeyError, match="feature 0 has no property 'crimes'; it has n, name"):
         datasets.areas_from_geojson(write(feature(0, 0, 3, name="a")), "crimes")

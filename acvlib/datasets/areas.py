@@ -19,8 +19,9 @@ from acvlib.datasets import registry
 class Areas:
     """n areas. counts: (n,) int64; edges: (m, 2) int64, neighbours, each pair once.
 
-    outlines: for each area its rings, each (p, 2), outer ones and holes alike, of longitude and latitude where
-    `in_degrees`, else of x and y; empty where there is no map. sha256: of the files, or of simulated counts.
+    outlines: for each area its rings, each (p, 2), outer ones counter-clockwise and holes clockwise, of longitude
+    and latitude where `in_degrees`, else of x and y; empty where there is no map. sha256: of the files, or of
+    simulated counts.
     """
 
     counts: np.ndarray
@@ -72,7 +73,14 @@ def _rings(number, feature):
     if geometry.get("type") not in ("Polygon", "MultiPolygon"):
         raise ValueError(f"feature {number} is no polygon but {geometry.get('type')}: drop it, or give it an outline")
     polygons = [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
-    return [np.array(ring, float)[:, :2] for polygon in polygons for ring in polygon]
+    return [_turned(ring, outer=place == 0) for polygon in polygons for place, ring in enumerate(polygon)]
+
+
+def _turned(ring, outer):
+    """A ring (p, 2), counter-clockwise where it is an outer one and clockwise where it is a hole."""
+    x, y = corners = np.array(ring, float)[:, :2].T
+    twice_area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
+    return corners.T if (twice_area > 0) == outer else corners.T[::-1]
 
 
 def _count(number, feature, column):

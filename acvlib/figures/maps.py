@@ -25,7 +25,7 @@ def areas(ax, data, values, label, cmap="viridis", **limits):
 
 
 def _path(rings):
-    """One path of all rings of an area; holes are holes by their direction or by the even-odd rule."""
+    """One path of all rings of an area; a hole is one by its direction."""
     codes = [[Path.MOVETO, *[Path.LINETO] * (len(ring) - 2), Path.CLOSEPOLY] for ring in rings]
     return Path(np.concatenate(rings), np.concatenate(codes))
 

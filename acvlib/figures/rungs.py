@@ -26,10 +26,15 @@ def scatter(ax, reference, other):
     """Pointwise held-out losses of two results against each other, with the line of agreement."""
     x, y = (np.concatenate(result.pointwise) for result in (reference, other))
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
-    ax.plot(x, y, ".", ms=2, color="#a23b72", rasterized=True)
+    ax.plot(x, y, ".", ms=_mark(x), color="#a23b72", rasterized=True)
     ax.set_xlabel(f"loss, {RUNGS[reference.method][0]}")
     ax.set_ylabel(f"loss, {RUNGS[other.method][0]}")
     return ax
+
+
+def _mark(x):
+    """The size of a mark: small where there are thousands."""
+    return 2 if len(x) > 1000 else 5
 
 
 def differences(ax, reference, baseline, *others):
@@ -40,7 +45,7 @@ def differences(ax, reference, baseline, *others):
     for result in others:
         name, colour = RUNGS[result.method]
         moved = np.concatenate(result.pointwise) - base
-        ax.plot(x - base, moved, ".", ms=2, color=colour, label=name, rasterized=True)
+        ax.plot(x - base, moved, ".", ms=_mark(x), color=colour, label=name, rasterized=True)
     ax.set_xlabel(f"{RUNGS[reference.method][0]} minus baseline")
     ax.set_ylabel("rung minus baseline")
     return ax

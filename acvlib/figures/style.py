@@ -34,6 +34,8 @@ def save(fig, name, data=None):
     all, and is the same byte for byte when the figure is the same.
     """
     if data is not None and data.provenance == "simulated":
+        strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it
+        fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
         fig.text(0.995, 0.005, "simulated data", ha="right", va="bottom", color="#b00020", fontsize=9)
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,7 @@ def _counted(evaluations):
 
 def choice(data, betas, folds):
     """Mean held-out loss by coupling, one column a rung: what each would choose beta by."""
-    rungs = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.exact)
+    rungs = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.exact)
     rows = {beta: every_rung(data, beta, folds, rungs).results for beta in betas}
     losses = {beta: {name: result.loss for name, result in row.items()} for beta, row in rows.items()}
     return pd.DataFrame(losses).T.rename_axis("beta")
