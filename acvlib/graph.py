@@ -25,6 +25,7 @@ __all__ = [
     "eliminate",
     "log_partition",
     "marginals",
+    "marginals_at",
 ]
 
 
@@ -73,15 +74,26 @@ def edges_of(adjacency):
     return np.argwhere(np.triu(matrix))
 
 
-def _collect(node, edge, elimination, keep):
-    """(log Z, conditional): in products, and where those come near to underflow in logarithms."""
+def _collect(node, edge, elimination, wanted):
+    """(log Z, conditional of the wanted buckets): in products, or in logarithms where those come near to underflow."""
     node, edge = np.asarray(node, float), np.asarray(edge, float)
     if not (np.isfinite(node).all() and np.isfinite(edge).all()):
         raise ValueError("potentials must be finite: a node or edge potential is nan or infinite")
-    log_z, conditional, accurate = graph_kernels.collect(elimination, node, edge, keep)
+    log_z, conditional, accurate = graph_kernels.collect(elimination, node, edge, wanted)
     if accurate:
         return log_z, conditional
-    return graph_kernels.collect_logs(elimination, node, edge, keep)
+    return graph_kernels.collect_logs(elimination, node, edge, wanted)
+
+
+def _every(elimination, value):
+    return np.full(len(elimination.site), value)
+
+
+def marginals_at(node, edge, elimination, sites):
+    """P(z_i = k) of some sites (s, K), for little more than the price of log Z where they are few."""
+    wanted = graph_beliefs.ancestors(elimination, np.asarray(sites))
+    _, conditional = _collect(node, edge, elimination, wanted)
+    return graph_beliefs.distribute(elimination, len(edge), conditional, wanted)[0][sites]
 
 
 class Posterior:
@@ -92,23 +104,18 @@ class Posterior:
 
     def __init__(self, node, edge, elimination):
         self.elimination, self.n_edges = elimination, len(edge)
-        self.log_partition, self._conditional = _collect(node, edge, elimination, True)
+        self.log_partition, self._conditional = _collect(node, edge, elimination, _every(elimination, True))
         self._beliefs = None
 
     def _distribute(self):
         if self._beliefs is None:
-            everywhere = np.ones(len(self.elimination.site), bool)
+            everywhere = _every(self.elimination, True)
             self._beliefs = graph_beliefs.distribute(self.elimination, self.n_edges, self._conditional, everywhere)
         return self._beliefs
 
     def marginals(self):
         """(P(z_i = k) (n, K), P(z_a = j, z_b = k) (m, K, K))."""
         return self._distribute()[:2]
-
-    def marginals_of(self, sites):
-        """P(z_i = k) of some sites (s, K), for less than the price of all."""
-        wanted = graph_beliefs.ancestors(self.elimination, np.asarray(sites))
-        return graph_beliefs.distribute(self.elimination, self.n_edges, self._conditional, wanted)[0][sites]
 
     def sample(self, rng, size):
         """Independent draws of all states, integers (size, n)."""
@@ -135,7 +142,7 @@ class Posterior:
 @primitive
 def log_partition(node, edge, elimination):
     """log Z of node potentials (n, K) and edge potentials (m, K, K), a float."""
-    return _collect(node, edge, elimination, False)[0]
+    return _collect(node, edge, elimination, _every(elimination, False))[0]
 
 
 @primitive

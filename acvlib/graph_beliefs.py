@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .graph_kernels import jit, scratch, table
+from .graph_kernels import jit, room, scratch, table, workplace
 
 
 @jit
@@ -66,13 +66,13 @@ def distribute(t, n_edges, conditional, wanted):
     """
     k = t.n_states
     separator = np.ones(t.start[-1])
-    room = np.empty(k * (t.start[1:] - t.start[:-1]).max())
+    one = room(t)
     gamma, xi = np.empty((len(t.site), k)), np.empty((n_edges, k, k))
     low, high = scratch(t)
     for b in range(len(t.site) - 1, -1, -1):
         if wanted[b]:
-            belief = table(t, b, room, False)
-            given = table(t, b, conditional, True).reshape((k, -1))
+            belief = workplace(t, b, one)
+            given = table(t, b, conditional).reshape((k, -1))
             _believe(given, separator[t.start[b] : t.start[b + 1]], belief.reshape((k, -1)))
             project(t, b, belief, low, high)
             read_off(t, b, low, high, gamma, xi)

@@ -125,27 +125,37 @@ def scratch(t):
 
 
 @jit
-def table(t, b, flat, keep):
-    """The part of a flat array (k * entries,) that holds bucket b, as (k, n_high, n_low); its start where not kept."""
-    at = t.n_states * t.start[b] if keep else 0
-    size = t.n_states * (t.start[b + 1] - t.start[b])
-    return flat[at : at + size].reshape((t.n_states, t.n_high[b], t.n_low[b]))
+def table(t, b, flat):
+    """The part of a flat array (k * entries,) that holds bucket b, as (k, n_high, n_low)."""
+    part = flat[t.n_states * t.start[b] : t.n_states * t.start[b + 1]]
+    return part.reshape((t.n_states, t.n_high[b], t.n_low[b]))
 
 
 @jit
-def collect(t, node, edge, keep):
+def room(t):
+    """An array that holds the table of any one bucket."""
+    return np.empty(t.n_states * (t.start[1:] - t.start[:-1]).max())
+
+
+@jit
+def workplace(t, b, room):
+    """A bucket's table, in room for one."""
+    size = t.n_states * t.n_high[b] * t.n_low[b]
+    return room[:size].reshape((t.n_states, t.n_high[b], t.n_low[b]))
+
+
+@jit
+def collect(t, node, edge, wanted):
     """(log Z, conditional, whether all is accurate), by products of numbers scaled to at most 1.
 
-    `conditional` is only room for work unless `keep`. Accurate: no entry of a message came near to underflow,
-    so that each is right to the last digits.
+    `conditional` is filled in for the buckets that are `wanted`. Accurate: no entry of a message came near to
+    underflow, so that each is right to the last digits.
     """
-    entries = t.start[1:] - t.start[:-1]
-    message = np.empty(t.start[-1])
-    conditional = np.empty(t.n_states * (t.start[-1] if keep else entries.max()))
+    message, conditional, one = np.empty(t.start[-1]), np.empty(t.n_states * t.start[-1]), room(t)
     low, high = scratch(t)
     total = 0.0
     for b in range(len(t.site)):
-        score = table(t, b, conditional, keep)
+        score = table(t, b, conditional) if wanted[b] else workplace(t, b, one)
         local(t, b, node, edge, low, high)
         total += _exponentiate(low, t.n_low[b]) + _exponentiate(high, t.n_high[b])
         _multiply(score, low, high)
@@ -159,15 +169,13 @@ def collect(t, node, edge, keep):
 
 
 @jit
-def collect_logs(t, node, edge, keep):
+def collect_logs(t, node, edge, wanted):
     """As `collect`, by sums of logarithms: slower, and accurate for finite potentials of any size."""
-    entries = t.start[1:] - t.start[:-1]
-    message = np.empty(t.start[-1])
-    conditional = np.empty(t.n_states * (t.start[-1] if keep else entries.max()))
+    message, conditional, one = np.empty(t.start[-1]), np.empty(t.n_states * t.start[-1]), room(t)
     low, high = scratch(t)
     total = 0.0
     for b in range(len(t.site)):
-        score = table(t, b, conditional, keep)
+        score = table(t, b, conditional) if wanted[b] else workplace(t, b, one)
         local(t, b, node, edge, low, high)
         add(score, low, high)
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:

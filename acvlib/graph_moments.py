@@ -3,7 +3,7 @@
 import numpy as np
 
 from .graph_beliefs import project, read_off, send
-from .graph_kernels import add, add_message, jit, local, scratch, table
+from .graph_kernels import add, add_message, jit, local, room, scratch, table, workplace
 
 
 @jit
@@ -15,7 +15,7 @@ def expect(t, conditional, d_node, d_edge):
     inner, outer = np.empty(len(conditional)), np.empty(t.start[-1])
     low, high = scratch(t)
     for b in range(len(t.site)):
-        mean, given = table(t, b, inner, True), table(t, b, conditional, True)
+        mean, given = table(t, b, inner), table(t, b, conditional)
         local(t, b, d_node, d_edge, low, high)
         add(mean, low, high)
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
@@ -54,11 +54,11 @@ def tangent(t, n_edges, conditional, separator, inner, outer):
     """
     k = t.n_states
     above = np.zeros(t.start[-1])
-    room = np.empty(k * (t.start[1:] - t.start[:-1]).max())
+    one = room(t)
     gamma, xi = np.empty((len(t.site), k)), np.empty((n_edges, k, k))
     low, high = scratch(t)
     for b in range(len(t.site) - 1, -1, -1):
-        moved = table(t, b, room, False)
+        moved = workplace(t, b, one)
         flat, n, at = moved.reshape((k, -1)), t.start[b + 1] - t.start[b], t.start[b]
         for z in range(k):
             base = k * at + z * n

@@ -84,10 +84,9 @@ class HiddenMRF:
         node, edge = self.potentials(self.log_densities(params), self.scheme(weights, self.edges))
         return -graph.log_partition(node, edge, self.elimination)
 
-    def posterior(self, params, weights=None):
-        """p(z | x; params) as a `graph.Posterior`; where weights (n,) are given, of the counts that they keep."""
-        weights = onp.ones(self.n_sites) if weights is None else weights
-        factor = keep_latents(weights, self.edges)
+    def posterior(self, params):
+        """p(z | x; params), of all sites, as a `graph.Posterior`."""
+        factor = keep_latents(onp.ones(self.n_sites), self.edges)
         return graph.Posterior(*self.potentials(self.log_densities(params), factor), self.elimination)
 
     def heldout_loss(self, params, fold):
@@ -97,8 +96,10 @@ class HiddenMRF:
         predicted from its neighbours'. Under scheme B this differs from log p(x; w) - log p(x; w_o), which
         scores a tract together with its place on the map.
         """
-        gamma = self.posterior(params, fold_weights(self.n_sites, fold)).marginals_of(fold)
-        return -logsumexp(self.log_densities(params)[fold], b=gamma, axis=1)
+        density = self.log_densities(params)
+        factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
+        gamma = graph.marginals_at(*self.potentials(density, factor), self.elimination, fold)
+        return -logsumexp(density[fold], b=gamma, axis=1)
 
     def check_optimum(self, params):
         """Raises EmptyState where a state of the fit holds no site, or only zeros."""

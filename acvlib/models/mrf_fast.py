@@ -7,6 +7,8 @@ With S_k = sum_t w_t 1{z_t = k} (x_t - rate_k), the derivative of the weighted l
 (Louis 1982), w the weights of the observations, all moments given the counts that are kept.
 """
 
+from functools import cached_property
+
 import numpy as np
 from autograd import grad
 from joblib import Parallel, delayed
@@ -91,6 +93,7 @@ class Expansion:
         kept = self.factor.observation[:, None] * self.posterior.marginals()[0]
         return -self.posterior.log_partition, -np.sum(kept * self.slopes, axis=0)
 
+    @cached_property
     def directions(self):
         """The S_k of the module's equation, ready for covariances."""
         nothing = np.zeros((len(self.model.edges), *2 * (self.model.n_states,)))
@@ -99,14 +102,14 @@ class Expansion:
 
     def hessian(self):
         occupancy = self.factor.observation @ self.posterior.marginals()[0]
-        along = self.directions()
+        along = self.directions
         covariance = [[self.posterior.covariance(a, b) for b in along[: i + 1]] for i, a in enumerate(along)]
         lower = np.array([row + [0.0] * (len(along) - len(row)) for row in covariance])
         return np.diag(self.rates * occupancy) - lower - np.tril(lower, -1).T
 
     def cross(self):
         """d2F/dparams dweights: what each factor's mean moves by, times how its weight depends on the sites'."""
-        return -np.array([self._cross_row(k, along) for k, along in enumerate(self.directions())])
+        return -np.array([self._cross_row(k, along) for k, along in enumerate(self.directions)])
 
     def _cross_row(self, k, along):
         gamma, (d_gamma, d_xi) = self.posterior.marginals()[0], self.posterior.tangent(along)
