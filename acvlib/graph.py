@@ -123,20 +123,23 @@ class Posterior:
         return np.array([graph_beliefs.draw(self.elimination, self._conditional, row) for row in uniform])
 
     def expect(self, d_node, d_edge):
-        """What `tangent` and `covariance` need of a direction S = d_node + d_edge, centred to mean 0."""
+        """What `tangents` and `covariance` need of D directions S = d_node + d_edge, (D, n, K) and (D, m, K, K).
+
+        They are centred to mean 0, which changes no derivative and avoids cancellation.
+        """
         gamma, xi, _ = self._distribute()
-        d_node = d_node - np.sum(gamma * d_node, axis=1, keepdims=True)
-        d_edge = d_edge - np.sum(xi * d_edge, axis=(1, 2), keepdims=True)
+        d_node = d_node - np.sum(gamma * d_node, axis=-1, keepdims=True)
+        d_edge = d_edge - np.sum(xi * d_edge, axis=(-2, -1), keepdims=True)
         return graph_moments.expect(self.elimination, self._conditional, d_node, d_edge)
 
-    def covariance(self, a, b):
-        """Cov(S_a, S_b) of two directions from `expect`: a second derivative of log Z."""
-        return graph_moments.covariance(self.elimination, self._conditional, self._distribute()[2], *a, *b)
+    def covariance(self, expected):
+        """Cov(S_a, S_b) (D, D) of directions from `expect`: second derivatives of log Z."""
+        return graph_moments.covariance(self.elimination, self._conditional, self._distribute()[2], *expected)
 
-    def tangent(self, direction):
-        """The derivative of `marginals` along a direction from `expect`."""
-        separator = self._distribute()[2]
-        return graph_moments.tangent(self.elimination, self.n_edges, self._conditional, separator, *direction)
+    def tangents(self, expected):
+        """The derivatives of `marginals` along each direction from `expect`: a list of pairs (n, K), (m, K, K)."""
+        given = self.elimination, self.n_edges, self._conditional, self._distribute()[2]
+        return [graph_moments.tangent(*given, inner, outer) for inner, outer in zip(*expected, strict=True)]
 
 
 @primitive
@@ -154,7 +157,9 @@ def _flat_marginals(node, edge, elimination):
 def _flat_tangent(node, edge, elimination, direction):
     """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
     posterior = Posterior(node, edge, elimination)
-    return _joined(posterior.tangent(posterior.expect(*_split(direction, node, edge))))
+    d_node, d_edge = _split(direction, node, edge)
+    (moved,) = posterior.tangents(posterior.expect(d_node[None], d_edge[None]))
+    return _joined(moved)
 
 
 def _joined(parts):

@@ -8,42 +8,45 @@ from .graph_kernels import add, add_message, jit, local, room, scratch, table, w
 
 @jit
 def expect(t, conditional, d_node, d_edge):
-    """Conditional means of S = d_node + d_edge summed over all sites and edges at or below a bucket.
+    """Conditional means of D sums S = d_node + d_edge over all sites and edges at or below a bucket.
 
-    (E[S | z, scope], as `conditional`, and E[S | scope], one entry for each entry of a scope.)
+    d_node (D, n, k), d_edge (D, m, k, k). Returns E[S | z, scope], (D, entries) as `conditional`, and E[S | scope].
     """
-    inner, outer = np.empty(len(conditional)), np.empty(t.start[-1])
+    inner, outer = np.empty((len(d_node), len(conditional))), np.zeros((len(d_node), t.start[-1]))
     low, high = scratch(t)
     for b in range(len(t.site)):
-        mean, given = table(t, b, inner), table(t, b, conditional)
-        local(t, b, d_node, d_edge, low, high)
-        add(mean, low, high)
-        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-            add_message(t, c, outer, mean)
-        out = outer[t.start[b] : t.start[b + 1]]
-        out[:] = 0.0
-        for z in range(t.n_states):
-            for h in range(t.n_high[b]):
-                for i in range(t.n_low[b]):
-                    out[h * t.n_low[b] + i] += given[z, h, i] * mean[z, h, i]
+        given = table(t, b, conditional)
+        for d in range(len(d_node)):
+            mean, out = table(t, b, inner[d]), outer[d, t.start[b] : t.start[b + 1]]
+            local(t, b, d_node[d], d_edge[d], low, high)
+            add(mean, low, high)
+            for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+                add_message(t, c, outer[d], mean)
+            for z in range(t.n_states):
+                for h in range(t.n_high[b]):
+                    for i in range(t.n_low[b]):
+                        out[h * t.n_low[b] + i] += given[z, h, i] * mean[z, h, i]
     return inner, outer
 
 
 @jit
-def covariance(t, conditional, separator, inner_a, outer_a, inner_b, outer_b):
-    """Cov(S_a, S_b), from `expect` of each: the sum over buckets of E[Cov(E[S_a | z, scope], E[S_b | z, scope])].
+def covariance(t, conditional, separator, inner, outer):
+    """Cov(S_a, S_b), (D, D), from `expect`: the sum over buckets of E[Cov(E[S_a | z, scope], E[S_b | z, scope])].
 
     By the law of total covariance, applied as the sites are revealed in the reverse order of elimination.
     """
-    total = 0.0
+    total, gap = np.zeros((len(inner), len(inner))), np.empty(len(inner))
     for b in range(len(t.site)):
         n, at = t.start[b + 1] - t.start[b], t.start[b]
         for z in range(t.n_states):
             base = t.n_states * at + z * n
             for r in range(n):
-                gap = (inner_a[base + r] - outer_a[at + r]) * (inner_b[base + r] - outer_b[at + r])
-                total += separator[at + r] * conditional[base + r] * gap
-    return total
+                weight = separator[at + r] * conditional[base + r]
+                for d in range(len(inner)):
+                    gap[d] = inner[d, base + r] - outer[d, at + r]
+                    for other in range(d + 1):
+                        total[d, other] += weight * gap[d] * gap[other]
+    return total + np.tril(total, -1).T
 
 
 @jit

@@ -42,7 +42,7 @@ def one_evaluation(model, fit, one):
     )
     report("gradient, in log-partitions", seconds(lambda: curvature.value_and_gradient(model, fit.params, one)) / unit)
     both = seconds(lambda: curvature.hessian_and_cross(model, fit.params, one))
-    report("H and J, in log-partitions", both / unit, 11)
+    report("H and J, in log-partitions", both / unit)
     slow = WithoutFast(model)
     report("H and J by autograd over fast", seconds(lambda: curvature.hessian_and_cross(slow, fit.params, one)) / both)
     return unit

@@ -35,8 +35,7 @@ class MRFFast:
 
     def hessian_and_cross(self, params, weights):
         """(H (K, K), J (K, n))."""
-        expansion = Expansion(self.model, params, weights)
-        return expansion.hessian(), expansion.cross()
+        return Expansion(self.model, params, weights).hessian_and_cross()
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, K))."""
@@ -94,28 +93,30 @@ class Expansion:
         return -self.posterior.log_partition, -np.sum(kept * self.slopes, axis=0)
 
     @cached_property
-    def directions(self):
+    def expected(self):
         """The S_k of the module's equation, ready for covariances."""
-        nothing = np.zeros((len(self.model.edges), *2 * (self.model.n_states,)))
-        moves = self.factor.observation[:, None] * self.slopes
-        return [self.posterior.expect(moves * one, nothing) for one in np.eye(self.model.n_states)]
+        k = self.model.n_states
+        moves = np.eye(k)[:, None, :] * self.factor.observation[:, None] * self.slopes
+        return self.posterior.expect(moves, np.zeros((k, len(self.model.edges), k, k)))
 
     def hessian(self):
-        occupancy = self.factor.observation @ self.posterior.marginals()[0]
-        along = self.directions
-        covariance = [[self.posterior.covariance(a, b) for b in along[: i + 1]] for i, a in enumerate(along)]
-        lower = np.array([row + [0.0] * (len(along) - len(row)) for row in covariance])
-        return np.diag(self.rates * occupancy) - lower - np.tril(lower, -1).T
+        return self._mean_curvature() - self.posterior.covariance(self.expected)
 
-    def cross(self):
-        """d2F/dparams dweights: what each factor's mean moves by, times how its weight depends on the sites'."""
-        return -np.array([self._cross_row(k, along) for k, along in enumerate(self.directions)])
+    def _mean_curvature(self):
+        return np.diag(self.rates * (self.factor.observation @ self.posterior.marginals()[0]))
 
-    def _cross_row(self, k, along):
-        gamma, (d_gamma, d_xi) = self.posterior.marginals()[0], self.posterior.tangent(along)
+    def hessian_and_cross(self):
+        """Both from how the marginals move with each parameter."""
+        moved = self.posterior.tangents(self.expected)
+        kept = self.factor.observation[:, None] * self.slopes
+        covariance = np.array([np.sum(kept * d_gamma, axis=0) for d_gamma, _ in moved])
+        return self._mean_curvature() - covariance, -np.array([self._cross(k, *row) for k, row in enumerate(moved)])
+
+    def _cross(self, k, d_gamma, d_xi):
+        """What the mean of each factor moves by with parameter k, times how its weight depends on each site's."""
+        gamma, scheme, edges = self.posterior.marginals()[0], self.model.scheme, self.model.edges
         observation = np.sum(d_gamma * self.density, axis=1) + gamma[:, k] * self.slopes[:, k]
         edge = self.model.coupling * np.trace(d_xi, axis1=1, axis2=2)
-        scheme, edges = self.model.scheme, self.model.edges
 
         def moved(weights):
             factor = scheme(weights, edges)
