@@ -6,8 +6,10 @@ from functools import partial
 import numpy as np
 
 from acvlib.datasets.areas import Areas, areas_from_geojson
+from acvlib.datasets.conll2003 import load_conll2003, simulate_conll2003
 from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
+from acvlib.datasets.genomics import Genomics, load_genomics, simulate_genomics
 from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
 from acvlib.datasets.mocap import Mocap, load_mocap, load_mocap_long, simulate_mocap, simulate_mocap_long
 from acvlib.datasets.msd import Msd, load_msd, simulate_msd
@@ -19,6 +21,9 @@ from acvlib.datasets.philadelphia import (
     simulate_toy,
 )
 from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
+from acvlib.datasets.tag_schemes import to_iob2
+from acvlib.datasets.tagged import Sentences, TaggedText, read_columns
+from acvlib.datasets.wnut17 import load_wnut17, simulate_wnut17
 
 __all__ = [
     "Areas",
@@ -27,13 +32,18 @@ __all__ = [
     "DataNotFound",
     "DataSet",
     "Dodgers",
+    "Genomics",
     "GiordanoResults",
     "Mocap",
     "Msd",
+    "Sentences",
+    "TaggedText",
     "areas_from_geojson",
     "data_sets",
+    "load_conll2003",
     "load_covtype",
     "load_dodgers",
+    "load_genomics",
     "load_giordano_results",
     "load_mocap",
     "load_mocap_long",
@@ -41,19 +51,28 @@ __all__ = [
     "load_or_simulate",
     "load_philadelphia",
     "load_philadelphia_toy",
+    "load_wnut17",
+    "read_columns",
+    "simulate_conll2003",
     "simulate_covtype",
     "simulate_dodgers",
+    "simulate_genomics",
     "simulate_mocap",
     "simulate_mocap_long",
     "simulate_msd",
     "simulate_philadelphia",
     "simulate_toy",
+    "simulate_wnut17",
+    "to_iob2",
 ]
 
 _log = logging.getLogger(__name__)
 _SIMULATED = {
+    "conll2003": (load_conll2003, simulate_conll2003),
+    "wnut17": (load_wnut17, simulate_wnut17),
     "dodgers": (load_dodgers, simulate_dodgers),
     "covtype": (load_covtype, simulate_covtype),
+    "genomics": (load_genomics, simulate_genomics),
     "philadelphia": (load_philadelphia, simulate_philadelphia),
     "philadelphia, May 2016": (partial(load_philadelphia, MAY_2016), simulate_philadelphia),
     "philadelphia, toy": (load_philadelphia_toy, simulate_toy),

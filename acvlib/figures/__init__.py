@@ -1,5 +1,20 @@
 """Figures: `(ax, results, …) → ax`. Computes nothing; the only package that imports matplotlib."""
 
+from .epochs import (
+    bound_along,
+    error_against,
+    hidden_label_errors,
+    probabilities,
+    training_losses,
+)
+from .genomics import (
+    TIMES_ESTIMATES,
+    by_df,
+    changes,
+    gene_cluster,
+    gene_curve,
+    stage_ladder,
+)
 from .incremental import (
     against_bound,
     cv_spread,
@@ -30,6 +45,7 @@ from .rungs import (
     scatter,
     series,
 )
+from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model
 from .style import (
     STYLE,
     plt,
@@ -49,7 +65,18 @@ __all__ = [
     "error_ladder",
     "lines_by_rung",
     "published",
+    "probabilities",
+    "error_against",
+    "bound_along",
+    "hidden_label_errors",
+    "training_losses",
     "METHODS",
+    "TIMES_ESTIMATES",
+    "by_df",
+    "changes",
+    "gene_cluster",
+    "gene_curve",
+    "stage_ladder",
     "areas",
     "seconds_by_method",
     "losses_against",
@@ -64,4 +91,8 @@ __all__ = [
     "running_times",
     "running_time",
     "against_bound",
+    "channels",
+    "rung_scatter",
+    "losses_with_errors",
+    "seconds_by_model",
 ]

@@ -3,21 +3,27 @@
 from .crf import LinearChainCRF
 from .crf_chains import CRFParams
 from .families import FAMILIES, Family
+from .genomics import GeneClusters, GenomicsParams
+from .genomics_checks import EmptyCluster, SingularRegression
 from .glm import GLM, NoFiniteOptimum
 from .hmm import HMM, AutoRegressiveHMM, GaussianHMM, HMMParams, NeuralHMM
 from .mrf import EmptyState, HiddenMRF
 from .mrf_em import EMFit, em
 from .poisson_traffic import PoissonTraffic, TrafficParams
 from .python_loop import PythonLoop
+from .spline import spline_basis
 from .traffic_prior import TrafficPrior
 
 __all__ = [
     "EMFit",
+    "EmptyCluster",
     "EmptyState",
     "CRFParams",
     "FAMILIES",
     "Family",
     "GLM",
+    "GeneClusters",
+    "GenomicsParams",
     "AutoRegressiveHMM",
     "GaussianHMM",
     "HMM",
@@ -28,7 +34,9 @@ __all__ = [
     "NoFiniteOptimum",
     "PoissonTraffic",
     "PythonLoop",
+    "SingularRegression",
     "TrafficParams",
     "TrafficPrior",
     "em",
+    "spline_basis",
 ]

@@ -100,11 +100,11 @@ class GeneClusters:
         regressions = self.stage_one.residual(genes, weights)
         return np.concatenate([regressions.ravel(), self.stage_two.gradient(clusters, positions)])
 
-    def initial_params(self, rng=None):
+    def initial_params(self, rng=None, weights=None):
         """Stage one's solution, and the best of 50 k-means clusterings of its curves; rng seeds k-means."""
         from sklearn.cluster import KMeans
 
-        regression = self.stage_one.solve(onp.ones(self.n_sites))
+        regression = self.stage_one.solve(onp.ones(self.n_sites) if weights is None else weights)
         seed = int(onp.random.default_rng(0 if rng is None else rng).integers(2**31))
         centres = self.stage_two.positions(regression).centre
         means = KMeans(self.n_clusters, n_init=SEEDS, random_state=seed).fit(centres)

@@ -12,6 +12,7 @@ from scipy.sparse import block_diag
 from scipy.sparse.linalg import LinearOperator
 
 from ..folds import weights as fold_weights
+from ..progress import track
 from .genomics_checks import check_clusters
 from .mixture_newton import minimise
 from .two_stage import TwoStageJacobian
@@ -88,18 +89,19 @@ class GenomicsFast:
 
         Converged: |r| <= 1e-8, decrement <= tolerance and a positive definite C. Raises EmptyCluster.
         """
-        starts = enumerate(zip(params, folds, strict=True))
-        rows = [self._refit(start, fold, f"fold {number}") for number, (start, fold) in starts]
+        rows = []
+        for number, (start, fold) in enumerate(zip(track(params, "refits"), folds, strict=True)):
+            rows.append(self.solve(start, fold_weights(self.model.n_sites, fold)))
+            check_clusters(self.model, rows[-1][0], f"fold {number}")
         solved, decrement, smallest, steps, residual = (np.array(column) for column in zip(*rows, strict=True))
         converged = (residual <= RESIDUAL) & (decrement <= tolerance) & (smallest > 0.0)
         counts = Counter(gradient=int(steps.sum()) + len(folds), hessian=int(steps.sum()) + len(folds))
         return Refits(solved, decrement, smallest, steps, residual, converged, counts)
 
-    def _refit(self, start, fold, who):
-        weights = fold_weights(self.model.n_sites, fold)
+    def solve(self, start, weights):
+        """(params, decrement, smallest eigenvalue of C, steps, |r|) of the solution at weights, C from `start`."""
         regression = self.one.solve(weights)
         found = minimise(self.two, self.model.split(start)[1], self.two.positions(regression))
         params = np.concatenate([self.one.pack(regression).ravel(), found.params])
-        check_clusters(self.model, params, who)
         residual = np.linalg.norm(self.model.residual(params, weights))
         return params, found.decrement, found.smallest_eigenvalue, found.steps, residual

@@ -1,0 +1,85 @@
+"""Genes over time: clusters, fitted curves, errors and seconds by degrees of freedom."""
+
+import numpy as np
+
+TIMES_ESTIMATES = {
+    "train": ("training error", "#6c757d", "s"),
+    "ij": ("infinitesimal jackknife", "#2a6f97", "o"),
+    "frozen": ("one frozen step", "#e07a1f", "D"),
+    "ns": ("one Newton step", "#3a7d44", "^"),
+    "exact": ("exact CV, warm start", "#222222", "o"),
+    "cold": ("exact CV, cold start", "#c9a227", "v"),
+    "test": ("test genes", "#a23b72", "o"),
+}
+
+
+def by_df(ax, table, authors=None):
+    """One line an estimate (column) against df (index), with the authors' as hollow marks where given."""
+    for name in [name for name in TIMES_ESTIMATES if name in table]:
+        label, colour, marker = TIMES_ESTIMATES[name]
+        ax.plot(table.index, table[name], marker + "-", ms=4, color=colour, label=label)
+        if authors is not None and name in authors:
+            ax.plot(authors.index, authors[name], marker + "--", ms=5, mfc="none", lw=0.7, color=colour)
+    ax.set_xlabel("degrees of freedom")
+    ax.set_xticks(table.index)
+    return ax
+
+
+def stage_ladder(ax, table):
+    """One line a rung of median errors in standard errors against the number of times left out (index)."""
+    for name in [name for name in TIMES_ESTIMATES if name in table and name != "exact"]:
+        label, colour, marker = TIMES_ESTIMATES[name]
+        label = "no adjustment" if name == "train" else label
+        ax.plot(table.index, table[name], marker + "-", color=colour, label=label)
+    ax.set(yscale="log", xlabel="times left out")
+    ax.set_xticks(table.index)
+    return ax
+
+
+def gene_cluster(ax, hours, genes, curve):
+    """A cluster: its genes' means over replicates (n, n_times) and its mean curve (n_times,), less their own means."""
+    place = _time_axis(ax, hours)
+    ax.plot(place, genes.T, lw=0.4, color="#2a6f97", alpha=0.35)
+    ax.plot(place, curve, lw=2.2, color="#e07a1f")
+    return ax
+
+
+def gene_curve(ax, hours, expression, curves, fold):
+    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate, its left-out times shaded."""
+    place = _time_axis(ax, hours)
+    for site in fold:
+        ax.axvspan(place[site] - 0.25, place[site] + 0.25, color="#e07a1f", alpha=0.2, lw=0)
+    ax.plot(place, expression, ".", ms=4, color="#6c757d")
+    for name, curve in curves.items():
+        label, colour, _ = TIMES_ESTIMATES[name]
+        ax.plot(place, curve, color=colour, label="full fit" if name == "train" else label)
+    return ax
+
+
+def changes(ax, table, authors=None):
+    """Boxes over rows of changes from the df before, training (left) and test (right) by df; the authors' as a mark.
+
+    table: columns (estimate, df).
+    """
+    dfs = sorted({df for _, df in table.columns})
+    for shift, name in ((-0.17, "train"), (0.17, "test")):
+        label, colour, _ = TIMES_ESTIMATES[name]
+        places, style = np.array(dfs) + shift, {"widths": 0.28, "patch_artist": True, "whis": (0, 100)}
+        boxes = ax.boxplot([table[name, df] for df in dfs], positions=places, **style)
+        for box, median in zip(boxes["boxes"], boxes["medians"], strict=True):
+            box.set(facecolor=colour, alpha=0.6)
+            median.set(color="black")
+        ax.plot([], [], "s", color=colour, alpha=0.6, label=label)
+        if authors is not None:
+            ax.plot(places, authors[name].loc[dfs], "*", ms=9, mfc="white", color="black", zorder=4)
+    ax.axhline(0.0, color="black", lw=0.8)
+    ax.set_xticks(dfs, [f"{df - 1} to {df}" for df in dfs])
+    ax.set(xlabel="degrees of freedom", xlim=(min(dfs) - 0.6, max(dfs) + 0.6))
+    return ax
+
+
+def _time_axis(ax, hours):
+    """Positions sqrt(hours), as early times are close, with ticks in hours."""
+    ticks = [hour for hour in (0, 6, 24, 72, 168) if hour <= max(hours)]
+    ax.set_xticks(np.sqrt(ticks), [f"{hour}" for hour in ticks])
+    return np.sqrt(hours)

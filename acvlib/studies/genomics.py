@@ -1,0 +1,221 @@
+"""Figures 3 and 4 of Giordano et al. (2019): leaving times out of a two-stage fit of gene expression."""
+
+import itertools
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib.models import GeneClusters, spline_basis
+from acvlib.protocol import CVResult, Fit
+from acvlib.run import Run
+
+N_EARLY = 7  # times that are left out, of 14
+RUNGS = {
+    "train": acv.no_adjustment,
+    "ij": acv.infinitesimal_jackknife,
+    "frozen": acv.frozen_newton,
+    "ns": acv.newton_step,
+    "exact": acv.exact,
+}
+
+
+class Clustering(NamedTuple):
+    """One df: the model, its fit, and by (estimate, times left out) a `CVResult`."""
+
+    model: GeneClusters
+    fit: Fit
+    results: dict[tuple[str, int], CVResult]
+
+
+def left_out(size, n_early=N_EARLY):
+    """Every combination of `size` of the first times, as folds: a table (n_folds, size)."""
+    return np.array(list(itertools.combinations(range(n_early), size)))
+
+
+def clustering(expression, hours, df, n_clusters=18, **settings):
+    """The model of genes (n_genes, n_times, n_replicates) on the spline basis of df degrees of freedom."""
+    return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
+
+
+def every_rung(model, fit, sizes=(1, 2, 3), rungs=RUNGS):
+    """A `Clustering`: each rung on each number of times left out."""
+    results = {(name, size): rung(model, fit, left_out(size)) for name, rung in rungs.items() for size in sizes}
+    return Clustering(model, fit, results)
+
+
+def cold_start(model, fit, folds, rng):
+    """The authors' exact CV: k-means and all, from scratch for each fold. A `CVResult` as from any rung."""
+    run, rows = Run("cold_start", model, fit, folds), []
+    for fold in run.folds:
+        weights = acv.folds.weights(model.n_sites, fold)
+        rows.append(model.fast.solve(model.initial_params(rng, weights), weights))
+    params, residual = np.array([row[0] for row in rows]), np.array([row[4] for row in rows])
+    return run.finish(params, {}, residual=residual)
+
+
+def along_a_path(model, fit, folds, n_steps=8):
+    """Exact CV by following each solution while the fold's weight goes from 1 to 0. A `CVResult` as from any rung."""
+    run, rows = Run("along_a_path", model, fit, folds), []
+    for fold in run.folds:
+        params, gone = fit.params, 1.0 - acv.folds.weights(model.n_sites, fold)
+        for share in np.linspace(0.0, 1.0, n_steps + 1)[1:]:
+            params, *_, residual = model.fast.solve(params, 1.0 - share * gone)
+        rows.append((params, residual))
+    return run.finish(np.array([row[0] for row in rows]), {}, residual=np.array([row[1] for row in rows]))
+
+
+def summary(errors):
+    """Mean, quartiles and mean square of errors of any shape, a dict."""
+    sizes = np.abs(errors).ravel()
+    low, median, high = np.quantile(sizes, (0.25, 0.5, 0.75))
+    return {"mean": sizes.mean(), "low": low, "median": median, "high": high, "square": (sizes**2).mean()}
+
+
+def held_out_errors(model, result):
+    """Errors of a `CVResult` at the times left out, of all folds, genes and replicates, pooled."""
+    pairs = zip(result.params, result.folds, strict=True)
+    return np.concatenate([model.errors(params)[:, fold].ravel() for params, fold in pairs])
+
+
+def error_table(run, test_expression):
+    """`summary` of each estimate and of the error on test genes: a DataFrame by (estimate, left_out)."""
+    rows = {key: summary(held_out_errors(run.model, result)) for key, result in run.results.items()}
+    test = summary(run.model.errors_on(test_expression, run.fit.params)[:, :N_EARLY])
+    rows |= {("test", size): test for _, size in run.results}
+    return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
+
+
+def stage_errors(run):
+    """Median distance from exact in standard errors, of the regressions and of the clustering: by (rung, left_out)."""
+    cut = run.model.split(run.fit.params)[0].size
+    metric = run.fit.metric.tocsr()
+    parts = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
+    rows = {}
+    for (name, size), result in run.results.items():
+        gap = result.params - run.results["exact", size].params
+        squared = {part: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for part, s in parts.items()}
+        rows[name, size] = {part: np.sqrt(np.median(value)) for part, value in squared.items()}
+    return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
+
+
+def seconds_table(run):
+    """Seconds of the IJ and of all refits, scoring included, and of one refit: a DataFrame by left_out."""
+    sizes = sorted({size for _, size in run.results})
+    rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
+    table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
+    return table.assign(refit=table.exact / [len(left_out(size)) for size in sizes], ratio=table.exact / table.ij)
+
+
+def jackknife_in_refits(run, repeats=3):
+    """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
+    folds = [fold for size in sorted({size for _, size in run.results}) for fold in left_out(size)]
+    jackknife = min(acv.infinitesimal_jackknife(run.model, run.fit, folds).seconds for _ in range(repeats))
+    refits = [result for (name, _), result in run.results.items() if name == "exact"]
+    return jackknife / (sum(result.seconds for result in refits) / len(folds))
+
+
+def largest_residual(runs):
+    """|r| of the worst of all fits and exact refits."""
+    fits = [run.fit.grad_norm for run in runs]
+    refits = [r.diagnostics["residual"].max() for run in runs for r in run.results.values() if r.method == "exact"]
+    return max(*fits, *refits)
+
+
+def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
+    """Mean absolute training and test errors of fits to replicates rebuilt anew: by (rebuild, df)."""
+    rows = {}
+    for number in range(n_rebuilds):
+        expression = data.replicates(rng, variance)
+        for df in dfs:
+            model = clustering(expression[data.train], data.hours, df, n_clusters)
+            params = acv.fit(model, rng=rng).params
+            errors = model.errors(params), model.errors_on(expression[data.test], params)
+            rows[number, df] = {n: abs(e[:, :N_EARLY]).mean() for n, e in zip(("train", "test"), errors, strict=True)}
+    return pd.DataFrame(rows).T.rename_axis(["rebuild", "df"])
+
+
+def influence(run, cluster):
+    """d log(share of a cluster) / d(weight of each time), (n_times,): one solve with H's transpose for all times."""
+    model, fit = run.model, run.fit
+    matrix, cross = model.fast.hessian_and_cross(fit.params, np.ones(model.n_sites))
+    shares, n_odds = model.unpack(fit.params).shares, model.n_clusters - 1
+    slope = np.zeros(len(fit.params))
+    slope[-n_odds:] = (np.arange(model.n_clusters) == cluster)[1:] - shares[1:]
+    return -cross.T @ matrix.factorise().transposed(slope)
+
+
+def figure3(runs, test_expression):
+    """Mean absolute errors of each run (by df): a DataFrame by (df, left_out), one column an estimate."""
+    tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
+    return pd.concat(tables, names=["df"])
+
+
+def add_cold_starts(run, rng, sizes=(1, 2, 3)):
+    """The run with the estimate "cold" beside the others."""
+    cold = {("cold", size): cold_start(run.model, run.fit, left_out(size), rng) for size in sizes}
+    return run._replace(results=run.results | cold)
+
+
+def jumps(run, size, tolerance=1e-3):
+    """Share of folds in which exact CV ends elsewhere than the path of solutions does, in standard errors."""
+    path = along_a_path(run.model, run.fit, left_out(size))
+    gap = run.fit.standard_errors_between(path.params, run.results["exact", size].params)
+    return float((gap > tolerance).mean())
+
+
+def assigned_by_kept_times(runs):
+    """The same runs, to be scored with genes assigned to clusters by the fold's own regressions.
+
+    Without the Newton step, whose precisions of single genes may overflow.
+    """
+    rescored = {}
+    for df, run in runs.items():
+        results = {key: result for key, result in run.results.items() if key[0] != "ns"}
+        rescored[df] = Clustering(replace(run.model, assigned_by="kept times"), run.fit, results)
+    return rescored
+
+
+def furthest_from_one(ratios):
+    """The entry of a table that is furthest from 1."""
+    values = np.asarray(ratios, float).ravel()
+    return float(values[abs(values - 1.0).argmax()])
+
+
+def largest_clusters(model, params, n):
+    """For the n largest clusters: (genes that are in it, means less their own means (m, n_times); mean curve)."""
+    genes, clusters = model.split(params)
+    positions = model.stage_two.positions(model.stage_one.unpack(genes))
+    belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
+    centred = model.expression.mean(axis=2) - model.expression.mean(axis=(1, 2))[:, None]
+    curves = model.unpack(params).centroids @ model.curves.T
+    order = np.argsort(-np.bincount(belongs, minlength=model.n_clusters))[:n]
+    return [(centred[belongs == cluster], curves[cluster]) for cluster in order]
+
+
+def worst_gene(run, size):
+    """(gene, fold, its predicted curves by estimate) where exact CV moves a prediction furthest, of folds of `size`."""
+    model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
+    exact = run.results["exact", size]
+    moved = np.array([abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params])
+    fold, gene = np.unravel_index(moved.argmax(), moved.shape)
+    centred = model.expression.mean(axis=2) - model.expression.mean(axis=(1, 2))[:, None]
+    shown = ("train", "ij", "frozen", "exact")
+    curves = {
+        name: centred[gene] - model.errors(run.results[name, size].params[fold])[gene].mean(axis=1) for name in shown
+    }
+    return gene, exact.folds[fold], curves
+
+
+def share_nearer(run, one, other):
+    """Share of folds in which one rung's clustering is nearer to exact CV's than another's, in standard errors."""
+    cut = run.model.split(run.fit.params)[0].size
+    metric, nearer = run.fit.metric.tocsr()[cut:, cut:], []
+    for size in sorted({size for _, size in run.results}):
+        exact = run.results["exact", size].params[:, cut:]
+        gaps = [run.results[name, size].params[:, cut:] - exact for name in (one, other)]
+        mine, theirs = ((gap @ metric * gap).sum(axis=1) for gap in gaps)
+        nearer.append(mine < theirs)
+    return float(np.concatenate(nearer).mean())
