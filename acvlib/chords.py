@@ -14,11 +14,11 @@ SLOW = 0.5  # a fold whose decrement does not even halve in a step is left to Ne
 class Chords:
     """The state of n folds, with the attributes of `refine.Refinement`: what `exact` reports."""
 
-    def __init__(self, start, smallest_eigenvalue):
+    def __init__(self, start, smallest_eigenvalue, n_hessians):
         n = len(start)
         self.params, self.smallest_eigenvalue = start, smallest_eigenvalue
         self.decrement, self.steps, self.converged = np.full(n, np.inf), np.ones(n, int), np.zeros(n, bool)
-        self.evaluations = Counter(gradient=n, hessian=1)
+        self.evaluations = Counter(gradient=n, hessian=n_hessians)
 
     def judge(self, rows, decrement, tolerance):
         """Records the decrements of the folds; returns which of them go on."""
@@ -50,7 +50,7 @@ def refine_by_chords(chords, tolerance):
     The decrement, or where it is enough an upper bound on it, is measured by H(w_o) at the full fit. Folds with
     an indefinite Hessian, or that do not contract, are handed back with converged = False.
     """
-    state = Chords(chords.start, chords.smallest_eigenvalue)
+    state = Chords(chords.start, chords.smallest_eigenvalue, getattr(chords, "n_hessians", 1))
     rows = np.flatnonzero(chords.smallest_eigenvalue > 0.0)
     for _ in range(MAX_STEPS):
         gradients = chords.gradients(state.params[rows], rows)

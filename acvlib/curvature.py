@@ -193,6 +193,7 @@ def fold_chords(model, fit, folds):
     `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o) and
     `gradients(params, rows)` without the objective, both (len(rows), D), and `contraction(before, after)`, a
     bound (n,) on the factor by which a chord step between these params shrinks the decrement, inf if unknown.
+    It may have `n_hessians`, how many Hessians it took; 1 where one factorisation serves all folds.
     """
     fast = _fast(model, "fold_chords")
     return fast and fast(fit, folds)

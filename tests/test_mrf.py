@@ -176,6 +176,7 @@ def test_every_rung_runs_and_the_ladder_holds():
     rungs = acv.ladder(model, fit, folds)
     median = {name: np.median(acv.theta_errors(rungs["exact"], result)) for name, result in rungs.items()}
     assert median["newton_step"] < median["infinitesimal_jackknife"] < median["no_adjustment"]
+    assert rungs["exact"].evaluations["hessian"] >= 48
     plain = acv.newton_step(WithoutFast(model), fit, folds)
     np.testing.assert_allclose(plain.params, rungs["newton_step"].params, atol=1e-10)
     np.testing.assert_allclose(plain.fold_losses, rungs["newton_step"].fold_losses, atol=1e-10)

@@ -130,6 +130,7 @@ class FoldChords:
 
     def __init__(self, fast, fit, folds, damping=0.0):
         self.fast, self.folds = fast, folds
+        self.n_hessians = len(folds)
         params = np.tile(fit.params, (len(folds), 1))
         gradients, hessians = fast.expansions(params, folds)
         hessians = hessians + damping * np.eye(params.shape[1])
