@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import curvature, folds, models, weighting
+from . import curvature, folds, graph, models, weighting
 from .baseline import no_adjustment
 from .compare import compare, relative_errors, theta_errors
 from .diagnostics import check_derivatives, difference_estimate, flag, mend
@@ -46,6 +46,8 @@ __all__ = [
     "folds",
     "curvature",
     "weighting",
+    "graph",
+    "graph_folds",
     "models",
     "learners",
     "bootstrap",
@@ -60,6 +62,6 @@ def __getattr__(name):
     """Loads the modules that not every user needs when first named: matplotlib and scikit-learn import slowly."""
     if name == "approx_cross_validate":
         return import_module(".cross_validate", __name__).approx_cross_validate
-    if name in {"learners", "bootstrap", "bounds", "estimators", "datasets", "figures", "ledger"}:
+    if name in {"graph_folds", "learners", "bootstrap", "bounds", "estimators", "datasets", "figures", "ledger"}:
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
