@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from . import curvature
 from .newton_cg import newton_cg
 from .protocol import Fit
-from .refine import refine
+from .refine import MAX_STEPS, SLACK, refine
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 
@@ -56,24 +56,58 @@ def fit_at(model, params, iterates=()):
 def fit(model, start=None, rng=None, tolerance=TOLERANCE):
     """argmin F(params, 1): L-BFGS, unless F is convex, then Newton steps until the decrement is at most `tolerance`.
 
-    start (D,): defaults to model.initial_params(rng). Warns `UnconvergedFit` where the tolerance is not
-    reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is. Raises what
+    start (D,): defaults to model.initial_params(rng); given to a matrix-free model, it is where Newton's method
+    starts, without L-BFGS. Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is. Raises what
     the model's `check_optimum` raises.
     """
+    near = curvature.is_equation(model) or (start is not None and curvature.is_matrix_free(model))
     start = np.asarray(model.initial_params(rng) if start is None else start, float)
-    direct = curvature.is_equation(model) or getattr(model, "convex", False)
-    iterates = [start] if direct else _lbfgs(model, start)
+    if getattr(model, "convex", False):
+        result = _newton(model, start, tolerance)
+    else:
+        result = _polish(model, [start] if near else _lbfgs(model, start), tolerance)
+    if check := getattr(model, "check_optimum", None):
+        check(result.params)
+    warn_unconverged(result, tolerance, "fit")
+    return result
+
+
+def _polish(model, iterates, tolerance):
+    """Newton steps from the last of the iterates."""
     one = [np.array([], int)]  # a single problem that leaves nothing out
     newton = newton_cg if curvature.is_matrix_free(model) else refine
     optimum = newton(model, iterates[-1][None], one, tolerance).params
     if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small
         optimum = refine(model, optimum, one, tolerance).params
-    optimum = optimum[0]
-    if check := getattr(model, "check_optimum", None):
-        check(optimum)
-    result = fit_at(model, optimum, [*iterates, optimum])
-    warn_unconverged(result, tolerance, "fit")
-    return result
+    return fit_at(model, optimum[0], [*iterates, optimum[0]])
+
+
+def _newton(model, params, tolerance):
+    """Newton's method for a convex F; its last Hessian is that of the optimum."""
+    iterates, weights = [params], np.ones(model.n_sites)
+    value, gradient = curvature.value_and_gradient(model, params, weights)
+    for _ in range(MAX_STEPS):
+        try:
+            hessian = curvature.hessian(model, params, weights)
+            move = -curvature.cholesky(hessian)(gradient)
+        except curvature.IndefiniteHessian:  # flat in some direction: the optimum may be at infinity
+            return fit_at(model, params, iterates)
+        decrement = np.sqrt(-gradient @ move)
+        if decrement <= tolerance:
+            break
+        params, value, gradient = _descend(model, params, value, move)
+        iterates.append(params)
+    return Fit(params, value, float(np.linalg.norm(gradient)), float(decrement), hessian, tuple(iterates))
+
+
+def _descend(model, params, value, move):
+    """(params, F, gradient) after the longest of the moves move, move / 2, move / 4, ... that does not ascend."""
+    for scale in 0.5 ** np.arange(MAX_STEPS):
+        trial = params + scale * move
+        lower, gradient = curvature.value_and_gradient(model, trial, np.ones(model.n_sites))
+        if lower <= value + SLACK * (1.0 + abs(value)):
+            break
+    return trial, lower, gradient
 
 
 def fit_path(model, start=None, rng=None):

@@ -6,8 +6,8 @@ Ratios within this run, medians of repeats where a call is short. statsmodels an
 import importlib.util
 
 import numpy as np
-from _measure import report, timed
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from _measure import ratio, report
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import LeaveOneOut, cross_validate
 
 import acvlib as acv
@@ -27,20 +27,19 @@ def logistic(n, dim, seed=0):
 def rungs_in_fits(n, dim):
     """All n folds of IJ and Newton step, in fits."""
     model = logistic(n, dim)
-    folds = acv.folds.leave_one_out(n)
-    fit_seconds, fit = timed(lambda: acv.fit(model), 5)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(n)
     for rung, limit in ((acv.newton_step, 0.25), (acv.infinitesimal_jackknife, None)):
-        seconds, _ = timed(lambda rung=rung: rung(model, fit, folds), 5)
-        report(f"{rung.__name__}, all {n:,} folds, in fits", seconds / fit_seconds, limit)
+        share = ratio(lambda rung=rung: rung(model, fit, folds), lambda: acv.fit(model))
+        report(f"{rung.__name__}, all {n:,} folds, in fits", share, limit)
 
 
 def exact_in_fits(n, dim):
     """All n folds refitted to convergence, in fits."""
     model = logistic(n, dim)
-    fit_seconds, fit = timed(lambda: acv.fit(model), 5)
-    seconds, result = timed(lambda: acv.exact(model, fit, acv.folds.leave_one_out(n)), 2)
-    assert result.diagnostics["converged"].all()
-    report(f"exact, all {n:,} folds, in fits", seconds / fit_seconds, 20)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(n)
+    assert acv.exact(model, fit, folds).diagnostics["converged"].all()
+    fits = ratio(lambda: acv.exact(model, fit, folds), lambda: acv.fit(model), 5)
+    report(f"exact, all {n:,} folds, in fits", fits, 20)
 
 
 def ours(model, rung):
@@ -78,25 +77,26 @@ def bbai_alo(model):
 def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
     """Our seconds over the peer's, fits included in both, and our mean error over the peer's."""
     reference = acv.exact(model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9)
-    (peer_seconds, theirs), (seconds, mine) = timed(lambda: peer(model), repeats), timed(lambda: ours(model, rung), 5)
+    theirs, mine = peer(model), ours(model, rung)
     errors = [abs(losses - reference.pointwise[:, 0]).mean() for losses in (theirs, mine)]
-    report(f"{name}: seconds of {rung.__name__} over its own", seconds / peer_seconds, 1)
+    share = ratio(lambda: ours(model, rung), lambda: peer(model), repeats)
+    report(f"{name}: seconds of {rung.__name__} over its own", share, 1)
     report(f"{name}: error of {rung.__name__} over its own", errors[1] / errors[0], error_limit)
 
 
 def ridge(n, dim):
-    """RidgeCV's closed form beside approx_cross_validate's fold parameters, one penalty."""
+    """RidgeCV's closed form beside the Newton step, which is exact here; one penalty, fits included."""
     rng = np.random.default_rng(0)
     X, y = truth("gaussian", dim, rng).draw(n, rng)
-    seconds, grid = timed(lambda: RidgeCV([PENALTY], store_cv_results=True).fit(X, y), 5)
+
+    def peer():
+        return RidgeCV([PENALTY], store_cv_results=True).fit(X, y).cv_results_[:, 0]
 
     def newton():
-        model = acv.estimators.as_glm(Ridge(PENALTY).fit(X, y), X, y)
-        return 2 * ours(model, acv.newton_step) - np.log(2 * np.pi)
+        return 2 * ours(GLM(X, y, "gaussian", penalty=PENALTY), acv.newton_step) - np.log(2 * np.pi)
 
-    own, squares = timed(newton, 5)
-    report(f"RidgeCV, n = {n:,}: seconds of newton_step over its own", own / seconds, 1)
-    report(f"RidgeCV, n = {n:,}: largest difference", abs(squares - grid.cv_results_[:, 0]).max(), 1e-10)
+    report(f"RidgeCV, n = {n:,}: seconds of newton_step over its own", ratio(newton, peer), 1)
+    report(f"RidgeCV, n = {n:,}: largest difference", abs(newton() - peer()).max(), 1e-10)
 
 
 def main():
