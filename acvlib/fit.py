@@ -57,8 +57,8 @@ def fit(model, start=None, rng=None, tolerance=TOLERANCE):
     """argmin F(params, 1): L-BFGS, unless F is convex, then Newton steps until the decrement is at most `tolerance`.
 
     start (D,): defaults to model.initial_params(rng); given to a matrix-free model, it is where Newton's method
-    starts, without L-BFGS. Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the returned `newton_decrement` then says how far off it is. Raises what
-    the model's `check_optimum` raises.
+    starts, without L-BFGS. Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
+    returned `newton_decrement` then says how far off it is. Raises what the model's `check_optimum` raises.
     """
     near = curvature.is_equation(model) or (start is not None and curvature.is_matrix_free(model))
     start = np.asarray(model.initial_params(rng) if start is None else start, float)
