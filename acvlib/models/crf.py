@@ -93,22 +93,30 @@ class LinearChainCRF:
         return np.sum(weights[in_order] * (free - self._log_partitions(params, known))) + ridge
 
     def heldout_loss(self, params, fold):
-        """-log p(z_n | x_n) of each sentence n, or -log p(z_t | x, labels outside the fold) of each token t of the fold."""
+        """-log p(z_n | x_n) of each sentence of the fold, or -log p(z_t | x, labels outside it) of each token."""
         return self.fast.terms.heldout(params, onp.atleast_1d(fold))
 
     def predict(self, params, emissions=None):
         """The most probable tags (T_n,) of each sentence: of the model's own, or of other emission scores (Viterbi)."""
-        own = self.emissions if emissions is None else [onp.asarray(scores, float) for scores in emissions]
-        starts = onp.concatenate([[0], onp.cumsum([len(scores) for scores in own])])
-        best = crf_kernels.best_sequences(onp.concatenate(own), starts, *self.unpack(params))
+        scores, starts = self._flat(emissions)
+        best = crf_kernels.best_sequences(scores, starts, *self.unpack(onp.asarray(params)))
         return onp.split(best, starts[1:-1])
 
     def marginals(self, params, emissions=None):
         """P(z_t = k | x) (T_n, K) of each sentence: of the model's own, or of other emission scores."""
-        own = self.emissions if emissions is None else [onp.asarray(scores, float) for scores in emissions]
-        starts = onp.concatenate([[0], onp.cumsum([len(scores) for scores in own])])
-        gamma = Chains(onp.concatenate(own), starts).marginals(params, onp.arange(len(own)))
+        scores, starts = self._flat(emissions)
+        gamma = Chains(scores, starts).marginals(params, onp.arange(len(starts) - 1))
         return onp.split(gamma, starts[1:-1])
+
+    def _flat(self, emissions):
+        """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
+        if emissions is None:
+            return self.scores, self.starts
+        scores = [onp.asarray(sentence, float) for sentence in emissions]
+        for n, sentence in enumerate(scores):
+            if sentence.ndim != 2 or sentence.shape[1] != self.n_tags or not len(sentence):
+                raise ValueError(f"sentence {n}: scores {sentence.shape} must be (T, {self.n_tags}), T at least 1")
+        return onp.concatenate(scores), onp.concatenate([[0], onp.cumsum([len(sentence) for sentence in scores])])
 
     @cached_property
     def _places(self):
@@ -135,14 +143,18 @@ class LinearChainCRF:
 
 def _check_sentences(emissions, labels):
     if not emissions or len(emissions) != len(labels):
-        raise ValueError(f"{len(emissions)} sentences of emission scores and {len(labels)} of labels: give as many, not 0")
+        raise ValueError(
+            f"{len(emissions)} sentences of emission scores and {len(labels)} of labels: give as many, not 0"
+        )
     n_tags = emissions[0].shape[-1]
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
         if not tags.size:
             raise ValueError(f"sentence {n} is empty: leave it out")
         if tags.ndim != 1 or scores.shape != (len(tags), n_tags):
-            raise ValueError(f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit K = {n_tags} tags")
+            raise ValueError(
+                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit K = {n_tags} tags"
+            )
         if not onp.issubdtype(tags.dtype, onp.integer) or tags.min() < 0 or tags.max() >= n_tags:
-            raise ValueError(f"sentence {n}: labels must be whole numbers 0 ... {n_tags - 1}, not {tags.min()} ... {tags.max()}")
+            raise ValueError(f"sentence {n}: labels must be 0 ... {n_tags - 1}, not {tags.min()} ... {tags.max()}")
         if not (onp.isfinite(scores).all() and onp.ptp(scores, axis=1).max() <= SPREAD):
             raise ValueError(f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other at a token")

@@ -8,6 +8,7 @@ from joblib import Parallel, cpu_count, delayed
 from . import crf_kernels as kernels
 
 PARTS = 8  # pieces of work of about equal size; fixed, so that results do not depend on the number of threads
+SHORT = 4000  # tokens that are not worth a second thread
 LANES = 16  # parameters handled together
 SPREAD = 300.0  # nats between the largest and the smallest score or parameter: products of two stay in range
 
@@ -39,12 +40,16 @@ class Chains:
         self.shift, self.lengths = np.add.reduceat(largest, starts[:-1]), np.diff(starts)
 
     def scaled(self, params):
-        """exp of params (D,) or (D, lanes) less their largest, and what that takes from log Z: (start, transition, end),
-        (from each sentence, from each transition)."""
+        """((start, transition, end), (lost a sentence, lost a transition)) of params (D,) or (D, lanes).
+
+        The first are exponentials, each divided by its largest; the second is what that takes from log Z.
+        """
         parts = split(params, self.n_tags)
         tops = [part.max(axis=tuple(range(part.ndim - (params.ndim - 1)))) for part in parts]
         if max(np.max(top - part) for part, top in zip(parts, tops, strict=True)) > SPREAD:
-            raise ValueError(f"params differ by more than {SPREAD:g} nats: raise the ridge, or check the emission scores")
+            raise ValueError(
+                f"params differ by more than {SPREAD:g} nats: raise the ridge, or check the emission scores"
+            )
         powers = [np.ascontiguousarray(np.exp(part - top)) for part, top in zip(parts, tops, strict=True)]
         return powers, (tops[0] + tops[2], tops[1])
 
@@ -98,9 +103,9 @@ class Chains:
         return log_z[: len(params)], features.T[: len(params)]
 
     def _spread(self, function, sentences):
-        """function(rows) for PARTS pieces of the sentences with about as many tokens each."""
+        """function(rows) for PARTS pieces of the sentences with about as many tokens each; one piece if short."""
         ends = np.cumsum(self.lengths[sentences])
-        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS) if len(sentences) > PARTS else []
+        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS) if ends[-1] > SHORT else []
         return in_threads(function, [rows for rows in np.split(sentences, cuts) if rows.size])
 
 

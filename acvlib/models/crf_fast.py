@@ -73,10 +73,13 @@ class CRFFast:
         return in_threads(lambda pair: self.terms.heldout(*pair), list(zip(params, folds, strict=True)))
 
     def jackknife_params(self, fit, folds, damping):
-        """theta + H^-1 sum over the fold of d2F / dparams dw."""
-        slopes = np.array(in_threads(lambda fold: self.terms.slope(fit.params, fold), list(folds)))
+        """theta + H^-1 `fold_cross`."""
         hessian = fit.metric + damping * np.eye(len(fit.params))
-        return fit.params + np.linalg.solve(hessian, slopes.T).T
+        return fit.params + np.linalg.solve(hessian, self.fold_cross(fit.params, folds).T).T
+
+    def fold_cross(self, params, folds):
+        """sum over each fold of d2F / dparams dw at w = 1, (n_folds, D)."""
+        return np.array(in_threads(lambda fold: self.terms.slope(params, fold), list(folds)))
 
     def newton_params(self, fit, folds, damping):
         """(theta - H(w_o)^-1 dF/dtheta(w_o), H(w_o)'s smallest eigenvalue or a lower bound of its sign)."""
@@ -90,7 +93,7 @@ class CRFFast:
         return FoldChords(self, self.settle(fit), folds)
 
     def settle(self, fit):
-        """(params, H) at the optimum of all data: from `fit` by Newton's method, which halves steps that do not descend.
+        """(params, H) at the optimum of all data, by Newton's method from `fit`, halving steps that do not descend.
 
         F is strictly convex with all weights 1, so the optimum is the one that every start leads to.
         """

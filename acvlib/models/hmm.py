@@ -183,11 +183,15 @@ class HMM:
         """K-means on the observed frames, sticky transitions; `rng` seeds K-means."""
         from sklearn.cluster import KMeans
 
-        k, observed = self.n_states, self.frames.observed
+        observed, labels = self.frames.observed, onp.zeros(len(self.frames.x), int)
         seed = 0 if rng is None else int(rng.integers(2**31))
-        labels = onp.zeros(len(observed), int)
-        labels[observed] = KMeans(k, n_init=4, random_state=seed).fit(self.frames.x[observed]).labels_
-        start = self.emission.start(self.frames, labels, k)
+        clusters = KMeans(self.n_states, n_init=4, random_state=seed).fit(self.frames.x[observed])
+        labels[observed] = clusters.labels_
+        return self.params_of_labels(labels)
+
+    def params_of_labels(self, labels):
+        """Params whose emissions are fitted to frames with these states (M,), and whose transitions are sticky."""
+        k, start = self.n_states, self.emission.start(self.frames, labels, self.n_states)
         if self.held is not None:
             return start[self.emission.n_shared :]
         sticky = simplex.log_ratios(0.1 / k + 0.9 * onp.eye(k))

@@ -10,16 +10,19 @@ from .. import active_chain
 from . import simplex
 from .emissions.grouped import Pairs
 
-DIRECTIONS = 32  # taken together: their work arrays stay in the cache
+DIRECTIONS = 128  # taken together: more would only need more memory
+THRESHOLD, ROUGH = 1e-9, 1e-4  # of a posterior that counts; products are off by less than that share
 
 
 class Curvature:
-    """H at a `Posterior`, prior included; `of_sequences` is the share of some sequences, without the prior."""
+    """H at a `Posterior`, prior included; rough: fewer pairs and single precision, for solves that are refined."""
 
-    def __init__(self, posterior):
-        model = posterior.model
+    def __init__(self, posterior, rough=False):
+        model, self.rough = posterior.model, rough
         self.model, self.posterior, self.p = model, posterior, posterior.probabilities
-        self.pairs = active_chain.active_pairs(posterior.smoothed, posterior.frames.starts, self.p[1])
+        self.pairs = active_chain.active_pairs(
+            posterior.smoothed, posterior.frames.starts, self.p[1], ROUGH if rough else THRESHOLD
+        )
         self.weights, self.held = posterior.sequence_weights, model.held is not None
         pseudo = model.concentration - 1.0
         self.counts = None if self.held else [counts + pseudo for counts in posterior.counts]
@@ -29,7 +32,7 @@ class Curvature:
     def _emission_pairs(self, pairs, weights):
         u = (self.posterior.step_weights * self.posterior.frames.observed)[pairs.frame]
         w = np.repeat(weights, np.diff(pairs.first[pairs.starts]))
-        return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma)
+        return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma, self.rough)
 
     def multiply(self, directions):
         """H times each row, (B, D)."""

@@ -50,7 +50,7 @@ class HMMFast:
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        if self.by_sequence and _all_equal(params):
+        if self.by_sequence and len(folds) > 1 and _all_equal(params):
             return self._shared_gradients(params[0], folds)
         values, gradients = zip(*self._each(self._fold_gradient, params, folds, "gradients"), strict=True)
         return np.array(values), np.array(gradients)
@@ -70,12 +70,11 @@ class HMMFast:
     def hessian_products(self, params, folds):
         """H(w_o) of each fold at its params (n_folds, D), without any matrix: see `curvature.hessian_products`."""
         nothing = not any(map(len, folds))
-        if _all_equal(params) and (self.by_sequence or nothing):
-            whole = Curvature(self.posterior(params[0], np.ones(self.model.n_sites)))
-            return SharedProducts(whole, [[whole.of_sequence(n) for n in fold] for fold in folds])
+        if _all_equal(params) and (nothing or self.by_sequence and len(folds) > 1):
+            return SharedProducts(self.posterior(params[0], np.ones(self.model.n_sites)), folds)
         n_sites = self.model.n_sites
-        posteriors = (self.posterior(p, fold_weights(n_sites, fold)) for p, fold in zip(params, folds, strict=True))
-        return SeparateProducts([Curvature(posterior) for posterior in posteriors])
+        pairs = zip(params, folds, strict=True)
+        return SeparateProducts([self.posterior(p, fold_weights(n_sites, fold)) for p, fold in pairs])
 
     def fold_heldout_losses(self, params, folds):
         """One array of held-out losses for each fold."""
@@ -106,16 +105,17 @@ class HMMFast:
 
     def _shared_gradients(self, params, folds):
         posterior = self.posterior(params, np.ones(self.model.n_sites))
-        scores, log_z = self._sequence_scores(params), posterior.smoothed.log_z
+        scores, log_z = self._sequence_scores(params, np.unique(np.concatenate(folds))), posterior.smoothed.log_z
         value, gradient = posterior.value(), posterior.gradient()
         values = np.array([value + log_z[fold].sum() for fold in folds])
         return values, np.array([gradient + scores[fold].sum(axis=0) for fold in folds])
 
-    def _sequence_scores(self, params):
-        """d log p(x_n) / dparams, (N, D)."""
-        one, frames = np.ones(1), self.model.frames
-        alone = (Posterior(self.model, params, one, frames.take([n])) for n in range(self.model.n_sites))
-        return np.array([posterior.score() for posterior in alone])
+    def _sequence_scores(self, params, numbers=None):
+        """d log p(x_n) / dparams, (N, D); only of some sequences n if given, 0 elsewhere."""
+        scores = np.zeros((self.model.n_sites, len(params)))
+        for n in range(len(scores)) if numbers is None else numbers:
+            scores[n] = Posterior(self.model, params, np.ones(1), self.model.frames.take([n])).score()
+        return scores
 
 
 def _all_equal(params):

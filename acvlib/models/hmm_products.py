@@ -1,21 +1,43 @@
 """H(w_o) of many folds as products with vectors, and the preconditioners of `krylov`: see `curvature`."""
 
+from functools import cached_property
+
 import numpy as np
 
-from .hmm_curvature import without
+from .hmm_curvature import Curvature, without
 
 
 class SharedProducts:
-    """Folds at the same params: one H of all sequences, less each fold's own.
+    """Folds at the same params: one H of all sequences, less that of each fold's own; none for an empty fold."""
 
-    own: for each fold the `Curvature`s of its sequences, none for a fold that leaves nothing out.
-    """
+    def __init__(self, posterior, folds, is_rough=False):
+        self.posterior, self.folds, self.is_rough = posterior, folds, is_rough
 
-    def __init__(self, whole, own):
-        self.whole, self.own = whole, own
-        self.parts = whole.information()
-        self.inverses = [(places, np.linalg.inv(blocks)) for places, blocks in self.parts]
-        self.changed = [self._changed(curvatures) for curvatures in own]
+    @cached_property
+    def rough(self):
+        """The same, cheaper and less accurate; None if these are."""
+        return None if self.is_rough else SharedProducts(self.posterior, self.folds, True)
+
+    @cached_property
+    def whole(self):
+        return Curvature(self.posterior, self.is_rough)
+
+    @cached_property
+    def own(self):
+        return [[self.whole.of_sequence(n) for n in fold] for fold in self.folds]
+
+    @cached_property
+    def parts(self):
+        return self.whole.information()
+
+    @cached_property
+    def inverses(self):
+        return [(places, np.linalg.inv(blocks)) for places, blocks in self.parts]
+
+    @cached_property
+    def changed(self):
+        """The blocks of each fold that its own sequences change."""
+        return [self._changed(curvatures) for curvatures in self.own]
 
     def _changed(self, curvatures):
         if not curvatures:
@@ -44,9 +66,21 @@ class SharedProducts:
 class SeparateProducts:
     """Folds at params of their own, or with time steps left out: a `Curvature` each."""
 
-    def __init__(self, curvatures):
-        self.curvatures = curvatures
-        self.inverses = [[(places, np.linalg.inv(b)) for places, b in c.information()] for c in curvatures]
+    def __init__(self, posteriors, is_rough=False):
+        self.posteriors, self.is_rough = posteriors, is_rough
+
+    @cached_property
+    def rough(self):
+        """The same, cheaper and less accurate; None if these are."""
+        return None if self.is_rough else SeparateProducts(self.posteriors, True)
+
+    @cached_property
+    def curvatures(self):
+        return [Curvature(posterior, self.is_rough) for posterior in self.posteriors]
+
+    @cached_property
+    def inverses(self):
+        return [[(places, np.linalg.inv(b)) for places, b in c.information()] for c in self.curvatures]
 
     def multiply(self, vectors, rows):
         """As in `SharedProducts`."""

@@ -1,0 +1,61 @@
+"""A model at iterates of its optimiser: probabilities, errors and bounds; and errors of hidden labels."""
+
+import numpy as np
+
+from .rungs import RUNGS
+
+
+def probabilities(ax, reference, *others):
+    """Held-out probabilities p(z_n | x_n) of rungs against those of `reference`, with the line of agreement."""
+    x = np.exp(-np.concatenate(reference.pointwise))
+    ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
+    for result in others:
+        name, colour = RUNGS[result.method]
+        ax.plot(x, np.exp(-np.concatenate(result.pointwise)), ".", ms=3, color=colour, label=name, rasterized=True)
+    ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    return ax
+
+
+def error_against(ax, table, x, column, xlabel, ylabel):
+    """A column of a table indexed by epoch and rung against x (by epoch, or the name of a column), one line a rung."""
+    for method in table.index.unique("rung"):
+        name, colour = RUNGS[method]
+        rows = table.xs(method, level="rung")
+        place = rows[x] if isinstance(x, str) else [x[epoch] for epoch in rows.index]
+        ax.plot(place, rows[column], "o-", ms=3, color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    return ax
+
+
+def bound_along(ax, table):
+    """Proposition 2: the error and its two bounds against the distance to the optimum, an iterate a mark."""
+    rows = table.sort_values("distance_se")
+    for column, name, colour in (
+        ("bound", "bound, Euclidean", "#c9a227"),
+        ("bound_se", "bound, in standard errors", "#e07a1f"),
+        ("error", "error of the mean loss", "#2a6f97"),
+    ):
+        holds = rows.get(column.replace("bound", "applies"), rows.applies | True).astype(bool)
+        ax.plot(rows.distance_se[holds], rows[column][holds], "o-", ms=4, color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel="distance to the optimum (standard errors)", ylabel="nats a fold")
+    return ax
+
+
+def hidden_label_errors(ax, table, rungs):
+    """Parameter errors of folds of one token against how surprising the token's label is; a mark a fold and rung."""
+    for method in rungs:
+        name, colour = RUNGS[method]
+        ax.plot(table.loss, table[method], ".", ms=3, color=colour, label=name, rasterized=True)
+    ax.set(xscale="log", yscale="log", xlabel="exact held-out loss of the label (nats)")
+    ax.set_ylabel("parameter error (standard errors)")
+    return ax
+
+
+def training_losses(ax, history):
+    """Training and validation loss (epochs, 2) by epoch; the epoch that is kept marked."""
+    epochs, best = np.arange(1, len(history) + 1), int(np.argmin(history[:, 1]))
+    for column, name in enumerate(("training, with dropout", "validation")):
+        ax.plot(epochs, history[:, column], "o-", ms=3, label=name)
+    ax.plot(best + 1, history[best, 1], "o", ms=9, mfc="none", color="black", label="kept")
+    ax.set(yscale="log", xlabel="epoch", ylabel="nats a sentence")
+    return ax

@@ -1,0 +1,62 @@
+"""Sequences and their cross-validation: recordings, losses of left-out sequences, what they cost."""
+
+import numpy as np
+
+from .rungs import RUNGS
+
+_TEST = ("test sequences", "#a23b72")
+
+
+def channels(ax, sequence, rate, labels, states=None):
+    """One line for each channel of a recording (T, R) against seconds, one above the other; states (T,) as shades."""
+    seconds, step = np.arange(len(sequence)) / rate, 1.1 * np.ptp(sequence, axis=0).max()
+    if states is not None:
+        _shade(ax, seconds, states)
+    for place, label in enumerate(labels):
+        ax.plot(seconds, sequence[:, place] - step * place, lw=1, color="#222222")
+    ax.set_yticks(-step * np.arange(len(labels)), labels, fontsize="small")
+    ax.set(xlabel="seconds", xlim=(0, seconds[-1]))
+    ax.grid(visible=False)
+    return ax
+
+
+def _shade(ax, seconds, states):
+    cuts = np.flatnonzero(np.diff(states, prepend=-1))
+    for first, last in zip(cuts, [*cuts[1:], len(states) - 1], strict=True):
+        ax.axvspan(seconds[first], seconds[last], color=f"C{states[first] % 6}", alpha=0.25, lw=0)
+
+
+def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
+    """Losses by each rung against those of the exact refits, with the line of agreement; `rungs` by method."""
+    exact = losses(rungs["exact"])
+    ends = [exact.min(), exact.max()]
+    ax.plot(ends, ends, "k--", lw=0.8, zorder=0)
+    for method, result in rungs.items():
+        if method != "exact":
+            name, colour = RUNGS[method]
+            ax.plot(exact, losses(result), ".", ms=4, color=colour, label=name, rasterized=True)
+    ax.set(xlabel="loss, exact refit", ylabel="loss, rung")
+    return ax
+
+
+def losses_with_errors(ax, table, columns, xlabel):
+    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test sequences."""
+    places = np.arange(len(table))
+    for shift, column in zip(np.linspace(-0.3, 0.3, len(columns)), columns, strict=True):
+        name, colour = RUNGS.get(column, _TEST)
+        error = 2 * table[f"se_{column}"]
+        ax.errorbar(places + shift, table[column], error, fmt="o", ms=4, capsize=2, color=colour, label=name)
+    ax.set_xticks(places, table.index)
+    ax.set(xlabel=xlabel, ylabel="loss of a sequence")
+    return ax
+
+
+def seconds_by_model(ax, table, columns):
+    """Bars of seconds for each model (row) and rung (column), on a logarithmic axis."""
+    places, width = np.arange(len(table)), 0.8 / len(columns)
+    for number, column in enumerate(columns):
+        name, colour = RUNGS.get(column, (column, "#c9a227"))
+        ax.bar(places + (number - (len(columns) - 1) / 2) * width, table[column], width, color=colour, label=name)
+    ax.set_xticks(places, table.index)
+    ax.set(yscale="log", ylabel="seconds")
+    return ax
