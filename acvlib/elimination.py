@@ -93,25 +93,25 @@ def _bits(number):
 
 
 def _fill(adjacent, site):
-    """Twice the edges that eliminating a site would add, plus its degree."""
+    """Twice the edges that eliminating a site would add: its neighbours' missing links among themselves."""
     around = adjacent[site]
-    return sum((around & ~adjacent[other]).bit_count() for other in _bits(around))
+    missing = sum((around & ~adjacent[other]).bit_count() for other in _bits(around))
+    return missing - around.bit_count()  # as no site is a neighbour of its own
 
 
 def min_fill(adjacent, rng):
     """(order, scopes): each step eliminates a site that adds the fewest edges, ties at random; bitsets in and out."""
     adjacent, order, scopes = list(adjacent), [], []
-    # A site counts as no neighbour of its own, so that a fill of d neighbours starts at d.
-    cost = {site: _fill(adjacent, site) - adjacent[site].bit_count() for site in range(len(adjacent))}
+    cost = {site: _fill(adjacent, site) for site in range(len(adjacent))}
     while cost:
         least = min(cost.values())
         ties = [site for site, value in cost.items() if value == least]
-        site = ties[rng.integers(len(ties))]
+        site = ties[rng.integers(len(ties))]  # not the order of a queue, which would find worse orders on maps
+        del cost[site]
         order.append(site)
         scopes.append(adjacent[site])
-        del cost[site]
         for changed in _bits(_join_neighbours(adjacent, site)):
-            cost[changed] = _fill(adjacent, changed) - adjacent[changed].bit_count()
+            cost[changed] = _fill(adjacent, changed)
     return order, scopes
 
 
