@@ -16,8 +16,6 @@ from numba import njit
 
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp"})
 
-THRESHOLD = 1e-12  # of a posterior: the error of a Hessian-vector product stays below 1e-9 of its size
-
 
 @dataclass(frozen=True)
 class ActivePairs:
@@ -57,8 +55,8 @@ class ActivePairs:
         )
 
 
-def active_pairs(smoothed, starts, transition, threshold=THRESHOLD):
-    """The `ActivePairs` of a `scaled_chain.Smoothed`."""
+def active_pairs(smoothed, starts, transition, threshold):
+    """The `ActivePairs` of a `scaled_chain.Smoothed`: those of posterior above the threshold."""
     gamma = smoothed.gamma
     frame, state = np.nonzero(gamma > threshold)
     first = np.searchsorted(frame, np.arange(len(gamma) + 1))
@@ -119,19 +117,24 @@ def _chain(pairs):
 
 
 @_jit
-def _centre(values, gamma, low, high):
-    for i in range(values.shape[1]):
-        mean = 0.0
-        for p in range(low, high):
-            mean += gamma[p] * values[p, i]
-        for p in range(low, high):
-            values[p, i] -= mean
+def _centre(values, gamma, low, high, mean):
+    """Takes the posterior mean from the rows of one frame; `mean` (B,) is room to work in."""
+    if high == low + 1:
+        values[low] = 0.0
+        return
+    mean[:] = 0.0
+    for p in range(low, high):
+        for i in range(len(mean)):
+            mean[i] += gamma[p] * values[p, i]
+    for p in range(low, high):
+        for i in range(len(mean)):
+            values[p, i] -= mean[i]
 
 
 @_jit
 def _covariances(state, gamma, first, starts, links, link_first, back, ahead, joint, s, tau, weights, free):
     n_directions = s.shape[1]
-    past, future = s.copy(), np.zeros(s.shape)
+    past, future, mean = s.copy(), np.zeros(s.shape), np.empty(n_directions)
     for n in range(len(starts) - 1):
         for t in range(starts[n], starts[n + 1]):
             for e in range(link_first[t], link_first[t + 1]):
@@ -141,7 +144,7 @@ def _covariances(state, gamma, first, starts, links, link_first, back, ahead, jo
                 if free:
                     for i in range(n_directions):
                         past[q, i] += b * tau[state[p], state[q], i]
-            _centre(past, gamma, first[t], first[t + 1])
+            _centre(past, gamma, first[t], first[t + 1], mean)
         for t in range(starts[n + 1] - 1, starts[n], -1):
             for e in range(link_first[t], link_first[t + 1]):
                 p, q, f = links[e, 0], links[e, 1], ahead[e]
@@ -150,16 +153,19 @@ def _covariances(state, gamma, first, starts, links, link_first, back, ahead, jo
                 if free:
                     for i in range(n_directions):
                         future[p, i] += f * tau[state[p], state[q], i]
-            _centre(future, gamma, first[t - 1], first[t])
+            _centre(future, gamma, first[t - 1], first[t], mean)
     counts = np.zeros(tau.shape)
     if free:
         _link_covariances(state, starts, links, link_first, joint, s, tau, past, future, weights, counts)
-    past += future
     for n in range(len(starts) - 1):
         for t in range(starts[n], starts[n + 1]):
-            _centre(past, gamma, first[t], first[t + 1])
             for p in range(first[t], first[t + 1]):
-                past[p] *= weights[n] * gamma[p]
+                for i in range(n_directions):
+                    past[p, i] += future[p, i]
+            _centre(past, gamma, first[t], first[t + 1], mean)
+            for p in range(first[t], first[t + 1]):
+                for i in range(n_directions):
+                    past[p, i] *= weights[n] * gamma[p]
     return past, counts
 
 

@@ -2,6 +2,7 @@
 
 The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate inverse,
 products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of right-hand sides asked for.
+It may have `rough`, a cheaper operator close to it, from which `solve` then takes its steps.
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-MAX_ITERATIONS = 1000
-PORTION = 64  # right-hand sides that one worker solves together
+FLAT = 1e-3  # curvature, relative to the preconditioner's, below which a direction counts as no less curved
+MAX_ITERATIONS, MAX_REFINEMENTS = 1000, 20
+PORTION = 128  # right-hand sides that one worker solves together
 
 
 @dataclass
@@ -26,8 +28,8 @@ class Solutions:
 def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0):
     """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
 
-    A row that has converged takes no further products. A row that meets a direction of negative curvature stops at
-    its last iterate, which still descends (its preconditioned gradient, if it is the first). `smallest` is the least
+    A row that has converged takes no further products. A row that meets a direction of negative curvature takes
+    the step that its absolute value calls for, and stops: the sum still descends. `smallest` is the least
     Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest eigenvalue, whose sign is
     H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
     """
@@ -38,6 +40,50 @@ def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATION
             break
         state.step()
     return state.solutions()
+
+
+def solve(products, b, tolerance=1e-6, damping=0.0):
+    """As `conjugate_gradient`, by iterative refinement where `products.rough` is a cheaper operator near to it.
+
+    Residuals come from the accurate operator, corrections from conjugate gradients on the rough one, until the
+    residuals are small; a row whose rough operator is indefinite stops at its first correction.
+    """
+    rough = getattr(products, "rough", None)
+    if rough is None:
+        return conjugate_gradient(products, b, tolerance, damping=damping)
+    found = Solutions(np.zeros_like(b), np.zeros(len(b)), np.full(len(b), np.inf))
+    rows = np.flatnonzero(b.any(axis=1))
+    r = b[rows]
+    for _ in range(MAX_REFINEMENTS):
+        step = conjugate_gradient(_Rows(rough, rows), r, 0.7 * np.sqrt(tolerance), damping=damping)
+        found.x[rows] += step.x
+        found.smallest[rows] = np.minimum(found.smallest[rows], step.smallest)
+        r = b[rows] - products.multiply(found.x[rows], rows) - damping * found.x[rows]
+        found.residual[rows] = np.linalg.norm(r, axis=1) / np.linalg.norm(b[rows], axis=1)
+        found.products += step.products + len(rows)
+        more = (found.residual[rows] > tolerance) & (step.smallest > 0.0)
+        rows, r = rows[more], r[more]
+        if not rows.size:
+            break
+    return found
+
+
+class _Rows:
+    """Some rows of `products`, numbered anew; a row may be taken more than once."""
+
+    def __init__(self, products, chosen):
+        self.products, self.chosen = products, chosen
+
+    @property
+    def rough(self):
+        rough = getattr(self.products, "rough", None)
+        return rough and _Rows(rough, self.chosen)
+
+    def multiply(self, vectors, rows):
+        return self.products.multiply(vectors, self.chosen[rows])
+
+    def precondition(self, vectors, rows):
+        return self.products.precondition(vectors, self.chosen[rows])
 
 
 class _State:
@@ -71,6 +117,8 @@ class _State:
             self.stop(bad, curvature)
             hp, curvature = hp[~bad], curvature[~bad]
             self.keep(~bad)
+        if not self.rows.size:
+            return
         alpha = self.rz / curvature
         self.x[self.rows] += alpha[:, None] * self.p
         self.r -= alpha[:, None] * hp
@@ -84,12 +132,11 @@ class _State:
             self.steps[row][1].append(b)
 
     def stop(self, bad, curvature):
-        """Marks rows of negative curvature; one that has not moved yet takes its preconditioned gradient."""
+        """Marks rows of negative curvature, and takes their last step by its absolute value."""
         for i in np.flatnonzero(bad):
-            row = self.rows[i]
-            self.smallest[row] = min(curvature[i] / self.rz[i], 0.0)
-            if not self.steps[row][0]:
-                self.x[row] = self.p[i]
+            row, ratio = self.rows[i], curvature[i] / self.rz[i]
+            self.smallest[row] = min(ratio, 0.0)
+            self.x[row] += self.p[i] / max(-ratio, FLAT)
 
     def solutions(self):
         smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
@@ -132,10 +179,14 @@ class HessianOperator:
     def solutions(self, rows):
         """`Solutions` of all rows (n, D)."""
         parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
-        return Solutions(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "residual", "smallest")))
+        return Solutions(
+            *(np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "residual", "smallest")),
+            sum(p.products for p in parts),
+        )
 
     def _solutions(self, rows):
-        return conjugate_gradient(_Repeated(self.products), rows, self.tolerance, damping=self.damping)
+        products = _Rows(self.products, np.zeros(len(rows), int))
+        return solve(products, rows, self.tolerance, damping=self.damping)
 
 
 def in_portions(solve, n):
@@ -143,16 +194,3 @@ def in_portions(solve, n):
     n_portions = max(-(-n // PORTION), min(effective_n_jobs(None), n))
     portions = np.array_split(np.arange(n), n_portions)
     return Parallel(require="sharedmem")(delayed(solve)(rows) for rows in portions)
-
-
-class _Repeated:
-    """The products of one fold, for any number of right-hand sides."""
-
-    def __init__(self, products):
-        self.products = products
-
-    def multiply(self, vectors, rows):
-        return self.products.multiply(vectors, np.zeros_like(rows))
-
-    def precondition(self, vectors, rows):
-        return self.products.precondition(vectors, np.zeros_like(rows))

@@ -1,8 +1,7 @@
 """Newton's method without a Hessian: each fold's steps from conjugate gradients, to its Newton decrement.
 
 The counterpart of `refine` for models whose fast path has `hessian_products`. Folds are independent, and run in
-joblib's workers; a step that does not descend is halved, and one that meets negative curvature is what
-`krylov.conjugate_gradient` had until then.
+joblib's workers; a step that does not descend is halved, and one that meets negative curvature goes along it.
 """
 
 from collections import Counter
@@ -15,7 +14,7 @@ from . import curvature
 from .krylov import conjugate_gradient
 from .progress import track
 
-MAX_STEPS = 100
+MAX_STEPS = 300
 ROUGH, FINE = 0.1, 1e-3  # relative residuals of a step far from the optimum, and of one near it
 NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
 SLACK = 1e-10
@@ -51,7 +50,9 @@ def _descend(model, params, fold, tolerance):
     counts, decrement, smallest, step = Counter(gradient=1), np.inf, np.nan, 0
     for step in range(MAX_STEPS):
         products = curvature.hessian_products(model, params[None], [fold])
-        solved = conjugate_gradient(products, -gradients, FINE if decrement < 10 * NEAR else ROUGH)
+        solved = conjugate_gradient(
+            getattr(products, "rough", None) or products, -gradients, FINE if decrement < 10 * NEAR else ROUGH
+        )
         counts["hvp"] += solved.products
         move, smallest = solved.x[0], solved.smallest[0]
         decrement = float(np.sqrt(max(-(gradients[0] @ move), 0.0)))

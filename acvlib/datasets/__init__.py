@@ -11,7 +11,14 @@ from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
 from acvlib.datasets.genomics import Genomics, load_genomics, simulate_genomics
 from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
-from acvlib.datasets.mocap import Mocap, load_mocap, load_mocap_long, simulate_mocap, simulate_mocap_long
+from acvlib.datasets.mocap import (
+    Mocap,
+    load_mocap,
+    load_mocap_long,
+    simulate_mocap,
+    simulate_mocap_long,
+    simulate_mocap_slow,
+)
 from acvlib.datasets.msd import Msd, load_msd, simulate_msd
 from acvlib.datasets.philadelphia import (
     MAY_2016,
@@ -59,6 +66,7 @@ __all__ = [
     "simulate_genomics",
     "simulate_mocap",
     "simulate_mocap_long",
+    "simulate_mocap_slow",
     "simulate_msd",
     "simulate_philadelphia",
     "simulate_toy",
@@ -73,6 +81,9 @@ _SIMULATED = {
     "dodgers": (load_dodgers, simulate_dodgers),
     "covtype": (load_covtype, simulate_covtype),
     "genomics": (load_genomics, simulate_genomics),
+    "mocap": (load_mocap, simulate_mocap),
+    "mocap, 10 fps": (partial(load_mocap, 10), simulate_mocap_slow),
+    "mocap, long": (load_mocap_long, simulate_mocap_long),
     "philadelphia": (load_philadelphia, simulate_philadelphia),
     "philadelphia, May 2016": (partial(load_philadelphia, MAY_2016), simulate_philadelphia),
     "philadelphia, toy": (load_philadelphia_toy, simulate_toy),

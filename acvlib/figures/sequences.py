@@ -12,7 +12,7 @@ def channels(ax, sequence, rate, labels, states=None):
     seconds, step = np.arange(len(sequence)) / rate, 1.1 * np.ptp(sequence, axis=0).max()
     if states is not None:
         _shade(ax, seconds, states)
-    for place, label in enumerate(labels):
+    for place in range(len(labels)):
         ax.plot(seconds, sequence[:, place] - step * place, lw=1, color="#222222")
     ax.set_yticks(-step * np.arange(len(labels)), labels, fontsize="small")
     ax.set(xlabel="seconds", xlim=(0, seconds[-1]))

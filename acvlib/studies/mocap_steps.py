@@ -1,4 +1,4 @@
-"""Figures 7 and 8 of Ghosh et al. (2020): time steps of one long recording left out, at random, in blocks, at the end."""
+"""Figures 7 and 8 of Ghosh et al. (2020): frames of one recording left out at random, in blocks, or at its end."""
 
 import numpy as np
 import pandas as pd
@@ -52,7 +52,7 @@ def first_losses(result):
 
 
 def table(results, of=lambda result: np.concatenate(result.pointwise)):
-    """How far each rung's pointwise losses and parameters are from the exact refits', a row for each setting and rung."""
+    """How far pointwise losses and parameters are from the exact refits', a row for each setting and rung."""
     rows = [_row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()]
     return pd.DataFrame(rows).set_index(["setting", "rung"])
 

@@ -4,15 +4,16 @@ Parameters: log sigma, then W_k = [B_k^1 ... B_k^p, b_k] (R, q), q = p R + 1, fo
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
 from scipy.linalg import solve
 
-from .grouped import Pairs, row_products
+from .grouped import MANY, Pairs, row_products
 
-NEGLIGIBLE = 1e-30  # a posterior that no sum of a million terms would show
+NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
 LOG_2PI = onp.log(2 * onp.pi)
 
 
@@ -130,10 +131,8 @@ class AutoRegressionPoint:
 
     def gradient(self, mass):
         """sum_tk mass_tk d log p(x_t | k) / dparams, (E,); mass (M, K), 0 at missing frames."""
-        w = onp.empty((self.n_states, self.frames.x.shape[1], self.design.shape[1]))
-        for k in range(self.n_states):
-            rows = onp.flatnonzero(mass[:, k] > NEGLIGIBLE)
-            w[k] = (mass[rows, k, None] * self.residual[rows, k]).T @ self.design[rows]
+        weighted = mass[:, :, None] * self.residual
+        w = weighted.reshape(len(mass), -1).T @ self.design
         sd = self.precision * (mass * self.squares).sum() - self.frames.x.shape[1] * mass.sum()
         return onp.concatenate([[sd], self.precision * w.ravel()])
 
@@ -162,10 +161,22 @@ class LinearAutoRegression:
         """W (B, K, R, q)."""
         return directions[:, 1:].reshape(len(directions), self.n_states, self.residual.shape[1], -1)
 
+    @cached_property
+    def matrices(self):
+        """Each state's scores (n, R q): memory that pays where many directions share it."""
+        scaled = self.pairs.cast(self.precision * self.residual)
+        pairs = zip(self.pairs.groups, self.design, strict=True)
+        each = (scaled[rows, :, None] * self.pairs.cast(design)[:, None, :] for (_, rows), design in pairs)
+        return [matrix.reshape(len(matrix), -1) for matrix in each]
+
     def scores(self, directions):
         """d log p along each direction (B, E), times u: (P, B)."""
         w, n = self._split(directions), len(directions)
         out = onp.outer(self.by_sd, directions[:, 0])
+        if n >= MANY:
+            for (k, rows), matrix in zip(self.pairs.groups, self.matrices, strict=True):
+                out[rows] += matrix @ self.pairs.cast(w[:, k].reshape(n, -1)).T
+            return out * self.pairs.observed[:, None]
         for (k, rows), design in zip(self.pairs.groups, self.design, strict=True):
             moved = design @ w[:, k].reshape(-1, design.shape[1]).T
             row_products(moved.reshape(len(rows), n, -1), self.precision * self.residual[rows], out, rows)
@@ -177,6 +188,10 @@ class LinearAutoRegression:
         n, (_, r) = coefficients.shape[1], self.residual.shape
         out = onp.zeros((n, 1 + self.n_states * r * self.design[0].shape[1]))
         out[:, 0], w = self.by_sd @ coefficients, self._split(out)
+        if n >= MANY:
+            for (k, rows), matrix in zip(self.pairs.groups, self.matrices, strict=True):
+                w[:, k] = (self.pairs.cast(coefficients[rows]).T @ matrix).reshape(n, r, -1)
+            return out
         for (k, rows), design in zip(self.pairs.groups, self.design, strict=True):
             spread = coefficients[rows, :, None] * (self.precision * self.residual[rows])[:, None, :]
             w[:, k] = (spread.reshape(len(rows), -1).T @ design).reshape(n, r, -1)

@@ -5,25 +5,33 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+MANY = 8  # directions from which on a matrix of scores is worth its memory
+
 
 @dataclass(frozen=True)
 class Pairs:
     """What an emission needs of P active pairs (frame, state).
 
     frame, state (P,); observed (P,): u, the weight of the frame's log-density in the potentials; mass (P,):
-    the expected count w u P(state | x) of the pair, w the sequence's weight.
+    the expected count w u P(state | x) of the pair, w the sequence's weight. rough: whether first derivatives may
+    be taken in single precision.
     """
 
     frame: np.ndarray
     state: np.ndarray
     observed: np.ndarray
     mass: np.ndarray
+    rough: bool = False
     groups: list = field(init=False)
 
     def __post_init__(self):
         order = np.argsort(self.state, kind="stable")
         states, first = np.unique(self.state[order], return_index=True)
         object.__setattr__(self, "groups", list(zip(states.tolist(), np.split(order, first[1:]), strict=True)))
+
+    def cast(self, x):
+        """x (n, m) in the precision that first derivatives are taken in."""
+        return _single(x) if self.rough else x
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -35,3 +43,14 @@ def row_products(u, e, out, rows):
             for r in range(u.shape[2]):
                 total += u[n, b, r] * e[n, r]
             out[rows[n], b] += total
+
+
+@njit(cache=True, nogil=True)
+def _single(x):
+    """x (n, m) in single precision, 0 where it would be a subnormal number, which processors multiply slowly."""
+    out = np.zeros(x.shape, np.float32)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if abs(x[i, j]) > 1e-30:
+                out[i, j] = x[i, j]
+    return out

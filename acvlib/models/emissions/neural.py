@@ -9,7 +9,7 @@ from typing import NamedTuple
 import autograd.numpy as np
 import numpy as onp
 
-from .autoregressive import NEGLIGIBLE, _log_density
+from .autoregressive import _log_density
 from .grouped import row_products
 
 
@@ -19,6 +19,9 @@ class NetworkParams(NamedTuple):
     sd: float
     inner: onp.ndarray
     outer: onp.ndarray
+
+
+NEGLIGIBLE = 1e-25  # a posterior that no sum of scores would show
 
 
 @dataclass(frozen=True)
@@ -216,15 +219,16 @@ class LinearNeural:
         return onp.array([[2.0 * self.precision * (mass @ squares)]]), blocks
 
     def _gauss_newton(self, k, mass, y, h, g):
-        """sum_n mass_n D_n' D_n, D_n (R, d) the derivative of the mean of frame n."""
-        n_out, total = self.n_channels, 0.0
-        for r in range(n_out):
-            by_inner = ((g * self.outer[k, r])[:, :, None] * y[:, None, :]).reshape(len(y), -1)
-            by_outer = onp.zeros((len(y), n_out, h.shape[1]))
-            by_outer[:, r] = h
-            row = onp.concatenate([by_inner, by_outer.reshape(len(y), -1)], axis=1)
-            total = total + (row * mass[:, None]).T @ row
-        return total
+        """sum_n mass_n D_n' D_n, D_n (R, d) = [B1 diag(g) (x) y, I (x) h] the derivative of the mean of frame n."""
+        slope = (g[:, :, None] * y[:, None, :]).reshape(len(y), -1)
+        n_inner, n_outer = g.shape[1], self.outer.shape[1]
+        weighted = slope * mass[:, None]
+        gram = (weighted.T @ slope).reshape(n_inner, y.shape[1], n_inner, -1)
+        inner = gram * (self.outer[k].T @ self.outer[k])[:, None, :, None]
+        cross = onp.einsum("ra,aib->airb", self.outer[k], (weighted.T @ h).reshape(n_inner, y.shape[1], -1))
+        outer = onp.kron(onp.eye(n_outer), (h * mass[:, None]).T @ h)
+        cross = cross.reshape(slope.shape[1], -1)
+        return onp.block([[inner.reshape(slope.shape[1], -1), cross], [cross.T, outer]])
 
 
 def _through(inputs, weights):
