@@ -143,7 +143,7 @@ for beta in betas:
 # `relative_error` is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson densities.
 # `theta_error` is the distance of a fold's $\hat\theta$ from the exact refit's, in standard errors: the median and the
 # largest over folds. A single tract moves the two rates by about a tenth of a standard error, and every rung follows.
-# The IJ is worst where the class of a neighbour hangs on the tract that is left out.
+# The IJ is worst where the classes of its neighbours hang on the tract that is left out.
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(12, 3.4), sharey=True)
@@ -162,7 +162,8 @@ figures.save(fig, "mrf_ladder", june)
 # :name: fig-mrf-ladder
 # :alt: Four panels of boxes on a logarithmic axis, each rung far below the one to its left.
 # The ladder: error of a fold's parameters in standard errors, boxes over folds, whiskers from the 5th to the 95th
-# percentile. One gradient (frozen step) and one Hessian (Newton step) a fold each buy an order of magnitude.
+# percentile. One gradient a fold (frozen step) buys a factor of five to ten over the IJ, one Hessian more (Newton step)
+# a smaller one. Strong coupling is hardest for all.
 # ```
 
 # %% [markdown]
@@ -186,9 +187,13 @@ figures.save(fig, "mrf_where", june)
 # ```{figure} figures/mrf_where.svg
 # :name: fig-mrf-where
 # :alt: Three maps of errors that darken from left to right, with the same few bright tracts.
-# Error of each tract's loss at β = 0.8, in powers of ten (grey: not left out at quick scale). The bright tracts are those
-# whose count contradicts all their neighbours: there a class probability, and with it the loss, is steep in the rates.
+# Error of each tract's loss at β = 0.8, in powers of ten (grey: not left out at quick scale). The brightest tracts of the
+# two right maps are neighbours of each other.
 # ```
+#
+# On the real map the largest errors are in one patch on the border of a high and a low area. Its tracts are undecided
+# together, with probabilities of the high class between 0.5 and 0.9. Leave one out, and the whole patch tips: no derivative
+# at full weight can tell how far.
 #
 # ## Claim: much faster than exact
 # The paper reports orders of magnitude, with exact meaning EM from scratch for each fold. A refit can do better: it starts
@@ -414,7 +419,8 @@ for short, rung in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife")
 # the memory it would take.
 #
 # ## What to take away
-# - The jackknife carries over from chains to maps: its losses agree with exact cross-validation at every coupling.
+# - The jackknife carries over from chains to maps: its losses agree with exact cross-validation at every coupling, best
+#   where the classes are certain.
 # - Most of the factor between approximate and exact cross-validation in the paper is the cold start. From
 #   $\hat\theta$ an exact refit takes a handful of gradients.
 # - One frozen step costs one gradient a fold more than the jackknife, and is nearer to exact. Take it.
