@@ -36,6 +36,6 @@ check: $(READY)
 # Touched last, so that an interrupted installation is never taken for a finished one.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --requirement requirements.lock
+	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --requirement requirements.lock  # seqeval has no wheel
 	$(BIN)/pip install --quiet --no-deps --editable .
 	@touch $@

@@ -1,6 +1,7 @@
 """A model at iterates of its optimiser: probabilities, errors and bounds; and errors of hidden labels."""
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from .rungs import RUNGS
 
@@ -24,6 +25,15 @@ def error_against(ax, table, x, column, xlabel, ylabel):
         place = rows[x] if isinstance(x, str) else [x[epoch] for epoch in rows.index]
         ax.plot(place, rows[column], "o-", ms=3, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+    return _few_ticks(ax, ax.xaxis, ax.yaxis)
+
+
+def _few_ticks(ax, *axes):
+    """Plain numbers at 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them."""
+    for axis in axes:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter(ScalarFormatter())
+        axis.set_minor_formatter(NullFormatter())
     return ax
 
 
@@ -58,4 +68,4 @@ def training_losses(ax, history):
         ax.plot(epochs, history[:, column], "o-", ms=3, label=name)
     ax.plot(best + 1, history[best, 1], "o", ms=9, mfc="none", color="black", label="kept")
     ax.set(yscale="log", xlabel="epoch", ylabel="nats a sentence")
-    return ax
+    return _few_ticks(ax, ax.yaxis)

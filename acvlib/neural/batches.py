@@ -11,7 +11,7 @@ BUCKET = 20  # batches that are sorted by length together, so that little paddin
 
 
 class Batch(NamedTuple):
-    """words, tags (B, T) long; characters (B, T, LONGEST_WORD) long; mask (B, T) bool; lengths (B,), falling."""
+    """words, tags (B, T) long; characters (B, T, L) long; mask (B, T) bool; lengths (B,), falling."""
 
     words: torch.Tensor
     characters: torch.Tensor
@@ -29,6 +29,8 @@ def make_batch(encoded, numbers):
     for row, parts in enumerate(zip(words, characters, tags, strict=True)):
         for whole, part in zip(padded, parts, strict=True):
             whole[row, : len(part)] = part
+    used = 3 + np.flatnonzero((padded[1] != PADDING).any(axis=(0, 1)))[-1]  # the network sees padding behind each word
+    padded[1] = padded[1][..., : used + 1]
     mask = torch.arange(shape[1]) < lengths[:, None]
     return Batch(*map(torch.from_numpy, padded), mask, lengths)
 

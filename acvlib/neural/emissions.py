@@ -24,20 +24,31 @@ class Emissions(NamedTuple):
     history: np.ndarray
 
 
-def encoded(text, training, folder, vectors=None):
+def encoded(text, training, vectors=None, folder=None):
     """The `Emissions` of a `TaggedText`: from `folder` where they are, else from a network trained (on) there.
 
-    Dropout is off. Raises what `train` raises.
+    folder: by default one for these data and settings in `cache_folder()`. Dropout is off. Raises what `train` raises.
     """
-    path = Path(folder) / "emissions.npz"
-    if not (path.is_file() and _key(path) == run_key(text, training, vectors)):
-        trained = train(text, training, folder, vectors)
-        _save(path, trained, text, run_key(text, training, vectors))
+    key = run_key(text, training, vectors)
+    folder = cache_folder() / key[:16] if folder is None else Path(folder)
+    path = folder / "emissions.npz"
+    if not (path.is_file() and _key(path) == key):
+        _save(path, train(text, training, folder, vectors), text, key)
     with np.load(path) as arrays:
         scores = {split: _split(arrays[split], getattr(text, split).words) for split in SPLITS}
         numbers = {tag: number for number, tag in enumerate(text.tags)}
         tags = {split: [np.array([numbers[t] for t in s]) for s in getattr(text, split).tags] for split in SPLITS}
         return Emissions(scores, tags, arrays["crf"], arrays["history"])
+
+
+def cache_folder():
+    """`build/encoders` of a checkout, which git ignores; else in the user's cache directory."""
+    checkout = Path(__file__).parents[2]
+    if (checkout / "pyproject.toml").is_file():
+        return checkout / "build" / "encoders"
+    import pooch
+
+    return Path(pooch.os_cache("acvlib")) / "encoders"
 
 
 def _key(path):

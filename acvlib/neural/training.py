@@ -41,7 +41,7 @@ class Trained(NamedTuple):
 
 def run_key(text, training, vectors):
     """What a checkpoint belongs to: the data, the settings and the word vectors, as a sha256."""
-    sizes = [len(split.words) for split in (text.train, text.valid)]
+    sizes = [len(split.words) for split in (text.train, text.valid, text.test)]
     known = sorted(vectors or ())
     content = repr((text.name, text.sha256, sizes, training, known)).encode()
     digest = hashlib.sha256(content)

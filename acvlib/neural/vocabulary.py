@@ -33,9 +33,7 @@ class Vocabulary(NamedTuple):
         words = {word: 2 + i for i, word in enumerate([*counts, *(word for word in vectors if word not in counts)])}
         letters = sorted({letter for sentence in sentences.words for word in sentence for letter in word})
         once = frozenset(words[word] for word, count in counts.items() if count == 1 and word not in vectors)
-        vocabulary = cls(
-            words, {c: 2 + i for i, c in enumerate(letters)}, {tag: i for i, tag in enumerate(tags)}, once
-        )
+        vocabulary = cls(words, {c: 2 + i for i, c in enumerate(letters)}, {tag: i for i, tag in enumerate(tags)}, once)
         vocabulary.check_tags(sentences)
         return vocabulary
 

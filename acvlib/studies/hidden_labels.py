@@ -11,10 +11,9 @@ from ..fit import fit_at
 from ..frozen import frozen_newton
 from ..jackknife import infinitesimal_jackknife
 from ..models import LinearChainCRF
-from ..newton import newton_step
 from ..weighting import hide_labels
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
+RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, exact)
 
 
 def within(model, full):
