@@ -45,14 +45,15 @@ def gene_cluster(ax, hours, genes, curve):
 
 
 def gene_curve(ax, hours, expression, curves, fold):
-    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate, its left-out times shaded."""
+    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate, the times left out shaded."""
     place = _time_axis(ax, hours)
     for site in fold:
         ax.axvspan(place[site] - 0.25, place[site] + 0.25, color="#e07a1f", alpha=0.2, lw=0)
     ax.plot(place, expression, ".", ms=4, color="#6c757d")
     for name, curve in curves.items():
         label, colour, _ = TIMES_ESTIMATES[name]
-        ax.plot(place, curve, color=colour, label="full fit" if name == "train" else label)
+        full = name == "train"
+        ax.plot(place, curve, "--" if full else "-", color=colour, lw=2, label="full fit" if full else label)
     return ax
 
 
@@ -73,8 +74,8 @@ def changes(ax, table, authors=None):
         if authors is not None:
             ax.plot(places, authors[name].loc[dfs], "*", ms=9, mfc="white", color="black", zorder=4)
     ax.axhline(0.0, color="black", lw=0.8)
-    ax.set_xticks(dfs, [f"{df - 1} to {df}" for df in dfs])
-    ax.set(xlabel="degrees of freedom", xlim=(min(dfs) - 0.6, max(dfs) + 0.6))
+    ax.set_xticks(dfs, [f"to {df}" for df in dfs])
+    ax.set(xlabel="step in degrees of freedom", xlim=(min(dfs) - 0.6, max(dfs) + 0.6))
     return ax
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 HALF_A_GENE = 0.5  # a cluster of fewer genes counts as empty
-EXACT_FIT = 1e-12  # residual variance, as a share of the gene's own, that counts as none
+EXACT_FIT = 1e-20  # squared residuals, as a share of the gene's squares, that are rounding errors
 
 
 class SingularRegression(ValueError):
@@ -62,8 +62,7 @@ def _check_genes(model, kept, who):
     weights = np.isin(np.arange(model.n_sites), kept) * 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         left = model.stage_one.squares(model.stage_one.solve(weights).coefficients, weights)
-    total = model.expression[:, kept].var(axis=(1, 2)) * model.expression[0, kept].size
-    exact = np.flatnonzero(left <= EXACT_FIT * total)
+    exact = np.flatnonzero(left <= EXACT_FIT * (model.expression[:, kept] ** 2).sum(axis=(1, 2)))
     if exact.size:
         raise SingularRegression(
             f"{who} leaves {exact.size} genes without residual variance (first: gene {exact[0]}), whose precision "

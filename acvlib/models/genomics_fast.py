@@ -92,7 +92,7 @@ class GenomicsFast:
         rows = []
         for number, (start, fold) in enumerate(zip(track(params, "refits"), folds, strict=True)):
             rows.append(self.solve(start, fold_weights(self.model.n_sites, fold)))
-            check_clusters(self.model, rows[-1][0], f"fold {number}")
+            check_clusters(self.model, rows[-1][0], f"fold {number}" if len(fold) else "the fit")
         solved, decrement, smallest, steps, residual = (np.array(column) for column in zip(*rows, strict=True))
         converged = (residual <= RESIDUAL) & (decrement <= tolerance) & (smallest > 0.0)
         counts = Counter(gradient=int(steps.sum()) + len(folds), hessian=int(steps.sum()) + len(folds))

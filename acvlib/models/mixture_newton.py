@@ -1,7 +1,7 @@
 """Newton's method with Levenberg's damping for the clustering of the genomics model.
 
-A step solves [H + damping diag(|H|)] step = -gradient by Cholesky; damping rises until the matrix is positive definite
-and the objective falls, and drops again after every step, so that the last steps are Newton's own.
+A step solves [H + damping diag(|H|)] step = -gradient by Cholesky, the diagonal bounded from below; damping rises until
+the matrix is positive definite and the objective falls, and drops again after a step, so that the last ones are Newton's.
 """
 
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 MAX_STEPS = 200
 RESIDUAL = 1e-9  # norm of the gradient that ends the search
 SLACK = 1e-12  # relative rounding error of the objective, below which descent cannot be seen
+FLOOR = 1e-6  # of the largest: the least diagonal entry that damping goes by
 GIVE_UP = 1e8  # damping beyond which no step will descend
 
 
@@ -39,7 +40,8 @@ def minimise(mixture, start, positions):
 
 def _step(mixture, params, positions, gradient, hessian, damping):
     """(new params, damping for the next step); params as they are where no damping brings descent."""
-    value, scale = mixture.objective(params, positions), np.abs(np.diag(hessian))
+    value, diagonal = mixture.objective(params, positions), np.abs(np.diag(hessian))
+    scale = np.maximum(diagonal, FLOOR * diagonal.max())
     while damping <= GIVE_UP:
         trial = params + _solve(hessian + np.diag(damping * scale), -gradient)
         if mixture.objective(trial, positions) <= value + SLACK * (1.0 + abs(value)):

@@ -29,8 +29,13 @@ class TwoStageJacobian:
         above, below = right[: self.coupling.shape[1]], right[self.coupling.shape[1] :]
         return np.concatenate([self.first @ above, self.coupling @ above + self.last @ below])
 
+    @property
+    def n_entries(self):
+        """How many entries the blocks of A, B and C have."""
+        return self.blocks.size + self.coupling.shape[0] * self.coupling.shape[1] + self.last.size
+
     def tocsc(self):
-        """The whole matrix, sparse: for tests and pictures."""
+        """The whole matrix, sparse; B takes a product for each of its columns, so for small problems only."""
         coupling = csc_matrix(self.coupling @ np.eye(self.coupling.shape[1]))
         return block_array([[self.first, None], [coupling, csc_matrix(self.last)]], format="csc")
 

@@ -195,18 +195,25 @@ def largest_clusters(model, params, n):
     return [(centred[belongs == cluster], curves[cluster]) for cluster in order]
 
 
-def worst_gene(run, size):
-    """(gene, fold, its predicted curves by estimate) where exact CV moves a prediction furthest, of folds of `size`."""
+def moved_genes(run, size, quantiles):
+    """(expression less its mean, fold, predicted curves by estimate) of genes at quantiles of how far exact CV moves.
+
+    Over all genes and all folds of `size`; far in the sense of the largest change of the predicted curve.
+    """
     model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
     exact = run.results["exact", size]
     moved = np.array([abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params])
-    fold, gene = np.unravel_index(moved.argmax(), moved.shape)
-    centred = model.expression.mean(axis=2) - model.expression.mean(axis=(1, 2))[:, None]
-    shown = ("train", "ij", "frozen", "exact")
-    curves = {
-        name: centred[gene] - model.errors(run.results[name, size].params[fold])[gene].mean(axis=1) for name in shown
-    }
-    return gene, exact.folds[fold], curves
+    ranks = np.round(np.array(quantiles) * (moved.size - 1)).astype(int)
+    places = np.unravel_index(np.argsort(moved.ravel())[ranks], moved.shape)
+    return [_curves(run, size, gene, fold) for fold, gene in zip(*places, strict=True)]
+
+
+def _curves(run, size, gene, fold):
+    model = run.model
+    centred = model.expression[gene] - model.expression[gene].mean()
+    params = {name: run.results[name, size].params[fold] for name in ("train", "ij", "exact")}
+    curves = {name: centred.mean(axis=1) - model.errors(p)[gene].mean(axis=1) for name, p in params.items()}
+    return centred, run.results["exact", size].folds[fold], curves
 
 
 def share_nearer(run, one, other):

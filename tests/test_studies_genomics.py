@@ -1,0 +1,128 @@
+"""The studies of the genomics chapter, on few genes."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+from acvlib import datasets, figures
+from acvlib.studies import genomics
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.simulate_genomics(np.random.default_rng(0), 60, 3)
+
+
+@pytest.fixture(scope="module")
+def expression(data):
+    return data.replicates(np.random.default_rng(1))
+
+
+@pytest.fixture(scope="module")
+def run(data, expression):
+    model = genomics.clustering(expression[data.train], data.hours, 5, 3)
+    return genomics.every_rung(model, acv.fit(model), sizes=(1, 2))
+
+
+def test_all_63_combinations():
+    counts = [len(genomics.left_out(size)) for size in (1, 2, 3)]
+    assert counts == [7, 21, 35]
+    assert {tuple(fold) for fold in genomics.left_out(2)} == {(a, b) for b in range(7) for a in range(b)}
+
+
+def test_pooled_errors_and_held_out_losses_agree(run, data, expression):
+    table = genomics.error_table(run, expression[data.test])
+    for (name, size), result in run.results.items():
+        pooled = np.mean([losses.mean() for losses in result.pointwise])
+        assert_allclose(table["mean"][name, size], pooled, rtol=1e-10)
+    assert_allclose(table["mean"]["train", 1], table["mean"]["train", 2], rtol=1e-10)
+    assert (table.low < table["median"]).all()
+    assert (table["median"] < table.high).all()
+    errors = run.model.errors_on(expression[data.test], run.fit.params)[:, :7]
+    assert_allclose(table["square"]["test", 1], (errors**2).mean())
+
+
+def test_figure_3_has_a_row_for_each_df_and_size(run, data, expression):
+    table = genomics.figure3({5: run}, expression[data.test])
+    assert table.index.tolist() == [(5, 1), (5, 2)]
+    assert set(table.columns) == {"train", "ij", "frozen", "ns", "exact", "test"}
+    assert (table.train < table.exact).all()
+
+
+def test_stage_errors_are_distances_from_exact(run):
+    table = genomics.stage_errors(run)
+    assert (table.loc["exact"] == 0).all(axis=None)
+    whole = run.fit.standard_errors_between(run.results["ij", 1].params, run.results["exact", 1].params)
+    assert (table.loc["ij", 1] <= whole.max()).all()
+    assert table.clustering["ij", 1] < table.clustering["train", 1]
+
+
+def test_cold_starts_and_paths_solve_the_equation(run):
+    folds = genomics.left_out(1)[:3]
+    for result in (
+        genomics.cold_start(run.model, run.fit, folds, np.random.default_rng(0)),
+        genomics.along_a_path(run.model, run.fit, folds, n_steps=3),
+    ):
+        assert result.diagnostics["residual"].max() <= 1e-8
+        for params, fold in zip(result.params, folds, strict=True):
+            assert np.linalg.norm(run.model.residual(params, acv.folds.weights(14, fold))) <= 1e-8
+    assert 0.0 <= genomics.jumps(run, 1) <= 1.0
+
+
+def test_seconds_and_residuals_are_those_of_the_results(run):
+    seconds = genomics.seconds_table(run)
+    assert_allclose(seconds.exact, [run.results["exact", size].seconds for size in (1, 2)])
+    assert_allclose(seconds.refit, seconds.exact / [7, 21])
+    assert genomics.jackknife_in_refits(run) > 0
+    assert genomics.largest_residual([run]) <= 1e-8
+
+
+def test_influence_is_the_slope_of_a_share(run):
+    weights, step = np.ones(14), 1e-4
+    influence = genomics.influence(run, 1)
+    for time in (0, 5, 13):
+        ends = []
+        for sign in (1, -1):
+            weights[time] = 1.0 + sign * step
+            ends.append(np.log(run.model.unpack(run.model.fast.solve(run.fit.params, weights)[0]).shares[1]))
+        weights[time] = 1.0
+        assert_allclose(influence[time], (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-7)
+
+
+def test_rebuilds_differ_and_repeat(data):
+    once, twice = (genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29) for _ in range(2))
+    assert once.equals(twice)
+    assert once.index.tolist() == [(0, 4), (0, 5), (1, 4), (1, 5)]
+    assert (once.loc[0] != once.loc[1]).all(axis=None)
+
+
+def test_share_nearer_counts_folds(run):
+    assert genomics.share_nearer(run, "exact", "ij") == 1.0
+    assert genomics.share_nearer(run, "ij", "exact") == 0.0
+
+
+def test_furthest_from_one():
+    assert genomics.furthest_from_one([1.05, 0.9, 1.0]) == 0.9
+
+
+def test_figures_draw_what_they_are_given(run, data, expression):
+    _, axes = figures.subplots(1, 5)
+    table = genomics.figure3({5: run, 6: run}, expression[data.test]).xs(1, level=1)
+    figures.by_df(axes[0], table, table)
+    assert len(axes[0].lines) == 12
+    figures.stage_ladder(axes[1], genomics.stage_errors(run).clustering.unstack(0))
+    assert [line.get_label() for line in axes[1].lines][0] == "no adjustment"
+    (genes, curve), *_ = genomics.largest_clusters(run.model, run.fit.params, 2)
+    figures.gene_cluster(axes[2], data.hours, genes, curve)
+    assert len(axes[2].lines) == len(genes) + 1
+    (own, fold, curves), _ = genomics.moved_genes(run, 1, (0.5, 1.0))
+    figures.gene_curve(axes[3], data.hours, own, curves, fold)
+    assert [line.get_label() for line in axes[3].lines][-3:] == [
+        "full fit",
+        "infinitesimal jackknife",
+        "exact CV, warm start",
+    ]
+    changes = genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29).unstack()
+    figures.changes(axes[4], changes)
+    figures.plt.close()
