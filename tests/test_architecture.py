@@ -21,18 +21,19 @@ BASE = {
     "scaled_chain",
     "active_chain",
     "progress",
+    "workers",
     "incremental",
 }
-BASE |= {"graph", "graph_kernels", "graph_beliefs", "graph_moments", "graph_folds", "elimination"}
+BASE |= {"graph", "graph_kernels", "graph_beliefs", "graph_moments", "graph_updates", "graph_folds", "elimination"}
 CALCULUS = {"curvature", "krylov", "refine", "newton_cg", "chords", "fit", "run"}
 METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress"} | CALCULUS),
+    **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress", "workers"} | CALCULUS),
     **dict.fromkeys(("diagnostics", "ladder"), BASE | CALCULUS | METHODS),
     "figures": {"protocol", "figures"},
     "ledger": {"protocol"},
-    "treecv": {"treecv", "incremental", "progress"},
+    "treecv": {"treecv", "incremental", "progress", "workers"},
     "learners": {"learners", "incremental"},
     "datasets": {"datasets", "incremental"},
     "models": BASE | {"models"},

@@ -8,8 +8,9 @@ import warnings
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
+from ..workers import threads
 from . import simplex
 from .hmm_posterior import Posterior
 
@@ -75,7 +76,7 @@ def restarts(model, rng, n_restarts=10, **settings):
     Runs go through joblib. Warnings are those of the best run alone.
     """
     starts = [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n_restarts - 1))]
-    runs = Parallel(require="sharedmem")(delayed(_silent)(model, start, settings) for start in starts)
+    runs = threads()(delayed(_silent)(model, start, settings) for start in starts)
     best = min(runs, key=lambda run: run.objectives[-1])
     _warn(best)
     return best

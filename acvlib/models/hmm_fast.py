@@ -1,13 +1,14 @@
 """Fast paths of an `HMM` under scheme A, named as in `curvature`; each is tested against autograd of the objective."""
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 from scipy.special import logsumexp
 
 from ..folds import indicator
 from ..folds import weights as fold_weights
 from ..progress import track
 from ..weighting import check
+from ..workers import threads
 from .hmm_curvature import Curvature
 from .hmm_posterior import Posterior
 from .hmm_products import SeparateProducts, SharedProducts
@@ -95,7 +96,7 @@ class HMMFast:
 
     def _each(self, function, params, folds, label):
         jobs = zip(params, track(folds, label), strict=True)
-        return Parallel(require="sharedmem")(delayed(function)(p, fold) for p, fold in jobs)
+        return threads()(delayed(function)(p, fold) for p, fold in jobs)
 
     def _fold_gradient(self, params, fold):
         return self.value_and_gradient(params, fold_weights(self.model.n_sites, fold))

@@ -5,11 +5,12 @@ the parameters enter through tables over (count, day) classes.
 """
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from .. import lanes, two_state
 from ..progress import track
 from ..weighting import check
+from ..workers import threads
 from .poisson_assembly import (
     DIM,
     TO0,
@@ -100,7 +101,7 @@ class PoissonFast:
         jobs = (
             delayed(function)(params[i : i + lanes.N_LANES], folds[i : i + lanes.N_LANES]) for i in track(cuts, label)
         )
-        return Parallel(require="sharedmem")(jobs)
+        return threads()(jobs)
 
     def _gradient_block(self, params, folds):
         n = len(folds)

@@ -6,10 +6,11 @@ What runs them is joblib's business: nothing in parallel by default; two threads
 
 from collections import Counter
 
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
 from acvlib.incremental import CompiledLearner
 from acvlib.progress import track
+from acvlib.workers import parallel
 
 from .chunks import edges
 from .recursion import Branch, trainer
@@ -36,7 +37,7 @@ def standard(job):
 def _pool(job):
     """Threads serve compiled learners best, which hold no lock, and processes all others."""
     prefer = "threads" if isinstance(job.learner, CompiledLearner) else "processes"
-    return Parallel(prefer=prefer, return_as="generator")
+    return parallel(prefer=prefer, return_as="generator")
 
 
 def _gathered(results):

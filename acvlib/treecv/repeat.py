@@ -4,10 +4,11 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from acvlib.incremental import Examples
 from acvlib.progress import track
+from acvlib.workers import parallel
 
 from . import kfold, treecv
 
@@ -46,7 +47,7 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
     tasks = (
         delayed(_repetition)(make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))
     )
-    rows = track(Parallel(prefer="threads", return_as="generator")(tasks), "repetitions", n_repetitions)
+    rows = track(parallel(prefer="threads", return_as="generator")(tasks), "repetitions", n_repetitions)
     return pd.DataFrame([row for part in rows for row in part])
 
 
