@@ -37,7 +37,7 @@ paper = scale == "paper"
 rng = np.random.default_rng(seed)
 authors = datasets.load_giordano_results() if paper else None
 data = datasets.load_or_simulate("genomics", rng)
-data = data if paper else data.take(120, 50)
+data = data if paper else data.take(90, 40)
 expression = data.replicates(rng)
 
 # %% tags=["remove-cell"]
