@@ -30,7 +30,7 @@ def local(t, b, node, edge, low, high):
 
 
 @jit
-def _exponentiate(part, size):
+def exponentiate(part, size):
     """exp(part - max) in place; returns the max."""
     top = part[0, 0]
     for z in range(part.shape[0]):
@@ -43,7 +43,7 @@ def _exponentiate(part, size):
 
 
 @jit
-def _multiply(score, low, high):
+def multiply(score, low, high):
     for z in range(score.shape[0]):
         for h in range(score.shape[1]):
             for i in range(score.shape[2]):
@@ -59,7 +59,7 @@ def add(score, low, high):
 
 
 @jit
-def _multiply_message(t, c, message, score):
+def multiply_message(t, c, message, score):
     """Multiplies a bucket's table by the message of its child c."""
     low, high = t.low_map[t.low_start[c] :], t.high_map[t.high_start[c] :]
     block = (t.start[c + 1] - t.start[c]) // t.n_states
@@ -83,7 +83,7 @@ def add_message(t, c, message, score):
 
 
 @jit
-def _sum_out(score, message):
+def sum_out(score, message):
     """message = sum_z score, divided by its max; score becomes p(z | scope); returns (max, min) of the sums."""
     k, n = score.shape
     top, bottom = 0.0, np.inf
@@ -157,11 +157,11 @@ def collect(t, node, edge, wanted):
     for b in range(len(t.site)):
         score = table(t, b, conditional) if wanted[b] else workplace(t, b, one)
         local(t, b, node, edge, low, high)
-        total += _exponentiate(low, t.n_low[b]) + _exponentiate(high, t.n_high[b])
-        _multiply(score, low, high)
+        total += exponentiate(low, t.n_low[b]) + exponentiate(high, t.n_high[b])
+        multiply(score, low, high)
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-            _multiply_message(t, c, message, score)
-        top, bottom = _sum_out(score.reshape((t.n_states, -1)), message[t.start[b] : t.start[b + 1]])
+            multiply_message(t, c, message, score)
+        top, bottom = sum_out(score.reshape((t.n_states, -1)), message[t.start[b] : t.start[b + 1]])
         if not bottom > TINY:
             return total, conditional, False
         total += np.log(top)

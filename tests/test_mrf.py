@@ -184,6 +184,35 @@ def test_every_rung_runs_and_the_ladder_holds():
     np.testing.assert_allclose(rungs["newton_step"].diagnostics["smallest_eigenvalue"], smallest, rtol=1e-8)
 
 
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), n_states=st.integers(1, 3), scheme=st.sampled_from(SCHEMES), size=st.integers(1, 5))
+def test_folds_at_one_point_equal_folds_alone(seed, n_states, scheme, size):
+    """Renewing only the tables above what is left out gives what summing anew gives; also on a graph in parts."""
+    rng = np.random.default_rng(seed)
+    edges = [(i, i + 1) for i in range(8)] + [(0, 5), (2, 8)]  # sites 9 to 11 are islands
+    model = HiddenMRF(rng.poisson(6, 12) + np.arange(12), edges, 0.6, n_states, scheme)
+    params = rng.normal(1.5, 0.5, n_states)
+    folds = [np.sort(rng.choice(12, size, replace=False)) for _ in range(4)]
+    rows = np.tile(params, (4, 1))
+    values, gradients = model.fast.fold_gradients(rows, folds)
+    for i, fold in enumerate(folds):
+        weights = acv.folds.weights(12, fold)
+        value, gradient = curvature.value_and_gradient(model, params, weights)
+        assert values[i] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradients[i], gradient, rtol=0, atol=1e-10)
+        hessian = curvature.hessian(model, params, weights)
+        np.testing.assert_allclose(model.fast.fold_hessians(rows, folds)[i], hessian, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(model.fast.expansions(rows, folds)[1][i], hessian, rtol=0, atol=1e-9)
+
+
+def test_folds_at_one_point_near_underflow_are_summed_in_logarithms():
+    model = HiddenMRF(np.arange(12) * 40, [(i, i + 1) for i in range(11)], 300.0)
+    params, folds = np.log([20.0, 300.0]), acv.folds.leave_one_out(12)[::2]
+    _, gradients = model.fast.fold_gradients(np.tile(params, (6, 1)), folds)
+    expected = [curvature.value_and_gradient(model, params, acv.folds.weights(12, fold))[1] for fold in folds]
+    np.testing.assert_allclose(gradients, expected, rtol=1e-10)
+
+
 def test_the_order_of_elimination_is_shared_by_all_folds(monkeypatch):
     model = grid_model()
     fit = acv.fit(model)

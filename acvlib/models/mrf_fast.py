@@ -18,6 +18,9 @@ from ..folds import weights as fold_weights
 from ..progress import track
 from ..weighting import check
 from ..workers import threads
+from .mrf_folds import SharedPoint
+
+SEVERAL = 4  # folds at one point from which on what they share is worth its price
 
 
 class MRFFast:
@@ -40,12 +43,12 @@ class MRFFast:
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, K))."""
-        pairs = self._each(lambda expansion: expansion.value_and_gradient(), params, folds, "gradients")
-        return tuple(np.array(part) for part in zip(*pairs, strict=True))
+        rows = self._derivatives(params, folds, False, "gradients")
+        return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, K, K)."""
-        return np.array(self._each(lambda expansion: expansion.hessian(), params, folds, "Hessians"))
+        return np.array([row[2] for row in self._derivatives(params, folds, True, "Hessians")])
 
     def fold_heldout_losses(self, params, folds):
         """-log p(x_t | x outside the fold) of the left-out sites, fold after fold."""
@@ -63,19 +66,20 @@ class MRFFast:
 
     def expansions(self, params, folds):
         """(dF/dparams (n_folds, K), d2F/dparams2 (n_folds, K, K)), each fold's field summed out once for both."""
-        pairs = self._each(_both, params, folds, "gradients and Hessians")
-        return tuple(np.array(part) for part in zip(*pairs, strict=True))
+        rows = self._derivatives(params, folds, True, "gradients and Hessians")
+        return np.array([row[1] for row in rows]), np.array([row[2] for row in rows])
 
-    def _each(self, read, params, folds, label):
+    def _derivatives(self, params, folds, curved, label):
+        """(F, dF/dparams, d2F/dparams2 or None) of each fold; together where all folds stand at one point."""
+        together = len(folds) >= SEVERAL and (params == params[:1]).all()
+        shared = SharedPoint(self.model, params[0], curved) if together else None
         pairs = track(list(zip(params, folds, strict=True)), label)
-        return threads()(delayed(self._fold)(read, p, fold) for p, fold in pairs)
+        jobs = (delayed(self._fold)(shared, curved, p, fold) for p, fold in pairs)
+        return threads()(jobs)
 
-    def _fold(self, read, params, fold):
-        return read(Expansion(self.model, params, fold_weights(self.model.n_sites, fold)))
-
-
-def _both(expansion):
-    return expansion.value_and_gradient()[1], expansion.hessian()
+    def _fold(self, shared, curved, params, fold):
+        found = shared.fold(fold) if shared and shared.accurate else None
+        return found or Expansion(self.model, params, fold_weights(self.model.n_sites, fold)).derivatives(curved)
 
 
 class Expansion:
@@ -99,6 +103,10 @@ class Expansion:
         k = self.model.n_states
         moves = np.eye(k)[:, None, :] * self.factor.observation[:, None] * self.slopes
         return self.posterior.expect(moves, np.zeros((k, len(self.model.edges), k, k)))
+
+    def derivatives(self, curved):
+        """(F, dF/dparams, d2F/dparams2 or None)."""
+        return *self.value_and_gradient(), self.hessian() if curved else None
 
     def hessian(self):
         return self._mean_curvature() - self.posterior.covariance(self.expected)
