@@ -143,9 +143,7 @@ class LinearChainCRF:
 
 def _check_sentences(emissions, labels):
     if not emissions or len(emissions) != len(labels):
-        raise ValueError(
-            f"{len(emissions)} sentences of emission scores and {len(labels)} of labels: give as many, not 0"
-        )
+        raise ValueError(f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: give as many, not 0")
     n_tags = emissions[0].shape[-1]
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
         if not tags.size:

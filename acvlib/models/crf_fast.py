@@ -37,7 +37,9 @@ class CRFFast:
     # many folds at once
 
     def fold_gradients(self, params, folds):
-        """(F (n_folds,), dF/dparams (n_folds, D))."""
+        """(F (n_folds,), dF/dparams (n_folds, D)); of no folds too, where all have an indefinite Hessian."""
+        if not len(params):
+            return np.empty(0), np.empty_like(params)
         values, gradients = self._full_at_each(params)
         own = in_threads(self._own, list(zip(params, folds, strict=True)))
         return values - [value for value, _ in own], gradients - np.array([gradient for _, gradient in own])
@@ -130,6 +132,8 @@ class FoldHessians:
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors, (n, D)."""
+        if not len(rows):
+            return vectors
         blocks = [slice(i, i + 64) for i in range(0, len(rows), 64)]
         return np.concatenate([np.linalg.solve(self.hessians(rows[b]), vectors[b][..., None])[..., 0] for b in blocks])
 

@@ -150,46 +150,18 @@ def lane_sums(e, starts, sentences, start, transition, end):
     """
     k, lanes = start.shape
     longest = np.diff(starts).max()
-    alpha, norm = np.empty((longest, k, lanes)), np.empty((longest, lanes))
-    beta, ahead, last = np.empty((k, lanes)), np.empty((k, lanes)), np.empty(lanes)
+    alpha, norm, beta = np.empty((longest, k, lanes)), np.empty((longest, lanes)), np.empty((k, lanes))
     total, log_z = np.zeros((k * k + 2 * k, lanes)), np.zeros(lanes)
-    links = total[k:-k].reshape(k, k, lanes)
+    first, links, last = total[:k], total[k:-k].reshape(k, k, lanes), total[-k:]
     for n in sentences:
         factors = e[starts[n] : starts[n + 1]]
         _lane_forward(factors, start, transition, alpha, norm)
-        size = len(factors)
-        last[:] = 0.0
+        _lane_end(alpha[len(factors) - 1], end, beta, last, log_z)
+        _lane_backward(factors, transition, alpha, norm, beta, links)
         for j in range(k):
             for b in range(lanes):
-                last[b] += alpha[size - 1, j, b] * end[j, b]
-        for b in range(lanes):
-            log_z[b] += np.log(last[b])
-        for j in range(k):
-            for b in range(lanes):
-                beta[j, b] = end[j, b] / last[b]
-                total[k * k + k + j, b] += alpha[size - 1, j, b] * beta[j, b]
-        for t in range(size - 1, 0, -1):
-            for j in range(k):
-                for b in range(lanes):
-                    ahead[j, b] = factors[t, j] * beta[j, b] / norm[t, b]
-            for i in range(k):
-                for b in range(lanes):
-                    beta[i, b] = 0.0
-                for j in range(k):
-                    for b in range(lanes):
-                        links[i, j, b] += alpha[t - 1, i, b] * ahead[j, b]
-                        beta[i, b] += transition[i, j, b] * ahead[j, b]
-        for j in range(k):
-            for b in range(lanes):
-                total[j, b] += alpha[0, j, b] * beta[j, b]
-        for b in range(lanes):
-            product = 1.0
-            for t in range(size):
-                product *= norm[t, b]
-                if product < SMALL:
-                    log_z[b] += np.log(product)
-                    product = 1.0
-            log_z[b] += np.log(product)
+                first[j, b] += alpha[0, j, b] * beta[j, b]
+        _add_logarithms(norm[: len(factors)], log_z)
     links *= transition
     return log_z, total
 
@@ -212,6 +184,53 @@ def _lane_forward(e, start, transition, alpha, norm):
         for j in range(k):
             for b in range(lanes):
                 alpha[t, j, b] /= norm[t, b]
+
+
+@_jit
+def _lane_end(alpha, end, beta, last, log_z):
+    """The last word: fills beta, adds its marginals to `last` and the logarithm of what remains to log_z."""
+    k, lanes = end.shape
+    mass = np.zeros(lanes)
+    for j in range(k):
+        for b in range(lanes):
+            mass[b] += alpha[j, b] * end[j, b]
+    log_z += np.log(mass)
+    for j in range(k):
+        for b in range(lanes):
+            beta[j, b] = end[j, b] / mass[b]
+            last[j, b] += alpha[j, b] * beta[j, b]
+
+
+@_jit
+def _lane_backward(e, transition, alpha, norm, beta, links):
+    """Takes beta from the last word to the first, and adds pair marginals over transitions to `links`."""
+    n, k = e.shape
+    lanes = beta.shape[1]
+    ahead = np.empty((k, lanes))
+    for t in range(n - 1, 0, -1):
+        for j in range(k):
+            for b in range(lanes):
+                ahead[j, b] = e[t, j] * beta[j, b] / norm[t, b]
+        for i in range(k):
+            for b in range(lanes):
+                beta[i, b] = 0.0
+            for j in range(k):
+                for b in range(lanes):
+                    links[i, j, b] += alpha[t - 1, i, b] * ahead[j, b]
+                    beta[i, b] += transition[i, j, b] * ahead[j, b]
+
+
+@_jit
+def _add_logarithms(norm, log_z):
+    """Adds sum_t log norm[t] to log_z, by few logarithms of products."""
+    for b in range(len(log_z)):
+        product = 1.0
+        for t in range(len(norm)):
+            product *= norm[t, b]
+            if product < SMALL:
+                log_z[b] += np.log(product)
+                product = 1.0
+        log_z[b] += np.log(product)
 
 
 @_jit
