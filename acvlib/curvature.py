@@ -151,7 +151,10 @@ def is_matrix_free(model):
 
 
 def hessian_products(model, params, folds):
-    """H(w_o) of each fold at its params (n_folds, D), as an operator for `krylov`; for matrix-free models only."""
+    """H(w_o) of each fold at its params (n_folds, D), as an operator for `krylov`; for matrix-free models only.
+
+    That of a single fold also has `evaluate()`, which gives what `fold_gradients` does.
+    """
     return _fast(model, "hessian_products")(params, folds)
 
 

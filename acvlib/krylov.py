@@ -8,7 +8,9 @@ It may have `rough`, a cheaper operator close to it, from which `solve` then tak
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import delayed, effective_n_jobs
+
+from .workers import threads
 
 FLAT = 1e-3  # curvature, relative to the preconditioner's, below which a direction counts as no less curved
 MAX_ITERATIONS, MAX_REFINEMENTS = 1000, 20
@@ -17,23 +19,29 @@ PORTION = 128  # right-hand sides that one worker solves together
 
 @dataclass
 class Solutions:
-    """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many."""
+    """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many.
+
+    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region.
+    """
 
     x: np.ndarray
     residual: np.ndarray
     smallest: np.ndarray
     products: int = 0
+    norm: np.ndarray = None
+    decrease: np.ndarray = None
 
 
-def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0):
+def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf):
     """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
 
-    A row that has converged takes no further products. A row that meets a direction of negative curvature takes
-    the step that its absolute value calls for, and stops: the sum still descends. `smallest` is the least
+    A row that has converged takes no further products. A row that meets a direction of negative curvature goes
+    along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does one that would leave
+    it otherwise; without a radius it takes the step that the absolute curvature calls for. `smallest` is the least
     Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest eigenvalue, whose sign is
     H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
     """
-    state = _State(products, np.asarray(b, float), damping)
+    state = _State(products, np.asarray(b, float), damping, radius)
     for _ in range(max_iterations):
         state.drop_converged(tolerance)
         if not state.rows.size:
@@ -89,16 +97,18 @@ class _Rows:
 class _State:
     """Arrays of the rows that are still iterated, and the solutions of all."""
 
-    def __init__(self, products, b, damping):
-        self.products, self.b, self.damping = products, b, damping
+    def __init__(self, products, b, damping, radius):
+        self.products, self.b, self.damping, self.radius = products, b, damping, radius
         self.x, self.rows = np.zeros_like(b), np.arange(len(b))
-        self.norm = np.linalg.norm(b, axis=1)
+        self.size = np.linalg.norm(b, axis=1)
         self.r = b.copy()
-        self.residual = np.where(self.norm > 0.0, 1.0, 0.0)
+        self.residual = np.where(self.size > 0.0, 1.0, 0.0)
         self.smallest, self.count = np.full(len(b), np.inf), 0
         self.steps = [([], []) for _ in b]  # alpha and beta of each row: its Lanczos matrix
         z = products.precondition(self.r, self.rows)
         self.p, self.rz = z, _dots(self.r, z)
+        self.pp, self.xp, self.xx = self.rz.copy(), np.zeros(len(b)), np.zeros(len(b))  # in the preconditioner's norm
+        self.norm, self.decrease = np.zeros(len(b)), np.zeros(len(b))
 
     def drop_converged(self, tolerance):
         self.keep(self.residual[self.rows] > tolerance)
@@ -106,41 +116,57 @@ class _State:
     def keep(self, mask):
         if mask.all():
             return
-        self.rows, self.r, self.p, self.rz = self.rows[mask], self.r[mask], self.p[mask], self.rz[mask]
+        for name in ("rows", "r", "p", "rz", "pp", "xp", "xx"):
+            setattr(self, name, getattr(self, name)[mask])
 
     def step(self):
         hp = self.products.multiply(self.p, self.rows) + self.damping * self.p
         self.count += len(self.rows)
         curvature = _dots(self.p, hp)
-        bad = curvature <= 0.0
-        if bad.any():
-            self.stop(bad, curvature)
-            hp, curvature = hp[~bad], curvature[~bad]
-            self.keep(~bad)
-        if not self.rows.size:
-            return
-        alpha = self.rz / curvature
+        alpha, last = self._lengths(curvature)
         self.x[self.rows] += alpha[:, None] * self.p
         self.r -= alpha[:, None] * hp
-        self.residual[self.rows] = np.linalg.norm(self.r, axis=1) / self.norm[self.rows]
+        self.xx += alpha * (2.0 * self.xp + alpha * self.pp)
+        self._record(curvature)
+        self._extend(alpha, last)
+
+    def _lengths(self, curvature):
+        """(step lengths, which rows end with theirs): of conjugate gradients, cut at the trust region."""
+        bad = curvature <= 0.0
+        alpha = self.rz / np.where(bad, np.maximum(-curvature, FLAT * self.pp), curvature)
+        if np.isinf(self.radius):
+            return alpha, bad
+        to_edge = np.sqrt(np.maximum(self.xp**2 + self.pp * (self.radius**2 - self.xx), 0.0)) - self.xp
+        to_edge /= self.pp
+        last = bad | (alpha >= to_edge)
+        return np.where(last, to_edge, alpha), last
+
+    def _record(self, curvature):
+        rows, x = self.rows, self.x[self.rows]
+        self.residual[rows] = np.linalg.norm(self.r, axis=1) / self.size[rows]
+        self.norm[rows] = np.sqrt(np.maximum(self.xx, 0.0))
+        self.decrease[rows] = 0.5 * _dots(x, self.b[rows] + self.r)
+        negative = np.where(curvature <= 0.0, curvature / self.pp, np.inf)
+        self.smallest[rows] = np.minimum(self.smallest[rows], negative)
+
+    def _extend(self, alpha, last):
+        """The next directions, of rows that go on."""
+        alpha = alpha[~last]
+        self.keep(~last)
+        if not self.rows.size:
+            return
         z = self.products.precondition(self.r, self.rows)
         rz = _dots(self.r, z)
         beta = rz / self.rz
         self.p, self.rz = z + beta[:, None] * self.p, rz
+        self.xp, self.pp = beta * (self.xp + alpha * self.pp), rz + beta**2 * self.pp
         for row, a, b in zip(self.rows, alpha, beta, strict=True):
             self.steps[row][0].append(a)
             self.steps[row][1].append(b)
 
-    def stop(self, bad, curvature):
-        """Marks rows of negative curvature, and takes their last step by its absolute value."""
-        for i in np.flatnonzero(bad):
-            row, ratio = self.rows[i], curvature[i] / self.rz[i]
-            self.smallest[row] = min(ratio, 0.0)
-            self.x[row] += self.p[i] / max(-ratio, FLAT)
-
     def solutions(self):
         smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
-        return Solutions(self.x, self.residual, smallest, self.count)
+        return Solutions(self.x, self.residual, smallest, self.count, self.norm, self.decrease)
 
 
 def _least_ritz_value(alpha, beta):
@@ -193,4 +219,4 @@ def in_portions(solve, n):
     """What `solve` gives for portions of 0 ... n - 1, in joblib's workers."""
     n_portions = max(-(-n // PORTION), min(effective_n_jobs(None), n))
     portions = np.array_split(np.arange(n), n_portions)
-    return Parallel(require="sharedmem")(delayed(solve)(rows) for rows in portions)
+    return threads()(delayed(solve)(rows) for rows in portions)

@@ -1,23 +1,27 @@
 """Newton's method without a Hessian: each fold's steps from conjugate gradients, to its Newton decrement.
 
 The counterpart of `refine` for models whose fast path has `hessian_products`. Folds are independent, and run in
-joblib's workers; a step that does not descend is halved, and one that meets negative curvature goes along it.
+joblib's workers. Steps stay in a trust region of the preconditioner's norm (Steihaug 1983): where the preconditioner
+is the complete-data information, that counts in standard errors.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from . import curvature
 from .krylov import conjugate_gradient
 from .progress import track
+from .workers import threads
 
 MAX_STEPS = 300
 ROUGH, FINE = 0.1, 1e-3  # relative residuals of a step far from the optimum, and of one near it
 NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
-SLACK = 1e-10
+RADIUS = 10.0  # standard errors of the first trust region
+ACCEPTED = 1e-4  # of the promised decrease: what a step must bring
+SLACK = 1e-11  # relative rounding error of an objective, below which descent cannot be seen
 
 
 @dataclass
@@ -39,40 +43,47 @@ def newton_cg(model, params, folds, tolerance):
     smallest_eigenvalue: the least Ritz value of the last step, see `krylov.conjugate_gradient`.
     """
     jobs = zip(params, track(folds, "exact folds"), strict=True)
-    parts = Parallel(require="sharedmem")(delayed(_descend)(model, p, fold, tolerance) for p, fold in jobs)
+    parts = threads()(delayed(_descend)(model, p, fold, tolerance) for p, fold in jobs)
     columns = [np.array(column) for column in zip(*(part[:-1] for part in parts), strict=True)]
     return Descent(*columns, sum((part[-1] for part in parts), Counter()))
 
 
 def _descend(model, params, fold, tolerance):
     """(params, decrement, smallest Ritz value, steps, converged, evaluations) of one fold."""
-    values, gradients = curvature.fold_gradients(model, params[None], [fold])
-    counts, decrement, smallest, step = Counter(gradient=1), np.inf, np.nan, 0
+    here = _Point(model, params, fold)
+    counts, radius, decrement, smallest = Counter(gradient=1), RADIUS, np.inf, np.nan
     for step in range(MAX_STEPS):
-        products = curvature.hessian_products(model, params[None], [fold])
-        solved = conjugate_gradient(
-            getattr(products, "rough", None) or products, -gradients, FINE if decrement < 10 * NEAR else ROUGH
-        )
-        counts["hvp"] += solved.products
-        move, smallest = solved.x[0], solved.smallest[0]
-        decrement = float(np.sqrt(max(-(gradients[0] @ move), 0.0)))
-        if decrement <= tolerance and smallest > 0.0:
-            return params, decrement, smallest, step, True, counts
-        trial = _line_search(model, params, move, fold, values, gradients[0], counts)
-        if trial is None:
-            break
-        params, values, gradients = trial
-    return params, decrement, smallest, step, False, counts
-
-
-def _line_search(model, params, move, fold, values, gradient, counts):
-    """(params, values, gradients) after the longest of the halved moves that descends, or None."""
-    slope, scale = gradient @ move, 1.0
-    while scale > 1e-6:
-        trial = params + scale * move
-        new, gradients = curvature.fold_gradients(model, trial[None], [fold])
+        move = here.step(FINE if decrement < NEAR else ROUGH, radius)
+        decrement, smallest = float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0))), move.smallest[0]
+        counts["hvp"] += move.products
+        if decrement <= tolerance and smallest > 0.0 and move.norm[0] < 0.99 * radius:
+            return here.params, decrement, smallest, step, True, counts
+        there = _Point(model, here.params + move.x[0], fold)
         counts["gradient"] += 1
-        if new[0] <= values[0] + 1e-4 * scale * slope + SLACK * (1.0 + abs(values[0])):
-            return trial, new, gradients
-        scale *= 0.5
-    return None
+        rounding = SLACK * (1.0 + abs(here.value))
+        ratio = (here.value - there.value + rounding) / (move.decrease[0] + rounding)
+        radius = _radius(radius, move.norm[0], ratio)
+        if ratio > ACCEPTED:
+            here = there
+        elif radius < 1e-8:
+            break
+    return here.params, decrement, smallest, step, False, counts
+
+
+class _Point:
+    """F and its gradient of one fold at some params, and the step from there."""
+
+    def __init__(self, model, params, fold):
+        self.params, self.products = params, curvature.hessian_products(model, params[None], [fold])
+        (self.value,), (self.gradient,) = self.products.evaluate()
+
+    def step(self, tolerance, radius):
+        rough = getattr(self.products, "rough", None) or self.products
+        return conjugate_gradient(rough, -self.gradient[None], tolerance, radius=radius)
+
+
+def _radius(radius, norm, ratio):
+    """The next trust region, after a step of this size did `ratio` of what its quadratic model promised."""
+    if ratio < 0.25:
+        return 0.25 * norm
+    return max(radius, 2.0 * norm) if ratio > 0.75 else radius

@@ -45,7 +45,7 @@ from .rungs import (
     scatter,
     series,
 )
-from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model
+from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .style import (
     STYLE,
     plt,
@@ -95,4 +95,5 @@ __all__ = [
     "rung_scatter",
     "losses_with_errors",
     "seconds_by_model",
+    "shared_legend",
 ]

@@ -60,3 +60,12 @@ def seconds_by_model(ax, table, columns):
     ax.set_xticks(places, table.index)
     ax.set(yscale="log", ylabel="seconds")
     return ax
+
+
+def shared_legend(fig, axes, n_used=None):
+    """One legend below all panels; panels beyond the first n_used are not drawn."""
+    flat = np.ravel(axes)
+    for ax in flat[n_used:] if n_used else ():
+        ax.set_axis_off()
+    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, markerscale=2)
+    return fig

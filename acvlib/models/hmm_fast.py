@@ -70,8 +70,7 @@ class HMMFast:
 
     def hessian_products(self, params, folds):
         """H(w_o) of each fold at its params (n_folds, D), without any matrix: see `curvature.hessian_products`."""
-        nothing = not any(map(len, folds))
-        if _all_equal(params) and (nothing or self.by_sequence and len(folds) > 1):
+        if self.by_sequence and len(folds) > 1 and _all_equal(params):
             return SharedProducts(self.posterior(params[0], np.ones(self.model.n_sites)), folds)
         n_sites = self.model.n_sites
         pairs = zip(params, folds, strict=True)

@@ -8,7 +8,7 @@ from .hmm_curvature import Curvature, without
 
 
 class SharedProducts:
-    """Folds at the same params: one H of all sequences, less that of each fold's own; none for an empty fold."""
+    """Folds of sequences at the same params: one H of all sequences, less that of each fold's own."""
 
     def __init__(self, posterior, folds, is_rough=False):
         self.posterior, self.folds, self.is_rough = posterior, folds, is_rough
@@ -82,15 +82,26 @@ class SeparateProducts:
     def inverses(self):
         return [[(places, np.linalg.inv(b)) for places, b in c.information()] for c in self.curvatures]
 
+    def evaluate(self):
+        """(F (n_folds,), dF/dparams (n_folds, D))."""
+        return np.array([p.value() for p in self.posteriors]), np.array([p.gradient() for p in self.posteriors])
+
     def multiply(self, vectors, rows):
         """As in `SharedProducts`."""
-        pairs = zip(vectors, rows, strict=True)
-        return np.array([self.curvatures[row].multiply(vector[None])[0] for vector, row in pairs])
+        return _by_row(lambda row, part: self.curvatures[row].multiply(part), vectors, rows)
 
     def precondition(self, vectors, rows):
         """As in `SharedProducts`."""
-        pairs = zip(vectors, rows, strict=True)
-        return np.array([apply_blocks(self.inverses[row], vector[None])[0] for vector, row in pairs])
+        return _by_row(lambda row, part: apply_blocks(self.inverses[row], part), vectors, rows)
+
+
+def _by_row(function, vectors, rows):
+    """function(row, its vectors) for each distinct row, put back in order."""
+    out = np.empty_like(vectors)
+    for row in np.unique(rows):
+        own = rows == row
+        out[own] = function(row, vectors[own])
+    return out
 
 
 def apply_blocks(inverses, vectors):

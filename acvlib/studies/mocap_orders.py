@@ -1,6 +1,7 @@
 """Figure 6 of Ghosh et al. (2020): which emission describes a new recording best, by exact and approximate CV."""
 
 import time
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +83,11 @@ def states(one):
     return one.model.fast.posterior(one.fit.params, np.ones(one.model.n_sites)).smoothed.gamma.argmax(axis=1)
 
 
+def states_of(one, n):
+    """The likeliest state of each frame of sequence n under a `Fitted`, the frames only looked back at left out."""
+    return states(one)[one.model.pieces()[n]]
+
+
 def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT):
     """A `Fitted` for each emission by name; AR(1)'s states are one more start of those that follow it."""
     labels, found = None, {}
@@ -159,6 +165,46 @@ def choices(sequences, test, emission, n_states, rng, n_restarts, context=CONTEX
         one = fitted(f"K = {k}", sequences, k, emission, rng, n_restarts, context=context)
         studied[k] = leave_one_sequence_out(one, test)
     return losses(studied).rename_axis("K")
+
+
+def checks(one, studied, test, slow, n_train, n_test, rng, n_restarts):
+    """AR(1) once more with everything free, and on recordings of another rate: mean losses and errors, three rows."""
+    whole = one.model.whole(one.fit.params)
+    model = replace(one.model, held=None)
+    free = Fitted("all free", model, fit(model, whole), whole, np.nan)
+    chosen = slow.take(range(n_train + n_test))
+    fewer, others = split(chosen, n_train, rng)
+    slower = fitted("10 fps", fewer.sequences, model.n_states, model.emission, rng, n_restarts)
+    named = {
+        "as above": studied,
+        "everything free": leave_one_sequence_out(free, test.sequences),
+        "10 frames a second": leave_one_sequence_out(slower, others.sequences),
+    }
+    return pd.DataFrame({name: _check(result) for name, result in named.items()}).T
+
+
+def _check(result):
+    row = {"D": result.fitted.model.n_params} | {name: cv.loss for name, cv in result.rungs.items()}
+    table = errors({"": result}).loc[""]
+    theta = {f"theta, {name}": table.theta[name] for name in ("infinitesimal_jackknife", "newton_step")}
+    return row | {"test": result.test.mean()} | theta
+
+
+def gap_in_standard_errors(result):
+    """|loss of the IJ - loss of exact| in the standard errors of the latter."""
+    exact = result.rungs["exact"]
+    return abs(result.rungs["infinitesimal_jackknife"].loss - exact.loss) / exact.se
+
+
+def error_ratio(result):
+    """Median parameter error over folds of the Newton step, over that of the IJ."""
+    table = errors({"": result}).loc[""].theta
+    return table["newton_step"] / table["infinitesimal_jackknife"]
+
+
+def key(name):
+    """A model's name as part of a claim's id."""
+    return name.lower().replace("(", "").replace(")", "")
 
 
 def winners(table):

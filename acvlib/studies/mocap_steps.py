@@ -46,12 +46,17 @@ def future(one: Fitted, first):
     return ladder(one.model, one.fit, leave_future_out(one.model.n_sites, starts, one.model.observed))
 
 
+def all_losses(result):
+    """-log p(x_t | x outside the fold) of every left-out frame, folds one after another."""
+    return np.concatenate(result.pointwise)
+
+
 def first_losses(result):
     """-log p(x_t | x before t) of the first left-out frame of each fold, (n_folds,)."""
     return np.array([losses[0] for losses in result.pointwise])
 
 
-def table(results, of=lambda result: np.concatenate(result.pointwise)):
+def table(results, of=all_losses):
     """How far pointwise losses and parameters are from the exact refits', a row for each setting and rung."""
     rows = [_row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()]
     return pd.DataFrame(rows).set_index(["setting", "rung"])
