@@ -1,7 +1,8 @@
 """Newton's method with Levenberg's damping for the clustering of the genomics model.
 
-A step solves [H + damping diag(|H|)] step = -gradient by Cholesky, the diagonal bounded from below; damping rises until
-the matrix is positive definite and the objective falls, and drops again after a step, so that the last ones are Newton's.
+A step solves [H + damping diag(|H|)] step = -gradient by Cholesky, the diagonal bounded from below; damping rises
+until the matrix is positive definite and the objective falls, and drops again after a step, so that the last steps
+are Newton's.
 """
 
 from typing import NamedTuple
