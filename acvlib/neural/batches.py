@@ -1,5 +1,6 @@
 """Sentences of different lengths as padded tensors."""
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -50,3 +51,14 @@ def in_order(lengths, size=256):
     """All sentences, longest first, for evaluation."""
     order = np.argsort(-lengths, kind="stable")
     return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+@contextmanager
+def one_thread():
+    """One thread for torch: a batch is too small to share, and threads would wait longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from .batches import in_order, make_batch
+from .batches import in_order, make_batch, one_thread
 from .training import run_key, train
 
 SPLITS = ("train", "valid", "test")
@@ -69,6 +69,7 @@ def _save(path, trained, text, key):
     draft.replace(path)
 
 
+@one_thread()
 @torch.no_grad()
 def score(trained, sentences):
     """Emission scores of sentences, a list of (T_n, K) float64."""
