@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 
 MAX_STEPS = 20
+ROUNDING = 0.25  # share of the tolerance that may be lost to rounding
 SLOW = 0.5  # a fold whose decrement does not even halve in a step is left to Newton's method
 
 
@@ -53,7 +54,7 @@ def refine_by_chords(chords, tolerance):
     state = Chords(chords.start, chords.smallest_eigenvalue, getattr(chords, "n_hessians", 1))
     rows = np.flatnonzero(chords.smallest_eigenvalue > 0.0)
     for _ in range(MAX_STEPS):
-        gradients = chords.gradients(state.params[rows], rows)
+        gradients = chords.gradients(state.params[rows], rows, ROUNDING * tolerance)
         move = -chords.solve(gradients, rows)
         state.evaluations["gradient"] += len(rows)
         decrement = np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0))

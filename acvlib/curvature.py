@@ -194,7 +194,8 @@ def fold_chords(model, fit, folds):
 
     The object has `start` (n_folds, D), the Newton step's params, `smallest_eigenvalue` (n_folds,), as in
     `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o) and
-    `gradients(params, rows)` without the objective, both (len(rows), D), and `contraction(before, after)`, a
+    `gradients(params, rows, accuracy)` without the objective, both (len(rows), D), exact up to a rounding error
+    of `accuracy` >= 0 in standard errors if that helps, and `contraction(before, after)`, a
     bound (n,) on the factor by which a chord step between these params shrinks the decrement, inf if unknown.
     It may have `n_hessians`, how many Hessians it took; 1 where one factorisation serves all folds.
     """

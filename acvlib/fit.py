@@ -84,11 +84,12 @@ def _polish(model, iterates, tolerance):
 
 def _newton(model, params, tolerance):
     """Newton's method for a convex F; its last Hessian is that of the optimum."""
-    iterates, weights = [params], np.ones(model.n_sites)
+    iterates, weights, hessian = [params], np.ones(model.n_sites), None
     value, gradient = curvature.value_and_gradient(model, params, weights)
     for _ in range(MAX_STEPS):
         try:
-            hessian = curvature.hessian(model, params, weights)
+            if hessian is None or not getattr(model, "quadratic", False):
+                hessian = curvature.hessian(model, params, weights)
             move = -curvature.cholesky(hessian)(gradient)
         except curvature.IndefiniteHessian:  # flat in some direction: the optimum may be at infinity
             return fit_at(model, params, iterates)

@@ -1,6 +1,11 @@
 """How many threads do the work: what `joblib.parallel_config(n_jobs=...)` says, one where nothing is said."""
 
-from joblib import Parallel, effective_n_jobs
+from concurrent.futures import ThreadPoolExecutor
+
+from joblib import Parallel, cpu_count, effective_n_jobs
+from threadpoolctl import threadpool_info
+
+from .progress import track
 
 
 def parallel(**settings):
@@ -11,3 +16,22 @@ def parallel(**settings):
 def threads(**settings):
     """`parallel` in threads of this process, whatever the active backend: for work that shares memory."""
     return parallel(require="sharedmem", **settings)
+
+
+def in_threads(function, pieces, n_threads=None, label=None):
+    """[function(piece) for each piece], on plain threads, by default one a core: for kernels that release the lock.
+
+    Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take. label: that of a
+    progress bar.
+    """
+    n_threads = min(n_threads or cpu_count(), len(pieces))
+    if n_threads <= 1:
+        return [function(piece) for piece in pieces]
+    with ThreadPoolExecutor(n_threads) as pool:
+        results = pool.map(function, pieces)
+        return list(track(results, label, len(pieces)) if label else results)
+
+
+def blas_threads():
+    """How many threads BLAS would use."""
+    return max((each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"), default=1)

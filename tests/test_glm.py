@@ -9,6 +9,7 @@ from scipy.stats import norm
 import acvlib as acv
 from acvlib import curvature
 from acvlib.models import FAMILIES, GLM
+from acvlib.models.glm_sums import SINGLE
 
 SETTINGS = {
     "plain": {},
@@ -157,6 +158,18 @@ def test_halving_the_perturbation_quarters_the_jackknife_error(model):
     ratios = [distance(model, fit, eps) / distance(model, fit, eps / 2) for eps in (0.1, 0.05)]
     assert_allclose(ratios, 4.0, rtol=0.15)
     assert abs(ratios[1] - 4) < abs(ratios[0] - 4)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "logistic", "poisson"])
+def test_single_precision_gradients_are_as_accurate_as_they_say(family):
+    model = GLM(*draw(family, np.random.default_rng(7), n=700, p=5), family)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(700)
+    chords, rows = model.fast.fold_chords(fit, folds), np.arange(700)
+    moved = fit.params + 3.0 * (chords.start - fit.params)
+    furthest = fit.standard_errors_between(moved, fit.params).max()
+    error = chords.gradients(moved, rows, np.inf) - chords.gradients(moved, rows, 0.0)
+    error_in_se = np.sqrt(np.einsum("ni,ni->n", error, np.linalg.solve(fit.metric, error.T).T)).max()
+    assert 0.0 < error_in_se <= SINGLE * furthest
 
 
 def test_newton_step_is_exact_for_squares():

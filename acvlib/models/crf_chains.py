@@ -1,11 +1,10 @@
 """All sentences of a CRF as scaled factors, and sums over their tag sequences on several threads."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
-from joblib import cpu_count
 
+from ..workers import in_threads
 from . import crf_kernels as kernels
 
 PARTS = 8  # pieces of work of about equal size; fixed, so that results do not depend on the number of threads
@@ -108,14 +107,3 @@ class Chains:
         ends = np.cumsum(self.lengths[sentences])
         cuts = np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS) if ends[-1] > SHORT else []
         return in_threads(function, [rows for rows in np.split(sentences, cuts) if rows.size])
-
-
-def in_threads(function, pieces):
-    """[function(piece) for each piece], on as many threads as there are cores; the kernels release the lock.
-
-    Not by joblib, which polls for results: a hundredth of a second, longer than most calls take.
-    """
-    if len(pieces) <= 1:
-        return [function(piece) for piece in pieces]
-    with ThreadPoolExecutor(min(cpu_count(), len(pieces))) as pool:
-        return list(pool.map(function, pieces))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .crf_chains import in_threads
+from ..workers import in_threads
 from .crf_terms import Data, SentenceTerms, TokenTerms
 
 MAX_STEPS, SETTLED = 60, 1e-4  # of Newton's method on all data; the decrement at which chords start well
@@ -161,7 +161,7 @@ class FoldChords:
         """H(w_o)^-1 vectors for the folds numbered `rows`."""
         return self._hessians.solve(vectors, rows)
 
-    def gradients(self, params, rows):
+    def gradients(self, params, rows, accuracy):
         """dF/dparams at each fold's params and weights, (len(rows), D)."""
         return self._fast.fold_gradients(params, [self._folds[i] for i in rows])[1]
 

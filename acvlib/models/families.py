@@ -17,8 +17,9 @@ class Family(NamedTuple):
 
     slope, curvature, third: d/d eta, d2/d eta2, d3/d eta3 of loss; mean(eta) and its inverse `link`;
     accepts(y): which responses are possible; response: them in words; free_direction(y): 1, -1 where the loss
-    never rises as eta goes to plus, minus infinity, 0 where it does both ways; self_concordant: whether
-    |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|);
+    never rises as eta goes to plus, minus infinity, 0 where it does both ways; change(mean, d), where there is a form
+    without cancellation: [slope(eta + d) - slope(eta)] / curvature(eta), which may overwrite d; self_concordant:
+    whether |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|);
     curvature_peaks, third_peaks: where |.| may be largest inside an interval.
     """
 
@@ -32,6 +33,7 @@ class Family(NamedTuple):
     accepts: Callable
     response: str
     free_direction: Callable
+    change: Callable | None = None
     self_concordant: bool = False
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
@@ -63,6 +65,7 @@ gaussian = Family(
     accepts=onp.isfinite,
     response="finite numbers",
     free_direction=lambda y: onp.zeros(len(y), int),
+    change=lambda mean, d: d,
     self_concordant=True,
 )
 
@@ -88,6 +91,14 @@ def _logistic_third(eta, y):
     return mean * (1 - mean) * (1 - 2 * mean)
 
 
+def _logistic_change(mean, d):
+    grown = onp.expm1(d, out=d)
+    scale = grown * mean
+    scale += 1
+    grown /= scale
+    return grown
+
+
 _STEEPEST = float(onp.log(2 + onp.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
 
 logistic = Family(
@@ -101,6 +112,7 @@ logistic = Family(
     accepts=_binary,
     response="0 or 1",
     free_direction=_towards_its_class,
+    change=_logistic_change,
     self_concordant=True,
     curvature_peaks=(0.0,),
     third_peaks=(-_STEEPEST, _STEEPEST),
@@ -125,6 +137,7 @@ poisson = Family(
     accepts=lambda y: (y >= 0) & (y == onp.floor(y)) & onp.isfinite(y),
     response="whole numbers >= 0",
     free_direction=lambda y: onp.where(y == 0, -1, 0),
+    change=lambda mean, d: onp.expm1(d, out=d),
     self_concordant=True,
 )
 

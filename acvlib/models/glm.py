@@ -82,6 +82,11 @@ class GLM:
     def n_sites(self):
         return len(self.y)
 
+    @property
+    def quadratic(self):
+        """Whether the Hessian is the same everywhere."""
+        return self.family is FAMILIES["gaussian"]
+
     @cached_property
     def observed(self):
         """(n,) False where the sample weight is 0."""

@@ -1,16 +1,12 @@
 """Closed forms of a `GLM`, named as in `curvature`; each is tested against autograd of the objective."""
 
 import numpy as np
-from joblib import Parallel, delayed
 from numba import njit
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from ..folds import is_table
-from ..progress import track
 from . import glm_folds
+from .glm_sums import TILE, over_sites, pieces
 from .separation import check_folds
-
-TILE = (128, 512)  # folds and sites handled together: a work array that stays in the cache between passes
 
 
 class GLMFast:
@@ -59,17 +55,19 @@ class GLMFast:
             return np.array([value]), gradient[None]
         if (params == params[:1]).all():
             return glm_folds.shared_gradients(self, params[0], folds)
-        values, gradients = self._all_sites(params, self._losses_and_slopes)
+        values, gradients = over_sites(self._losses_and_slopes, params, len(self.y))
         own_values, own_gradients = self._own(params, folds)
         ridge, beta = self._fold_ridge(folds), params * self.penalised
         values = values - own_values + 0.5 * ridge * (beta * params).sum(axis=1)
         return values, gradients - own_gradients + ridge[:, None] * beta
 
-    def gradients(self, params, folds):
-        """dF/dparams alone, (n_folds, D)."""
-        (gradients,) = self._all_sites(params, self._slopes)
-        gradients -= self._own(params, folds)[1]
-        return gradients + self._fold_ridge(folds)[:, None] * (params * self.penalised)
+    def slopes(self, params):
+        """sum_n s_n slope_n x_n for each row of params (n, D)."""
+        return over_sites(self._slopes, params, len(self.y))[0]
+
+    def gradients(self, params, folds, slopes):
+        """dF/dparams (n_folds, D), where `slopes` are those of all sites."""
+        return slopes - self._own(params, folds)[1] + self._fold_ridge(folds)[:, None] * (params * self.penalised)
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
@@ -110,22 +108,6 @@ class GLMFast:
         if self.model.intercept:
             check_folds(np.where(self.s > 0, self.family.free_direction(self.y), 2), folds)
 
-    def _all_sites(self, params, function):
-        """Sums over all sites of what `function` gives for a tile, for each row of params.
-
-        As many threads as BLAS would use, each with rows of its own: tiles are too small to share one.
-        """
-        cuts = list(pieces(len(params), TILE[0]))
-        jobs = (delayed(self._rows)(function, params[cut]) for cut in track(cuts, "gradients"))
-        threads = max((each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"), default=1)
-        with threadpool_limits(1, "blas"):
-            parts = Parallel(n_jobs=min(threads, len(cuts)), require="sharedmem")(jobs)
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-    def _rows(self, function, params):
-        tiles = [function(params, sites) for sites in pieces(len(self.y), TILE[1])]
-        return [np.sum(part, axis=0) for part in zip(*tiles, strict=True)]
-
     def _slopes(self, params, sites):
         eta = params @ self.x[sites].T
         eta += self.offset[sites]
@@ -164,11 +146,6 @@ def _row_products(x, folds, params):
             for d in range(params.shape[1]):
                 products[f, m] += x[folds[f, m], d] * params[f, d]
     return products
-
-
-def pieces(length, size):
-    """Slices of at most `size` that make up 0 ... length - 1."""
-    return (slice(i, min(i + size, length)) for i in range(0, length, size))
 
 
 def weighted_gram(x, weights):

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from ..folds import indicator, is_table
+from .glm_sums import SINGLE, SlopeChanges, over_sites
 
 ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave
@@ -190,6 +191,8 @@ class FoldChords:
 
     def __init__(self, fast, fit, folds):
         self._fast, self._fit, self._folds = fast, fit, folds
+        self._expansion = Expansion(fast, fit)
+        self._changes = SlopeChanges(fast, self._expansion)
         hessians = downdates(fast, fit, folds)
         self.start, self.smallest_eigenvalue = hessians.newton()
         self.solve = hessians.solve
@@ -201,10 +204,16 @@ class FoldChords:
         rows = range(0, len(self._fast.x), ROWS)
         return np.sqrt(max(((self._fast.x[i : i + ROWS] @ root) ** 2).sum(axis=1).max() for i in rows))
 
-    def gradients(self, params, rows):
-        """dF/dparams at each fold's params and weights, (len(rows), D)."""
+    def gradients(self, params, rows, accuracy):
+        """dF/dparams at each fold's params and weights, (len(rows), D); single precision where that is accurate."""
         folds = self._folds[rows] if is_table(self._folds) else [self._folds[i] for i in rows]
-        return self._fast.gradients(params, folds)
+        return self._fast.gradients(params, folds, self._slopes(params, accuracy))
+
+    def _slopes(self, params, accuracy):
+        furthest = self._fit.standard_errors_between(params, self._fit.params).max()
+        if self._fast.family.change is None or SINGLE * furthest > accuracy:
+            return self._fast.slopes(params)
+        return self._expansion.slopes @ self._fast.x + over_sites(self._changes, params, len(self._fast.y))[0]
 
     def contraction(self, before, after):
         """exp(M) - 1, M < 1 a bound on how far any eta is from the fit along the step, by self-concordance.

@@ -151,7 +151,7 @@ class FoldChords:
         """H(w_o)^-1 times one vector a fold."""
         return np.einsum("nij,nj->ni", self.inverse[rows], vectors)
 
-    def gradients(self, params, rows):
+    def gradients(self, params, rows, accuracy):
         """dF/dparams at each fold's params."""
         return self.fast.fold_gradients(params, [self.folds[i] for i in rows])[1]
 
