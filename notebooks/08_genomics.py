@@ -217,8 +217,8 @@ figures.save(fig, "genomics_rebuilt", data=data)
 # paper scale, look at the last pair: does the test error rise, and does the training error not?
 # ```
 #
-# On the rebuilt data the last step changes both errors by about a thousandth on average, and single rebuilds by several.
-# The test error rises in little more than half of them, and so does the training error. That the eighth degree of freedom
+# On the rebuilt data the last step changes both errors by less than a thousandth on average, and those of single rebuilds
+# by one to five. The test error rises in little more than half of them, and so does the training error. That the eighth degree of freedom
 # is not worth having is plain in exact CV, and the IJ sees it; the test error hardly shows it, in the paper and here.
 
 # %% tags=["remove-cell"]

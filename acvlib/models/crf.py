@@ -105,6 +105,8 @@ class LinearChainCRF:
     def marginals(self, params, emissions=None):
         """P(z_t = k | x) (T_n, K) of each sentence: of the model's own, or of other emission scores."""
         scores, starts = self._flat(emissions)
+        if max(onp.ptp(part) for part in self.unpack(params)) > SPREAD:
+            raise ValueError(f"params differ by more than {SPREAD:g} nats: raise the ridge")
         gamma = Chains(scores, starts).marginals(params, onp.arange(len(starts) - 1))
         return onp.split(gamma, starts[1:-1])
 

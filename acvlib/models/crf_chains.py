@@ -42,15 +42,14 @@ class Chains:
     def scaled(self, params):
         """((start, transition, end), (lost a sentence, lost a transition)) of params (D,) or (D, lanes).
 
-        The first are exponentials, each divided by its largest; the second is what that takes from log Z.
+        The first are exponentials, each divided by its largest, and nan where params differ by more than SPREAD:
+        all sums are nan then, so that a step that strays is not taken. The second is what dividing takes from log Z.
         """
         parts = split(params, self.n_tags)
-        tops = [part.max(axis=tuple(range(part.ndim - (params.ndim - 1)))) for part in parts]
-        if max(np.max(top - part) for part, top in zip(parts, tops, strict=True)) > SPREAD:
-            raise ValueError(
-                f"params differ by more than {SPREAD:g} nats: raise the ridge, or check the emission scores"
-            )
-        powers = [np.ascontiguousarray(np.exp(part - top)) for part, top in zip(parts, tops, strict=True)]
+        tops = [part.max(axis=_but_lanes(part, params)) for part in parts]
+        spreads = [np.ptp(part, axis=_but_lanes(part, params)) for part in parts]
+        scale = np.where(np.max(spreads, axis=0) > SPREAD, np.nan, 1.0)
+        powers = [np.ascontiguousarray(np.exp(part - top) * scale) for part, top in zip(parts, tops, strict=True)]
         return powers, (tops[0] + tops[2], tops[1])
 
     def log_partitions(self, log_z, lost, sentences):
@@ -107,3 +106,8 @@ class Chains:
         ends = np.cumsum(self.lengths[sentences])
         cuts = np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS) if ends[-1] > SHORT else []
         return in_threads(function, [rows for rows in np.split(sentences, cuts) if rows.size])
+
+
+def _but_lanes(part, params):
+    """The axes of a part of params (D,) or (D, lanes) that are not lanes."""
+    return tuple(range(part.ndim - (params.ndim - 1)))

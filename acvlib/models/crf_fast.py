@@ -1,8 +1,11 @@
 """Fast paths of a `LinearChainCRF`, named as in `curvature`; each is tested against autograd of the objective."""
 
+import warnings
+
 import numpy as np
 
 from ..workers import in_threads
+from .crf_chains import SPREAD
 from .crf_terms import Data, SentenceTerms, TokenTerms
 
 MAX_STEPS, SETTLED = 60, 1e-4  # of Newton's method on all data; the decrement at which chords start well
@@ -71,8 +74,12 @@ class CRFFast:
         return total - self.terms.own_covariance(params, fold) if len(fold) else total
 
     def fold_heldout_losses(self, params, folds):
-        """One array of losses for each fold."""
-        return in_threads(lambda pair: self.terms.heldout(*pair), list(zip(params, folds, strict=True)))
+        """One array of losses for each fold; nan where its params are out of range, which is warned of once."""
+        losses = in_threads(lambda pair: self.terms.heldout(*pair), list(zip(params, folds, strict=True)))
+        if stray := sum(np.isnan(each).any() for each in losses):
+            message = f"{stray} of {len(folds)} folds have params that differ by more than {SPREAD:g} nats"
+            warnings.warn(f"{message}: their losses are nan; raise the ridge, or refit them exactly", stacklevel=2)
+        return losses
 
     def jackknife_params(self, fit, folds, damping):
         """theta + H^-1 `fold_cross`."""
@@ -112,7 +119,7 @@ class CRFFast:
     def _descend(self, params, step, value):
         scale = 1.0
         new_value, gradient = self.full(params - step)
-        while new_value > value + 1e-10 * abs(value):
+        while not new_value <= value + 1e-10 * abs(value):  # nan where it strayed
             scale *= 0.5
             new_value, gradient = self.full(params - scale * step)
         return params - scale * step, new_value, gradient

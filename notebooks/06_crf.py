@@ -438,7 +438,7 @@ figures.save(fig, "crf_hidden", texts["conll"])
 
 # %%
 tenth = hidden_labels.ladder(
-    tokens, token_fit, acv.folds.iid(tokens.n_sites, 10, 10 if paper else 4, rng)
+    tokens, token_fit, acv.folds.iid(tokens.n_sites, 10, 10, rng)
 )
 tenth_table = hidden_labels.summary(tenth)
 tenth_table
