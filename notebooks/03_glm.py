@@ -124,8 +124,9 @@ path = glm_errors.penalty_path(penalties, n, dim, n_test, rng)
 path.idxmin().rename("penalty chosen").to_frame().T.round(2)
 
 # %% tags=["remove-output"]
-fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.estimates_against(ax, path, "mean log loss", logy=False).legend()
+fig, ax = figures.subplots(figsize=(6, 4))
+figures.estimates_against(ax, path, "mean log loss", logy=False)
+fig.legend(loc="outside upper center", ncols=3)
 figures.save(fig, "glm_path")
 
 # %% [markdown]
