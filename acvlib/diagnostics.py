@@ -24,16 +24,22 @@ def flag(model, result, tolerance=0.5):
     """Which folds not to trust, (n_folds,) bool, at the price of one gradient a fold.
 
     A fold is flagged where its new params have a higher fold objective than the full fit, or where the
-    gradient left over, measured by the full fit's metric, is still worth more than `tolerance` standard
-    errors. Needs no refit.
+    gradient left over would, with the full fit's Hessian, still move them by more than `tolerance` standard
+    errors. Needs no refit. Of an estimating equation the objective is |r|^2 / 2.
     """
     before, _ = curvature.fold_gradients(model, np.tile(result.fit.params, (len(result.folds), 1)), result.folds)
     after, gradients = curvature.fold_gradients(model, result.params, result.folds)
     share = curvature.kept_share(model, result.folds)
-    solve = getattr(result.fit.metric, "solve", lambda b: np.linalg.solve(result.fit.metric, b))
-    move = solve(gradients.T).T / share[:, None]
+    move = _full_solver(model, result.fit)(gradients.T).T / share[:, None]
     left = result.fit.standard_errors_between(move, 0.0)
     return (after > before) | ~(left <= tolerance)
+
+
+def _full_solver(model, fit):
+    """A function solving by H at the fit, which is its metric unless the model is an estimating equation."""
+    if curvature.is_equation(model):
+        return curvature.inverse_hessian(model, fit.params)
+    return getattr(fit.metric, "solve", lambda b: np.linalg.solve(fit.metric, b))
 
 
 def mend(model, result, flagged):
