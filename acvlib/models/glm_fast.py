@@ -5,6 +5,7 @@ from numba import njit
 
 from ..folds import is_table
 from . import glm_folds
+from .glm_chords import FoldChords
 from .glm_sums import TILE, over_sites, pieces
 from .separation import check_folds
 
@@ -92,7 +93,7 @@ class GLMFast:
     def fold_chords(self, fit, folds):
         """H(w_o) of all folds at the fit, with their Newton steps."""
         self.check_folds(folds)
-        return glm_folds.FoldChords(self, fit, folds)
+        return FoldChords(self, fit, folds)
 
     def weighted_derivatives(self, params, weights):
         """(F, gradient, Hessian) at each row of params (n, D) and weights (n, n_sites)."""
