@@ -320,6 +320,9 @@ slope_none, _ = crf_epochs.decay(paths["conll"], "no_adjustment")
 ledger.record("ghosh.fig5.conll.slope_none", slope_none, conll)
 
 # %% [markdown]
+# On a path far from the optimum the error need not fall all the time. The single sentences' errors differ in sign, some grow
+# while training passes them by, and the mean of few sentences can rise for a while before it falls.
+#
 # These are slopes of log error on log gradient norm. Proposition 2 bounds the error by a constant times the *distance* to
 # the optimum, and where curvature is even the distance is proportional to the gradient: slope 1. Here curvatures
 # differ by many orders of magnitude.
@@ -441,7 +444,14 @@ tenth = hidden_labels.ladder(
     tokens, token_fit, acv.folds.iid(tokens.n_sites, 10, 10, rng)
 )
 tenth_table = hidden_labels.summary(tenth)
-tenth_table
+hidden_labels.table(tenth).round(3)
+
+# %% [markdown]
+# A row is a fold: its exact loss, how far the refit moves, and how far each rung's parameters stay from the refit's, in
+# standard errors. Look for rows that move by several: the labels hidden there were all that kept some transition from
+# becoming impossible, or certain. The fold's Hessian at $\hat\theta$ is then indefinite, no single step follows the refit,
+# and the frozen step is hardly better than nothing. In the other rows it takes most of the error away. The jackknife
+# is worse than nothing in both.
 
 # %% tags=["remove-cell"]
 over_none = hidden_labels.over_none
