@@ -246,9 +246,8 @@ def test_bad_folds():
 def test_without_any_ridge_what_is_not_determined_is_named():
     model = problem(gamma_p=0.0, gamma_i=0.0)
     twice = model.energy.features[:, [0, 1, 1]]
-    collinear = replace(model, energy=ManifoldEnergy(twice, RBFAffinity(twice, 1.0)))
     with pytest.raises(ValueError, match="leave a direction of theta undetermined"):
-        acv.fit(collinear)
+        replace(model, energy=ManifoldEnergy(twice, RBFAffinity(twice, 1.0)))
     x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
     separable = SemiSupervised(ManifoldEnergy(x, RBFAffinity(x, 1.0)), np.sign(x[:, 0]), "logistic", 1.0, 0.0, 0.0)
     with pytest.raises(ValueError, match="undetermined"):
