@@ -58,15 +58,15 @@ class ManifoldEnergy:
         return 2.0 * (self._gram(weights * product[:, 0]) - weighted[:, 1:].T @ product[:, 1:])
 
     def fold_matrices(self, folds):
-        """M(w_o) of each fold, (n_folds, D, D); kept for the folds that were asked for last."""
-        key = tuple(np.asarray(fold).tobytes() for fold in folds)
-        if key not in self._kept:
-            self._kept = {key: self._fold_matrices(folds)}
-        return self._kept[key]
-
-    def _fold_matrices(self, folds):
-        left_out = self._products_with_folds(folds)
-        return np.array([self._without(fold, column) for fold, column in zip(folds, left_out.T, strict=True)])
+        """M(w_o) of each fold, (n_folds, D, D); kept until folds are asked for of which none is known."""
+        keys = [fold.tobytes() for fold in folds]
+        new = [fold for key, fold in zip(keys, folds, strict=True) if key not in self._kept]
+        if len(new) == len(folds):
+            self._kept = {}
+        if new:
+            left_out = self._products_with_folds(new).T
+            self._kept |= {f.tobytes(): self._without(f, column) for f, column in zip(new, left_out, strict=True)}
+        return np.array([self._kept[key] for key in keys])
 
     def _products_with_folds(self, folds):
         """W 1_o for each fold o, (p, n_folds)."""
