@@ -11,6 +11,7 @@ from .hmm import HMM, AutoRegressiveHMM, GaussianHMM, HMMParams, NeuralHMM
 from .manifold import ManifoldEnergy
 from .mrf import EmptyState, HiddenMRF
 from .mrf_em import EMFit, em
+from .neighbours import neighbour_affinity
 from .poisson_traffic import PoissonTraffic, TrafficParams
 from .python_loop import PythonLoop
 from .semisupervised import SemiSupervised, kernel_form
@@ -47,5 +48,6 @@ __all__ = [
     "em",
     "kernel_form",
     "median_square_distance",
+    "neighbour_affinity",
     "spline_basis",
 ]

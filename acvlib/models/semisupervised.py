@@ -99,6 +99,11 @@ class SemiSupervised:
             raise ValueError("gamma_s = 0: without its labels a semi-supervised model fits nothing but 0")
 
     @property
+    def quadratic(self):
+        """Whether F is: Newton's method then takes one step."""
+        return self.loss == "square"
+
+    @property
     def n_sites(self):
         return len(self.energy.features)
 
