@@ -12,6 +12,7 @@ from .manifold import ManifoldEnergy
 from .mrf import EmptyState, HiddenMRF
 from .mrf_em import EMFit, em
 from .neighbours import neighbour_affinity
+from .pairwise import PairwiseLinear, contrastive, ranking
 from .poisson_traffic import PoissonTraffic, TrafficParams
 from .python_loop import PythonLoop
 from .semisupervised import SemiSupervised, kernel_form
@@ -38,6 +39,7 @@ __all__ = [
     "ManifoldEnergy",
     "NeuralHMM",
     "NoFiniteOptimum",
+    "PairwiseLinear",
     "PoissonTraffic",
     "PythonLoop",
     "RBFAffinity",
@@ -45,9 +47,11 @@ __all__ = [
     "SingularRegression",
     "TrafficParams",
     "TrafficPrior",
+    "contrastive",
     "em",
     "kernel_form",
     "median_square_distance",
     "neighbour_affinity",
+    "ranking",
     "spline_basis",
 ]

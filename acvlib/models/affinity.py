@@ -11,13 +11,13 @@ from scipy.sparse import csr_matrix, issparse
 
 from ..workers import threads
 
-BLOCK = 2**22  # entries of W that are computed, used and forgotten together: 32 MB
+BLOCK = 2**20  # entries of W that are computed, used and forgotten together: 8 MB, about a cache
 
 
 class RBFAffinity:
     """W_ij = exp(-|x_i - x_j|^2 / (2 sigma)) for points (p, d); sigma in squared units (Zhu and Liu 2021, Example 1).
 
-    Memory: O(p d) and blocks of 32 MB a thread; time: O(p^2 d) for a product. Threads: `joblib.parallel_config`.
+    Memory: O(p d) and blocks of 8 MB a thread; time: O(p^2 d) for a product. Threads: `joblib.parallel_config`.
     Raises ValueError for NaN, or sigma <= 0.
     """
 

@@ -1,17 +1,21 @@
 """Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from ..baseline import no_adjustment
 from ..compare import theta_errors
+from ..datasets import Msd, load_or_simulate, simulate_msd
+from ..datasets.msd import N_ROWS
 from ..exact import exact
 from ..fit import fit
 from ..folds import k_fold
 from ..frozen import frozen_newton
 from ..general import as_printed, linearised
 from ..jackknife import infinitesimal_jackknife
-from ..models import ManifoldEnergy, RBFAffinity, SemiSupervised, median_square_distance
+from ..models import ManifoldEnergy, RBFAffinity, SemiSupervised, median_square_distance, neighbour_affinity
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
@@ -20,10 +24,20 @@ LABELLED = 0.1  # share of the points; the paper hides the labels of the others
 def points_and_response(data):
     """(X (p, d + 1), y (p,)): features and a constant one; labels, or a response of mean 0 and variance 1.
 
-    Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files; there are none for classification.
+    Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files, or for songs to variance 1; those of
+    classification are left as they are.
     """
-    X = np.column_stack([data.X if data.is_classification else data.scaled(), np.ones(len(data))])
-    return X, data.y if data.is_classification else (data.y - data.y.mean()) / data.y.std()
+    if isinstance(data, Msd):
+        songs = data.regression("centred")
+        X, y = songs.X, songs.y
+    else:
+        X, y = (data.X if data.is_classification else data.scaled()), data.y
+    y = y if is_classification(data) else (y - y.mean()) / y.std()
+    return np.column_stack([X, np.ones(len(data))]), y
+
+
+def is_classification(data):
+    return getattr(data, "is_classification", False)
 
 
 def semi_supervised(data, rng, loss=None, affinity=None, **gammas):
@@ -33,11 +47,25 @@ def semi_supervised(data, rng, loss=None, affinity=None, **gammas):
     and sigma, `RBFAffinity` if none; sigma is the median squared distance of two points, which the paper leaves open.
     """
     X, y = points_and_response(data)
-    hidden = rng.permutation(len(y))[round(LABELLED * len(y)) :]
     sigma = median_square_distance(X, rng)
+    hidden = rng.permutation(len(y))[round(LABELLED * len(y)) :]
     y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
-    loss = loss or ("logistic" if data.is_classification else "square")
+    loss = loss or ("logistic" if is_classification(data) else "square")
     return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
+
+
+def load(name, rng, n_rows=None):
+    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them; songs are simulated."""
+    if name == "msd":
+        return simulate_msd(rng, n_rows or N_ROWS)
+    data = load_or_simulate(f"libsvm, {name}", rng)
+    return data.take(rng.permutation(len(data))[:n_rows])
+
+
+def model_of(data, rng, **gammas):
+    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many: for the songs."""
+    near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
+    return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
 
 
 def every_rung(model, rng, n_folds=20):
