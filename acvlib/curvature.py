@@ -14,6 +14,8 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from . import krylov
 from .folds import indicator, sizes
 from .folds import weights as fold_weights
+from .krylov import conjugate_gradient as conjugate_gradient
+from .lissa import lissa as lissa
 from .progress import track
 
 

@@ -10,11 +10,12 @@ def as_printed(model, fit, folds, damping=0.0):
     """theta - H^-1 g(w_o), g as Theorem 3.1 prints it: the losses of the fold's sites, over s - v and (p - v)^2.
 
     The theorem holds these normalisers fixed, though they change with the fold. Its step therefore misses terms of
-    first order in the share left out; `infinitesimal_jackknife` of the same model has them. Models of
-    `models.semisupervised` and `models.pairwise` only (AttributeError).
+    first order in the share left out; `infinitesimal_jackknife` of the same model has them. For models
+    whose `fast` has `printed_cross`: `SemiSupervised`, `PairwiseLinear` and `neural.Siamese`.
     """
     run = Run("as_printed", model, fit, folds, damping=damping)
-    params = model.fast.printed_params(fit, run.folds, damping)
+    solve = curvature.inverse_hessian(model, fit.params, damping)
+    params = fit.params - solve(model.fast.printed_cross(fit.params, run.folds).T).T
     return run.finish(params, {"hessian_and_cross": 1})
 
 

@@ -7,7 +7,7 @@ from .epochs import (
     probabilities,
     training_losses,
 )
-from .general import both_panels, criteria, error_rates, predicted_losses, seconds_by_folds
+from .general import both_panels, criteria, error_rates, pair_differences, predicted_losses, seconds_by_folds
 from .genomics import (
     TIMES_ESTIMATES,
     by_df,
@@ -74,6 +74,7 @@ __all__ = [
     "both_panels",
     "criteria",
     "error_rates",
+    "pair_differences",
     "predicted_losses",
     "seconds_by_folds",
     "METHODS",

@@ -59,3 +59,14 @@ def error_rates(ax, table):
         ax.plot(table.index, table[method], "o-", ms=4, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel=table.index.name)
     return ax
+
+
+def pair_differences(ax, losses, rungs):
+    """What leaving out adds to each pair's loss: predicted by rungs, columns of a table, against retrained."""
+    x = losses.retrained - losses.full
+    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
+    for rung in rungs:
+        name, colour = RUNGS[rung]
+        ax.plot(x, losses[rung] - losses.full, ".", ms=4, color=colour, label=name, rasterized=True)
+    ax.set(xlabel="difference after retraining", ylabel="predicted difference in loss")
+    return ax

@@ -5,7 +5,6 @@ Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 BLOCK = 2**20  # pairs that are worked out together
 
@@ -48,12 +47,10 @@ class PairwiseFast:
             sums[rows] = 2.0 * ((slope @ weights)[:, None] * self.x[rows] - slope @ weighted)
         return sums
 
-    def printed_params(self, fit, folds, damping):
-        """theta - H^-1 g of Theorem 3.1 as printed: the sum's normaliser is not differentiated."""
-        sums = self.site_sums(fit.params, np.ones(self.p))
-        cross = np.array([sums[fold].sum(axis=0) / (self.p - len(fold)) ** 2 for fold in folds])
-        factor = cho_factor(np.asarray(fit.metric) + damping * np.eye(len(fit.params)))
-        return fit.params + cho_solve(factor, self.p * cross.T).T
+    def printed_cross(self, params, folds):
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normaliser is the fold's, and fixed."""
+        sums = self.site_sums(params, np.ones(self.p))
+        return -self.p * np.array([sums[fold].sum(axis=0) / (self.p - len(fold)) ** 2 for fold in folds])
 
     def _pairs(self, params, weights):
         """(rows, u, t) of blocks of rows whose weight is not 0, with all columns."""

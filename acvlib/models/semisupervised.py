@@ -50,7 +50,7 @@ LOSSES = {
 }
 
 
-FLAT = 1e-10  # smallest over largest eigenvalue of a Hessian, at which a direction counts as undetermined
+FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, below which a direction is undetermined
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,9 @@ class SemiSupervised:
     def check_optimum(self, params):
         """Raises ValueError where gamma_i = 0 leaves a direction undetermined, or the optimum at infinity."""
         if self.gamma_i == 0.0:
-            values = onp.linalg.eigvalsh(self.fast.hessian(params, onp.ones(self.n_sites)))
-            if values[0] <= FLAT * values[-1]:
+            at = (params, self.initial_params())
+            values = [onp.linalg.eigvalsh(self.fast.hessian(p, onp.ones(self.n_sites))) for p in at]
+            if values[0][0] <= FLAT * values[1][-1]:
                 raise ValueError("gamma_i = 0 and the points leave a direction of theta undetermined: pass gamma_i > 0")
 
 

@@ -32,14 +32,14 @@ class SemiSupervisedFast:
 
     def jackknife_params(self, fit, folds, damping):
         """theta - H^-1 J (w_o - 1), with J of the folds' own sites alone."""
-        return self._stepped(fit, self._fold_sums(fit.params, folds, self.site_cross), damping)
+        factor = cho_factor(np.asarray(fit.metric) + damping * np.eye(len(fit.params)))
+        return fit.params + cho_solve(factor, self._fold_sums(fit.params, folds, self.site_cross).T).T
 
-    def printed_params(self, fit, folds, damping):
-        """theta - H^-1 g of Theorem 3.1 as printed: the sums' normalisers are not differentiated."""
-        pointwise, pairwise = (self._fold_sums(fit.params, folds, f) for f in (self._own_slopes, self._own_pairs))
+    def printed_cross(self, params, folds):
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normalisers are the fold's, and fixed."""
+        pointwise, pairwise = (self._fold_sums(params, folds, f) for f in (self._own_slopes, self._own_pairs))
         left = np.array([len(fold) for fold in folds])[:, None]
-        cross = pointwise / (self.s - left) + pairwise / (self.p - left) ** 2
-        return self._stepped(fit, self.s * cross, damping)
+        return -self.s * (pointwise / (self.s - left) + pairwise / (self.p - left) ** 2)
 
     def site_cross(self, params, sites):
         """d2F / dw_i dparams at w = 1 for each site, (len(sites), D), with the normalisers' own derivative."""
@@ -69,10 +69,6 @@ class SemiSupervisedFast:
         ends = np.cumsum([len(fold) for fold in folds])[:-1]
         rows = function(params, sites)
         return np.array([rows[at].sum(axis=0) for at in np.split(places, ends)])
-
-    def _stepped(self, fit, cross, damping):
-        factor = cho_factor(np.asarray(fit.metric) + damping * np.eye(len(fit.params)))
-        return fit.params + cho_solve(factor, cross.T).T
 
     def _pairwise(self, weights):
         """gamma_P M(w) / (sum w)^2."""

@@ -1,5 +1,7 @@
 """Table 1 of Zhu and Liu (2021): seconds of t-fold CV run fold by fold, and of its approximation."""
 
+import resource
+import sys
 import time
 from dataclasses import replace
 
@@ -61,3 +63,9 @@ def shared(model, folds):
 def _forgetful(model):
     """The same model, which has to sum over pairs again."""
     return replace(model, energy=ManifoldEnergy(model.energy.features, model.energy.affinity))
+
+
+def peak_gigabytes():
+    """The most memory that this process has held so far."""
+    unit = 2**30 if sys.platform == "darwin" else 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
