@@ -47,6 +47,7 @@ def lissa(products, b, rng, damping=0.0, size=None, depth=200, repetitions=2, sc
     """
     b = np.asarray(b, float)
     scale = scale or MARGIN * (largest_eigenvalue(products, b.shape[1], rng) + damping)
+    repetitions = 1 if size is None else repetitions  # all of H gives the same each time
     with np.errstate(over="ignore", invalid="ignore"):
         runs = np.array([_recursion(products, b, rng, damping, size, depth, scale) for _ in range(repetitions)])
     x = np.where(np.isfinite(runs).all(axis=0), runs.mean(axis=0), np.inf)

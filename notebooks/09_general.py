@@ -55,7 +55,7 @@ ledger.begin("09_general", scale, seed)
 # out in blocks.
 
 # %%
-cpu = general.load("cpusmall", rng, None if paper else 1500)
+cpu = general.load("cpusmall", rng, None if paper else 1000)
 model = general.semi_supervised(cpu, rng, gamma_p=1.0, gamma_i=0.1)
 results = general.every_rung(model, rng)
 figure1 = general.agreement(model, results)
@@ -176,7 +176,7 @@ for name, table in svm.items():
 sizes = {
     kind: (100, 200, 400, 800) if paper else (50, 100, 200) for kind in general_rates.KINDS
 }
-sizes["pairwise"] = (50, 100, 200, 400) if paper else (30, 60, 120)
+sizes["pairwise"] = (50, 100, 200, 400) if paper else (20, 40, 80)
 small = {kind: general_rates.smallest_folds(kind, n, rng) for kind, n in sizes.items()}
 pd.DataFrame({kind: general_rates.slopes(table) for kind, table in small.items()}).round(2)
 
@@ -186,7 +186,7 @@ pd.DataFrame({kind: general_rates.slopes(table) for kind, table in small.items()
 # %%
 counts = (3, 5, 9, 17, 33) if paper else (3, 5, 9, 17)
 points = {"supervised": 20_000, "semi_supervised": 2000, "pairwise": 1500}
-points = points if paper else {"supervised": 2000, "semi_supervised": 400, "pairwise": 200}
+points = points if paper else {"supervised": 1000, "semi_supervised": 300, "pairwise": 150}
 large = {kind: general_rates.by_folds(kind, n, counts, rng) for kind, n in points.items()}
 pd.DataFrame({kind: general_rates.slopes(table) for kind, table in large.items()}).round(2)
 
@@ -332,9 +332,9 @@ left.drop(columns="seconds").round(5)
 
 # %%
 faces = datasets.load_or_simulate("att_faces", rng)
-faces = faces if paper else faces.take(np.flatnonzero(faces.person < 8))
+faces = faces if paper else faces.take(np.arange(0, 60, 2))
 network = siamese.network(faces, gamma_i=1e-4)
-training = Adam(steps=100 if paper else 40, learning_rate=3e-3)
+training = Adam(steps=100 if paper else 30, learning_rate=3e-3)
 folds = acv.folds.by_class(faces.person, 2, rng)
 losses, moves = siamese.one_split(network, training, seed, folds[0])
 pd.Series(siamese.agreement(losses, moves)).to_frame("first split").T.round(3)
@@ -377,8 +377,7 @@ for rung in ["no_adjustment", *RUNGS]:
 
 # %%
 network_fit = siamese.fitted(network, training, seed)
-samples = (40, 100, None) if paper else (20, 40, None)
-depth = 400 if paper else 100
+samples, depth = ((40, 100, None), 400) if paper else ((10, None), 60)
 lissa = siamese.solvers(network, network_fit, folds[0], samples, rng, depth)
 lissa
 
@@ -396,7 +395,7 @@ seconds_faces = siamese.seconds(
 seconds_faces.round(3)
 
 # %%
-choices = siamese.choices(network, training, seed, folds, gammas)
+choices = siamese.choices(network, training, seed, folds, gammas if paper else gammas[:2])
 choices.drop(columns=["acv_seconds", "cv_seconds"]).round(4)
 
 # %% tags=["remove-cell"]

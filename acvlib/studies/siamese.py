@@ -17,12 +17,12 @@ from ..folds import weights as fold_weights
 from ..frozen import frozen_newton
 from ..general import as_printed
 from ..jackknife import infinitesimal_jackknife
-from ..lissa import Disagreement, lissa
+from ..lissa import Disagreement, largest_eigenvalue, lissa
 from ..neural import Siamese, train_siamese
 from ..protocol import Fit
 from .general import correlation
 
-DAMPING = 0.01  # lambda of Section 5.2, per image, in the units of Eq. 7
+DAMPING = 0.1  # lambda of Section 5.2, as a share of H's largest eigenvalue
 
 
 def network(faces, gamma_i=1e-4):
@@ -30,27 +30,28 @@ def network(faces, gamma_i=1e-4):
     return Siamese(faces.reduced(4).images, faces.person, gamma_i=gamma_i)
 
 
-def fitted(model, training, seed, damping=DAMPING):
-    """The `Fit` of a network after its training, whose metric is H + damping: H alone need not be positive definite."""
+def fitted(model, training, seed):
+    """The `Fit` of a network after its training; its metric is H + DAMPING, as H need not be positive definite."""
     params, history = train_siamese(model, training, seed)
     value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
-    metric = hessian_operator(model, params, damping * model.n_sites)
+    products = hessian_products(model, params[None], [np.array([], int)])
+    damping = DAMPING * largest_eigenvalue(products, len(params), np.random.default_rng(seed))
+    metric = hessian_operator(model, params, damping)
     return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
 
 
-def predicted(model, full, folds, damping=DAMPING):
+def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
     frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which would train on.
+    Raises IndefiniteHessian where H + DAMPING is not positive definite.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
-        steps = {
-            m.__name__: m(model, full, folds, damping=damping * model.n_sites).params
-            for m in (as_printed, infinitesimal_jackknife, frozen_newton)
-        }
+        methods = as_printed, infinitesimal_jackknife, frozen_newton
+        steps = {m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = value_and_gradient(model, full.params, np.ones(model.n_sites))
-    steps["frozen_newton"] += inverse_hessian(model, full.params, damping * model.n_sites)(rest[:, None]).T
+    steps["frozen_newton"] += inverse_hessian(model, full.params, full.metric.damping)(rest[:, None]).T
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
@@ -64,22 +65,22 @@ def pairs(fold):
     return np.triu_indices(len(fold), 1)
 
 
-def one_split(model, training, seed, fold, damping=DAMPING):
+def one_split(model, training, seed, fold):
     """Losses of the pairs inside one fold: a DataFrame with `full`, `retrained` and one column a rung; and the fit."""
-    full = fitted(model, training, seed, damping)
-    params = {rung: rows[0] for rung, rows in predicted(model, full, [fold], damping).items()}
+    full = fitted(model, training, seed)
+    params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
     params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
     columns = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in params.items()}
     moves = {name: full.standard_errors_between(p, params["retrained"]) for name, p in params.items()}
     return pd.DataFrame(columns), moves
 
 
-def over_splits(model, training, seeds, n_splits, rng, n_people=2, damping=DAMPING):
+def over_splits(model, training, seeds, n_splits, rng, n_people=2):
     """`agreement` for several choices of people and several seeds, one row each."""
     rows = []
     for split, fold in enumerate(by_class(model.person, n_people, rng)[:n_splits]):
         for seed in seeds:
-            losses, moves = one_split(model, training, seed, fold, damping)
+            losses, moves = one_split(model, training, seed, fold)
             rows.append({"split": split, "seed": seed} | agreement(losses, moves))
     return pd.DataFrame(rows).set_index(["split", "seed"])
 
@@ -94,7 +95,7 @@ def agreement(losses, moves):
     return row
 
 
-def solvers(model, full, fold, sizes, rng, depth=200, damping=DAMPING):
+def solvers(model, full, fold, sizes, rng, depth=200):
     """LiSSA beside conjugate gradients for one fold's right-hand side, one row for each size of a sample."""
     products = hessian_products(model, full.params[None], [np.array([], int)])
     b = model.fast.printed_cross(full.params, [fold])
@@ -102,7 +103,7 @@ def solvers(model, full, fold, sizes, rng, depth=200, damping=DAMPING):
     for size in sizes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
-            found = lissa(products, b, rng, damping * model.n_sites, size, depth)
+            found = lissa(products, b, rng, full.metric.damping, size, depth)
         row = {"distance": found.distance, "spread": found.spread, "residual": found.residual, "agrees": found.agrees}
         rows[size or model.n_sites] = {name: column[0] for name, column in row.items()}
     return pd.DataFrame(rows).T.rename_axis("images in a sample")
