@@ -81,9 +81,10 @@ def _judged(products, b, x, runs, reference, damping, tolerance):
     return Estimates(x, np.where(finite, spread, np.inf), residual, distance, agrees, 0, 0.0)
 
 
-def largest_eigenvalue(products, dim, rng):
-    """Of the first row's H, by power iterations from a random vector; a little below the true one."""
+def largest_eigenvalue(products, dim, rng, shift=0.0):
+    """Of the first row's H, or of shift - H, by power iterations from a random vector; a little below the true one."""
     v, row = rng.standard_normal((1, dim)), np.zeros(1, int)
     for _ in range(POWER_STEPS):
-        v = products.multiply(v / np.linalg.norm(v), row)
+        v = v / np.linalg.norm(v)
+        v = shift * v - products.multiply(v, row) if shift else products.multiply(v, row)
     return float(np.linalg.norm(v))

@@ -1,13 +1,22 @@
 """Derivatives of a `Siamese` model by torch.func, named as in `acvlib.curvature`; the Hessian is only multiplied."""
 
+import warnings
+
 import numpy as np
 import torch
-from torch.func import grad, grad_and_value, jvp, vmap
+from torch.func import grad, grad_and_value, vmap
 
 from ..folds import weights as fold_weights
 from .batches import one_thread
 
 TOGETHER = 10  # vectors that are multiplied at once
+
+
+def jvp(function, point, direction):
+    """(function(point), its derivative along a direction), without the warning of torch about its own torch.jit."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return torch.func.jvp(function, (point,), (direction,))
 
 
 class SiameseFast:
@@ -49,14 +58,14 @@ class SiameseFast:
         rows = []
         for fold in folds:
             change = torch.as_tensor(fold_weights(self.model.n_sites, fold) - 1.0)
-            rows.append(jvp(lambda w, fold=fold: grad(function)(params, w, fold), (ones,), (change,))[1].numpy())
+            rows.append(jvp(lambda w, fold=fold: grad(function)(params, w, fold), ones, change)[1].numpy())
         return np.array(rows)
 
     @one_thread()
     def pair_expansion(self, params, move, fold):
         """loss of every pair inside the fold at params + move, to first order, (len(fold), len(fold))."""
         point, direction = torch.as_tensor(params), torch.as_tensor(move)
-        value, change = jvp(lambda p: self.model.losses(p, torch.as_tensor(fold)), (point,), (direction,))
+        value, change = jvp(lambda p: self.model.losses(p, torch.as_tensor(fold)), point, direction)
         return (value + change).numpy()
 
     def heldout_expansion(self, params, move, fold):
@@ -103,4 +112,4 @@ class Products:
     def _multiply(self, vectors, row):
         params, weights = torch.as_tensor(self.params[row]), torch.as_tensor(self.weights[row])[self.sites]
         gradient = grad(lambda p: self.model.weighted(p, weights, self.sites))
-        return vmap(lambda v: jvp(gradient, (params,), (v,))[1])(vectors).numpy()
+        return vmap(lambda v: jvp(gradient, params, v)[1])(vectors).numpy()

@@ -22,7 +22,7 @@ from ..neural import Siamese, train_siamese
 from ..protocol import Fit
 from .general import correlation
 
-DAMPING = 0.1  # lambda of Section 5.2, as a share of H's largest eigenvalue
+DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
 
 
 def network(faces, gamma_i=1e-4):
@@ -31,20 +31,26 @@ def network(faces, gamma_i=1e-4):
 
 
 def fitted(model, training, seed):
-    """The `Fit` of a network after its training; its metric is H + DAMPING, as H need not be positive definite."""
+    """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite."""
     params, history = train_siamese(model, training, seed)
     value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
     products = hessian_products(model, params[None], [np.array([], int)])
-    damping = DAMPING * largest_eigenvalue(products, len(params), np.random.default_rng(seed))
-    metric = hessian_operator(model, params, damping)
+    metric = hessian_operator(model, params, _damping(products, len(params), np.random.default_rng(seed)))
     return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
+
+
+def _damping(products, dim, rng):
+    """lambda, such that the smallest eigenvalue of H + lambda is about DAMPING times the largest of H."""
+    largest = largest_eigenvalue(products, dim, rng)
+    smallest = largest - largest_eigenvalue(products, dim, rng, shift=largest)
+    return DAMPING * largest - min(smallest, 0.0)
 
 
 def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
     frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which would train on.
-    Raises IndefiniteHessian where H + DAMPING is not positive definite.
+    Raises IndefiniteHessian where H + lambda is not positive definite.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
