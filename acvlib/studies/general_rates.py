@@ -57,24 +57,33 @@ def _mean(result):
     return np.concatenate(result.pointwise).mean()
 
 
-def by_folds(kind, n, numbers, rng):
-    """`errors` against t - 1 for one data set of n labelled points, folds `alike`: the theorems' rate is -2."""
-    model = KINDS[kind](n, rng)
-    rows = [errors(model, alike(model, t)) for t in numbers]
-    return pd.DataFrame(rows, index=pd.Index([t - 1 for t in numbers], name="t - 1"))
+def by_folds(kind, n, numbers, rng, repeats=1):
+    """`errors` against t - 1 for data sets of n labelled points, folds `alike`: the theorems' rate is -2.
+
+    Mean errors over `repeats` data sets, here and below: that of a single one may vanish where its parts cancel.
+    """
+    tables = []
+    for _ in range(repeats):
+        model = KINDS[kind](n, rng)
+        tables.append(pd.DataFrame([errors(model, alike(model, t)) for t in numbers]))
+    return (sum(tables) / repeats).set_index(pd.Index([t - 1 for t in numbers], name="t - 1"))
 
 
-def smallest_folds(kind, sizes, rng):
+def smallest_folds(kind, sizes, rng, repeats=1):
     """`errors` of the smallest folds against the number of labelled points: the theorems' rate is -2.
 
     Folds of one point; of two for pairs, as a single point makes none.
     """
     rows = []
     for n in sizes:
-        model = KINDS[kind](n, rng)
-        sites = np.flatnonzero(getattr(model, "observed", np.ones(n, bool)))
-        rows.append(errors(model, list(sites.reshape(-1, 2 if kind == "pairwise" else 1))))
+        models = [KINDS[kind](n, rng) for _ in range(repeats)]
+        rows.append(pd.DataFrame([errors(model, _smallest(model, kind)) for model in models]).mean())
     return pd.DataFrame(rows, index=pd.Index(sizes, name="points"))
+
+
+def _smallest(model, kind):
+    sites = np.flatnonzero(getattr(model, "observed", np.ones(model.n_sites, bool)))
+    return list(sites.reshape(-1, 2 if kind == "pairwise" else 1))
 
 
 def slopes(table):

@@ -50,17 +50,17 @@ def fold_by_fold(model, folds):
 
 def approximate(model, folds):
     """The mean held-out loss by the jackknife, the fit included."""
-    model = _forgetful(model)
+    model = forgetful(model)
     return float(np.concatenate(infinitesimal_jackknife(model, fit(model), folds).pointwise).mean())
 
 
 def shared(model, folds):
     """The mean held-out loss of exact refits that share their sums over pairs, the fit included."""
-    model = _forgetful(model)
+    model = forgetful(model)
     return float(np.concatenate(exact(model, fit(model), folds).pointwise).mean())
 
 
-def _forgetful(model):
+def forgetful(model):
     """The same model, which has to sum over pairs again."""
     return replace(model, energy=ManifoldEnergy(model.energy.features, model.energy.affinity))
 
