@@ -32,10 +32,14 @@ def _row(model, folds):
 
 
 def chosen(table):
-    """The choice of each criterion: gamma_p, gamma_i, and by how much its exact loss exceeds the least, relatively."""
-    least = table.exact.min()
+    """The choice of each criterion: gamma_p, gamma_i, and by how much its exact loss exceeds the least, relatively.
+
+    same: whether it is the choice of exact CV.
+    """
+    least, first = table.exact.min(), table.exact.idxmin()
     rows = {}
     for name in table.columns.drop("unconverged"):
         best = table[name].idxmin()
         rows[name] = {"gamma_p": best[0], "gamma_i": best[1], "regret": table.exact[best] / least - 1.0}
-    return pd.DataFrame(rows).T.rename_axis("criterion")
+        rows[name]["same"] = best == first
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
