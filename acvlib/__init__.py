@@ -9,6 +9,7 @@ from .diagnostics import check_derivatives, difference_estimate, flag, mend
 from .exact import exact
 from .fit import fit, fit_at, fit_path
 from .frozen import frozen_newton
+from .general import as_printed, linearised
 from .incremental import CompiledLearner, Examples, IncrementalLearner
 from .jackknife import infinitesimal_jackknife
 from .ladder import ladder
@@ -27,6 +28,8 @@ __all__ = [
     "infinitesimal_jackknife",
     "frozen_newton",
     "newton_step",
+    "as_printed",
+    "linearised",
     "exact",
     "ladder",
     "IncrementalLearner",

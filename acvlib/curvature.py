@@ -14,6 +14,8 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from . import krylov
 from .folds import indicator, sizes
 from .folds import weights as fold_weights
+from .krylov import conjugate_gradient as conjugate_gradient
+from .lissa import lissa as lissa
 from .progress import track
 
 
@@ -111,6 +113,14 @@ def heldout_losses(model, params, folds):
     if fast := _fast(model, "fold_heldout_losses"):
         return fast(params, folds)
     return _each_fold(_fold_heldout, model, params, folds, "held-out losses")
+
+
+def heldout_expansion(model, params, move, fold):
+    """The held-out losses of a fold at params + move, to first order in the move, (len(fold),)."""
+    if fast := _fast(model, "heldout_expansion"):
+        return fast(params, move, fold)
+    slopes = jacobian(lambda p: model.heldout_loss(p, fold))(params)
+    return np.asarray(model.heldout_loss(params, fold)) + slopes @ move
 
 
 def jackknife_params(model, fit, folds, damping=0.0):
@@ -230,7 +240,9 @@ def residual_precision(model, params):
 
 
 def kept_share(model, folds):
-    """1 - m for each fold: the share of the observed sites that stay in, (n_folds,)."""
+    """1 - m for each fold: the share of the curvature that stays in, (n_folds,); 1 where F is a mean (`normalised`)."""
+    if getattr(model, "normalised", False):
+        return np.ones(len(folds))
     n_observed = np.sum(getattr(model, "observed", np.ones(model.n_sites)))
     return 1.0 - sizes(folds) / n_observed
 

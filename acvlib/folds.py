@@ -36,6 +36,15 @@ def _size(percent, n_sites):
     return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
+def by_class(classes, per_fold, rng):
+    """A partition in which a class (n_sites,) is left out whole, `per_fold` random classes together."""
+    labels = rng.permutation(np.unique(classes))
+    if not 0 < per_fold < len(labels):
+        raise ValueError(f"per_fold = {per_fold} of {len(labels)} classes: must leave at least one, and take one")
+    parts = np.array_split(labels, -(-len(labels) // per_fold))
+    return [np.flatnonzero(np.isin(classes, part)) for part in parts]
+
+
 def iid(n_sites, percent, n_folds, rng, observed=None):
     """`percent` of the observed sites, drawn without replacement for each fold (Celeux and Durand 2008)."""
     sites = np.flatnonzero(_observed(n_sites, observed))

@@ -16,12 +16,13 @@ class WeightedModel(Protocol):
 
     A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; `convex`,
     True where F is convex in params, so that Newton's method finds the optimum from any start; `quadratic`, True where
-    it does so in one step; `fast`, None or an object with any of `value_and_gradient`, `hessian`,
-    `hessian_and_cross`, `fold_gradients`, `fold_hessians`, `fold_heldout_losses`, `jackknife_params`,
-    `newton_params`, `fold_chords`, `weighted_derivatives`, `hessian_products`, with `fold_cross` (J (w_o - 1) of
-    each fold, (n_folds, D)), which then stand in for their namesakes in `curvature`; `check_optimum(params)`, which
-    raises where an optimum that `fit` found is at infinity; and `check_folds(folds)`, which raises where a fold
-    leaves too little to fit.
+    it does so in one step; `normalised`, True where F divides by the sum of the weights, so that leaving sites out
+    takes no curvature away; `fast`, None or an object with any of `value_and_gradient`, `hessian`,
+    `hessian_and_cross`, `fold_gradients`, `fold_hessians`, `fold_heldout_losses`, `heldout_expansion`,
+    `jackknife_params`, `newton_params`, `fold_chords`, `weighted_derivatives`, `hessian_products`, with `fold_cross`
+    (J (w_o - 1) of each fold, (n_folds, D)), which then stand in for their namesakes in `curvature`;
+    `check_optimum(params)`, which raises where an optimum that `fit` found is at infinity; and `check_folds(folds)`,
+    which raises where a fold leaves too little to fit.
     """
 
     n_sites: int

@@ -25,8 +25,8 @@ BASE = {
     "incremental",
 }
 BASE |= {"graph", "graph_kernels", "graph_beliefs", "graph_moments", "graph_updates", "graph_folds", "elimination"}
-CALCULUS = {"curvature", "krylov", "refine", "newton_cg", "chords", "fit", "run"}
-METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare"}
+CALCULUS = {"curvature", "krylov", "lissa", "refine", "newton_cg", "chords", "fit", "run"}
+METHODS = {"baseline", "jackknife", "frozen", "newton", "exact", "compare", "general"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(CALCULUS | METHODS, {"protocol", "folds", "progress", "workers"} | CALCULUS),

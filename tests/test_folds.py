@@ -182,3 +182,12 @@ def test_observed_flags_of_the_wrong_length_are_refused():
 
 def test_unsorted_folds_keep_their_order():
     assert_array_equal(folds.validate([[7, 2, 4]], 10, HOLES)[0], [7, 2, 4])
+
+
+def test_by_class_leaves_out_whole_classes():
+    classes = np.repeat([3, 5, 7, 9, 11], 4)
+    parts = folds.by_class(classes, 2, np.random.default_rng(0))
+    assert sorted(np.concatenate(parts)) == list(range(20))
+    assert [len(set(classes[part])) for part in parts] == [2, 2, 1]
+    with pytest.raises(ValueError, match="per_fold = 5 of 5 classes"):
+        folds.by_class(classes, 5, np.random.default_rng(0))

@@ -9,8 +9,10 @@ from acvlib.datasets.areas import Areas, areas_from_geojson
 from acvlib.datasets.conll2003 import load_conll2003, simulate_conll2003
 from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
 from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
+from acvlib.datasets.faces import Faces, load_att_faces, read_pgm, simulate_att_faces
 from acvlib.datasets.genomics import Genomics, load_genomics, simulate_genomics
 from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
+from acvlib.datasets.libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
 from acvlib.datasets.mocap import (
     Mocap,
     load_mocap,
@@ -39,19 +41,23 @@ __all__ = [
     "DataNotFound",
     "DataSet",
     "Dodgers",
+    "Faces",
     "Genomics",
     "GiordanoResults",
+    "Libsvm",
     "Mocap",
     "Msd",
     "Sentences",
     "TaggedText",
     "areas_from_geojson",
     "data_sets",
+    "load_att_faces",
     "load_conll2003",
     "load_covtype",
     "load_dodgers",
     "load_genomics",
     "load_giordano_results",
+    "load_libsvm",
     "load_mocap",
     "load_mocap_long",
     "load_msd",
@@ -60,10 +66,14 @@ __all__ = [
     "load_philadelphia_toy",
     "load_wnut17",
     "read_columns",
+    "read_libsvm",
+    "read_pgm",
+    "simulate_att_faces",
     "simulate_conll2003",
     "simulate_covtype",
     "simulate_dodgers",
     "simulate_genomics",
+    "simulate_libsvm",
     "simulate_mocap",
     "simulate_mocap_long",
     "simulate_mocap_slow",
@@ -76,6 +86,7 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 _SIMULATED = {
+    "att_faces": (load_att_faces, simulate_att_faces),
     "conll2003": (load_conll2003, simulate_conll2003),
     "wnut17": (load_wnut17, simulate_wnut17),
     "dodgers": (load_dodgers, simulate_dodgers),
@@ -87,7 +98,7 @@ _SIMULATED = {
     "philadelphia": (load_philadelphia, simulate_philadelphia),
     "philadelphia, May 2016": (partial(load_philadelphia, MAY_2016), simulate_philadelphia),
     "philadelphia, toy": (load_philadelphia_toy, simulate_toy),
-}
+} | {f"libsvm, {name}": (partial(load_libsvm, name), partial(simulate_libsvm, name)) for name in SHAPES}
 
 
 def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype | Areas:

@@ -7,6 +7,7 @@ from .epochs import (
     probabilities,
     training_losses,
 )
+from .general import both_panels, criteria, error_rates, pair_differences, predicted_losses, seconds_by_folds
 from .genomics import (
     TIMES_ESTIMATES,
     by_df,
@@ -70,6 +71,12 @@ __all__ = [
     "bound_along",
     "hidden_label_errors",
     "training_losses",
+    "both_panels",
+    "criteria",
+    "error_rates",
+    "pair_differences",
+    "predicted_losses",
+    "seconds_by_folds",
     "METHODS",
     "TIMES_ESTIMATES",
     "by_df",

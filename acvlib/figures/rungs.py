@@ -5,6 +5,7 @@ from matplotlib.dates import ConciseDateFormatter
 
 RUNGS = {
     "no_adjustment": ("no adjustment", "#6c757d"),
+    "as_printed": ("Theorem 3.1 as printed", "#a23b72"),
     "infinitesimal_jackknife": ("infinitesimal jackknife", "#2a6f97"),
     "frozen_newton": ("one frozen step", "#e07a1f"),
     "newton_step": ("one Newton step", "#3a7d44"),

@@ -11,13 +11,17 @@ from .bilstm_crf import BiLSTMCRF, Sizes
 from .checkpoint import CheckpointCorrupt
 from .emissions import Emissions, encoded
 from .glove import read_word_vectors
+from .siamese import Siamese
+from .siamese_training import Adam, train_siamese
 from .training import Training, train
 from .vocabulary import UnseenTag, Vocabulary
 
 __all__ = [
+    "Adam",
     "BiLSTMCRF",
     "CheckpointCorrupt",
     "Emissions",
+    "Siamese",
     "Sizes",
     "Training",
     "UnseenTag",
@@ -25,4 +29,5 @@ __all__ = [
     "encoded",
     "read_word_vectors",
     "train",
+    "train_siamese",
 ]

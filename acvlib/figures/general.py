@@ -1,0 +1,81 @@
+"""Approximate cross-validation with pairs: losses, criteria over a grid, seconds by the number of folds, rates."""
+
+import numpy as np
+from matplotlib.ticker import NullLocator
+
+from .rungs import RUNGS
+
+WAYS = {
+    "cv": ("t-fold CV, fold by fold", "#222222"),
+    "acv": ("approximate CV", "#2a6f97"),
+    "shared": ("exact, sums shared", "#3a7d44"),
+}
+
+
+def predicted_losses(ax, reference, *others):
+    """Pointwise held-out losses of several results against the reference's, with the line of agreement."""
+    x = np.concatenate(reference.pointwise)
+    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
+    for result in others:
+        name, colour = RUNGS[result.method]
+        ax.plot(x, np.concatenate(result.pointwise), ".", ms=3, color=colour, label=name, rasterized=True)
+    ax.set(xlabel="actual loss", ylabel="predicted loss")
+    return ax
+
+
+def both_panels(axes, results, rungs):
+    """Figures 1 to 3 of the paper: losses on the left axes, and what leaving out adds to them on the right."""
+    predicted_losses(axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs))
+    losses = {name: np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment", *rungs)}
+    _differences(axes[1], losses, rungs, "exact", "no_adjustment")
+    axes[1].set_xlabel("actual difference in loss")
+    return axes
+
+
+def _differences(ax, losses, rungs, reference, base):
+    x = losses[reference] - losses[base]
+    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
+    for rung in rungs:
+        name, colour = RUNGS[rung]
+        ax.plot(x, losses[rung] - losses[base], ".", ms=4, color=colour, label=name, rasterized=True)
+    ax.set_ylabel("predicted difference in loss")
+
+
+def criteria(ax, table):
+    """Each rung's cross-validated loss against the exact one, a mark for each pair of hyperparameters."""
+    ends = [table.exact.min(), table.exact.max()]
+    ax.plot(ends, ends, "k--", lw=0.8)
+    for method in table.columns.intersection(list(RUNGS)).drop("exact"):
+        name, colour = RUNGS[method]
+        ax.plot(table.exact, table[method], ".", color=colour, label=name)
+    ax.set_xlabel("exact 20-fold CV")
+    return ax
+
+
+def seconds_by_folds(ax, table):
+    """Seconds of each of WAYS (columns) against the number of folds, the index."""
+    for column in table.columns.intersection(list(WAYS)):
+        name, colour = WAYS[column]
+        ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
+    ax.set(yscale="log", xlabel="folds", ylabel="seconds")
+    ax.set_xticks(table.index)
+    ax.yaxis.set_minor_formatter("")
+    return ax
+
+
+def error_rates(ax, table):
+    """|approximate less exact CV| of each rung (columns) against the index, both axes logarithmic."""
+    for method in table:
+        name, colour = RUNGS[method]
+        ax.plot(table.index, table[method], "o-", ms=4, color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
+    ax.set_xticks(table.index, [f"{n:,}" for n in table.index])
+    ax.xaxis.set_minor_locator(NullLocator())
+    return ax
+
+
+def pair_differences(ax, losses, rungs):
+    """What leaving out adds to each pair's loss: predicted by rungs, columns of a table, against retrained."""
+    _differences(ax, losses, rungs, "retrained", "full")
+    ax.set_xlabel("difference after retraining")
+    return ax

@@ -1,0 +1,118 @@
+"""A Siamese convolutional network with the contrastive loss, behind `WeightedModel` (Zhu and Liu 2021, Example 3):
+
+    F(theta, w) / p = sum_ij w_i w_j loss_ij / (sum_i w_i)^2 + gamma_I |theta|^2,
+    loss_ij = |f_i - f_j|^2 for one person, max(margin - |f_i - f_j|, 0)^2 for two
+
+f is a network with smooth activations. All images pass it once, and all pairs of them make the loss.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from .batches import one_thread
+from .siamese_fast import SiameseFast
+
+TINY = 1e-12  # added to squared distances, whose root has no derivative at 0
+
+
+@dataclass(frozen=True)
+class Siamese:
+    """images (p, height, width), person (p,) integers; theta flat (D,), as in `shapes`. A site is an image.
+
+    channels: of the two convolutional layers; n_outputs: length of f. Raises ValueError for other shapes, one person
+    only, a margin or gamma_i out of range.
+    """
+
+    images: np.ndarray = field(repr=False)
+    person: np.ndarray = field(repr=False)
+    gamma_i: float = 1e-4
+    margin: float = 1.0
+    channels: tuple = (6, 12)
+    n_outputs: int = 8
+    normalised: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
+            raise ValueError(f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each")
+        if len(np.unique(self.person)) < 2:
+            raise ValueError("all images are of one person: there are no pairs to tell apart")
+        if not (self.margin > 0.0 <= self.gamma_i < np.inf):
+            raise ValueError(f"margin = {self.margin} must be > 0 and gamma_i = {self.gamma_i} >= 0")
+
+    @property
+    def n_sites(self):
+        return len(self.person)
+
+    @cached_property
+    def inputs(self):
+        """The images (p, 1, height, width), centred and of variance 1, as a tensor."""
+        return torch.as_tensor((self.images - self.images.mean()) / self.images.std())[:, None]
+
+    @cached_property
+    def same(self):
+        """(p, p): 1 for two images of one person."""
+        person = torch.as_tensor(np.asarray(self.person))
+        return (person[:, None] == person).double()
+
+    @cached_property
+    def shapes(self):
+        """Of the weights and biases, in the order of theta."""
+        (a, b), (height, width) = self.channels, self.images.shape[1:]
+        flat = b * _reduced(height) * _reduced(width)
+        return (a, 1, 5, 5), (a,), (b, a, 3, 3), (b,), (self.n_outputs, flat), (self.n_outputs,)
+
+    @cached_property
+    def fast(self):
+        """Gradients, Hessian products and cross-derivatives by torch.func."""
+        return SiameseFast(self)
+
+    def outputs(self, params, inputs):
+        """f of each input (n, n_outputs)."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        parts = [part.reshape(shape) for part, shape in zip(params.split(sizes), self.shapes, strict=True)]
+        hidden = torch.tanh(functional.conv2d(inputs, *parts[:2], stride=3))
+        hidden = torch.tanh(functional.conv2d(hidden, *parts[2:4], stride=2))
+        return functional.linear(hidden.flatten(1), *parts[4:])
+
+    def losses(self, params, sites):
+        """loss of all pairs of these images, (n, n), as a tensor."""
+        f = self.outputs(params, self.inputs[sites])
+        size = (f**2).sum(dim=1)
+        square = torch.clamp(size[:, None] + size - 2.0 * f @ f.T, min=0.0)
+        apart = torch.clamp(self.margin - torch.sqrt(square + TINY), min=0.0) ** 2
+        same = self.same[sites][:, sites]
+        return same * square + (1.0 - same) * apart
+
+    def weighted(self, params, weights, sites):
+        """F of tensors, over these images alone."""
+        mean = weights @ self.losses(params, sites) @ weights / weights.sum() ** 2
+        return self.n_sites * (mean + self.gamma_i * (params**2).sum())
+
+    def objective(self, params, weights):
+        """F as a float; not for autograd, whose part `fast` plays."""
+        return self.fast.value_and_gradient(params, weights)[0]
+
+    @one_thread()
+    @torch.no_grad()
+    def pair_losses(self, params, fold):
+        """loss of every pair inside the fold, (len(fold), len(fold))."""
+        return self.losses(torch.as_tensor(params), torch.as_tensor(fold)).numpy()
+
+    def heldout_loss(self, params, fold):
+        """Each left-out image's mean loss over the pairs it makes inside the fold: Eq. 8 is the mean of these."""
+        return self.pair_losses(params, fold).mean(axis=1)
+
+    def initial_params(self, rng):
+        """Normal weights of variance 1 / inputs, biases 0."""
+        parts = [rng.standard_normal(s) / np.sqrt(np.prod(s[1:])) if len(s) > 1 else np.zeros(s) for s in self.shapes]
+        return np.concatenate([part.ravel() for part in parts])
+
+
+def _reduced(size):
+    """What both convolutions leave of a side: 5 pixels wide in steps of 3, then 3 wide in steps of 2."""
+    return ((size - 5) // 3 + 1 - 3) // 2 + 1

@@ -1,0 +1,138 @@
+"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from ..baseline import no_adjustment
+from ..compare import theta_errors
+from ..datasets import Msd, load_or_simulate, simulate_msd
+from ..datasets.msd import N_ROWS
+from ..exact import exact
+from ..fit import fit
+from ..folds import k_fold
+from ..frozen import frozen_newton
+from ..general import as_printed, linearised
+from ..jackknife import infinitesimal_jackknife
+from ..models import (
+    ManifoldEnergy,
+    RBFAffinity,
+    SemiSupervised,
+    kernel_form,
+    median_square_distance,
+    neighbour_affinity,
+)
+
+RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
+LABELLED = 0.1  # share of the points; the paper hides the labels of the others
+
+
+def points_and_response(data):
+    """(X (p, d + 1), y (p,)): features and a constant one; labels, or a response of mean 0 and variance 1.
+
+    Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files, or for songs to variance 1; those of
+    classification are left as they are.
+    """
+    if isinstance(data, Msd):
+        songs = data.regression("centred")
+        X, y = songs.X, songs.y
+    else:
+        X, y = (data.X if data.is_classification else data.scaled()), data.y
+    y = y if is_classification(data) else (y - y.mean()) / y.std()
+    return np.column_stack([X, np.ones(len(data))]), y
+
+
+def is_classification(data):
+    return getattr(data, "is_classification", False)
+
+
+def semi_supervised(data, rng, loss=None, affinity=None, **gammas):
+    """The linear `SemiSupervised` model of a data set with 90 % of its labels hidden, at random.
+
+    loss: the square, or for classification the logistic one, unless another is named. affinity: a function of points
+    and sigma, `RBFAffinity` if none; sigma is the median squared distance of two points, which the paper leaves open.
+    """
+    X, y = points_and_response(data)
+    sigma = median_square_distance(X, rng)
+    hidden = rng.permutation(len(y))[round(LABELLED * len(y)) :]
+    y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
+    loss = loss or ("logistic" if is_classification(data) else "square")
+    return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
+
+
+def in_kernel_form(model, sigma, n_centres, rng):
+    """The same model with a score that is linear in Gaussian kernels about some of its points."""
+    points = model.energy.features[:, :-1]
+    centres = points[rng.choice(len(points), n_centres, replace=False)]
+    features, ridge = kernel_form(points, centres, sigma)
+    return replace(model, energy=ManifoldEnergy(features, model.energy.affinity), ridge=ridge)
+
+
+def load(name, rng, n_rows=None):
+    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them; songs are simulated."""
+    if name == "msd":
+        return simulate_msd(rng, n_rows or N_ROWS)
+    data = load_or_simulate(f"libsvm, {name}", rng)
+    return data.take(rng.permutation(len(data))[:n_rows])
+
+
+def model_of(data, rng, **gammas):
+    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many: for the songs."""
+    near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
+    return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
+
+
+def every_rung(model, rng, n_folds=20):
+    """{name: CVResult} of exact CV and all RUNGS, on the same random folds of the labelled points."""
+    folds = k_fold(model.n_sites, n_folds, rng, getattr(model, "observed", None))
+    full = fit(model)
+    return {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
+
+
+def standard_error_unit(model, full):
+    """What a distance in the metric of F is divided by to count in standard errors: 1 but for the square loss."""
+    if model.loss != "square":
+        return 1.0
+    return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
+
+
+def agreement(model, results):
+    """How near each rung comes to exact CV, one row a rung.
+
+    loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted and actual loss,
+    and of what leaving out adds to them (nan without adjustment: it adds nothing); theta_error: median over folds, in
+    standard errors.
+    """
+    reference, none = (np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment"))
+    unit = standard_error_unit(model, results["exact"].fit)
+    rows = {}
+    for name, result in results.items():
+        losses = np.concatenate(result.pointwise)
+        rows[name] = {
+            "loss": losses.mean(),
+            "r_loss": correlation(losses, reference),
+            "r_difference": correlation(losses - none, reference - none),
+            "theta_error": np.median(theta_errors(results["exact"], result)) / unit,
+            "seconds": result.seconds,
+        }
+    return pd.DataFrame(rows).T.rename_axis("rung")
+
+
+def correlation(a, b):
+    """Pearson's R; nan where one of them does not vary."""
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
+
+
+def expansions(model, results):
+    """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences, one row a rung."""
+    reference, none = (np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment"))
+    rows = {}
+    for rung in RUNGS[1:]:
+        plain = results[rung.__name__]
+        for way, result in (("plugged in", plain), ("linearised", linearised(model, plain))):
+            losses = np.concatenate(result.pointwise)
+            gap, r = losses.mean() - reference.mean(), correlation(losses - none, reference - none)
+            rows[rung.__name__, way] = {"error of the mean loss": gap, "r_difference": r}
+    return pd.DataFrame(rows).T.rename_axis(["rung", "evaluation"])

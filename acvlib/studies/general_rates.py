@@ -1,0 +1,92 @@
+"""How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021), on simulated data."""
+
+import numpy as np
+import pandas as pd
+
+from ..exact import exact
+from ..fit import fit
+from ..general import linearised
+from ..models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
+from .general import RUNGS
+
+SHIFT = np.array([1.0, 1.0, -0.5, 0.5])  # the true slopes
+
+
+def supervised(n, rng):
+    """Theorem 4.4: a logistic model without pairs, every point labelled."""
+    X, y = _points(n, rng)
+    return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 4.0)), y, "logistic", gamma_p=0.0)
+
+
+def semi_supervised(n, rng):
+    """Theorem 4.5 and Corollary 6.1: as `supervised`, with pairs, and one point of four labelled."""
+    X, y = _points(4 * n, rng)
+    y[rng.permutation(4 * n)[n:]] = np.nan
+    return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 4.0)), y, "logistic", gamma_p=1.0)
+
+
+def pairwise(n, rng):
+    """Theorem 4.6 and Corollary 6.2: which of two points has the higher response, by a linear score."""
+    X, _ = _points(n, rng)
+    return PairwiseLinear(X, X @ SHIFT + rng.standard_normal(n), "ranking", gamma_i=0.1)
+
+
+KINDS = {"supervised": supervised, "semi_supervised": semi_supervised, "pairwise": pairwise}
+
+
+def _points(n, rng):
+    X = np.clip(rng.standard_normal((n, len(SHIFT))), -2.0, 2.0)  # bounded, as the theorems ask
+    return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ SHIFT)), 1.0, -1.0)
+
+
+def alike(model, n_folds):
+    """Folds of points that are alike in their first feature: what a fold takes away adds up and does not cancel."""
+    X = model.energy.features if isinstance(model, SemiSupervised) else model.X
+    sites = np.flatnonzero(getattr(model, "observed", np.ones(len(X), bool)))
+    return [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
+
+
+def errors(model, folds):
+    """|t-ACV - t-CV| of each rung, evaluated by Eq. 11."""
+    full = fit(model, tolerance=1e-10)
+    reference = _mean(exact(model, full, folds, tolerance=1e-10))
+    return {m.__name__: abs(_mean(linearised(model, m(model, full, folds))) - reference) for m in RUNGS}
+
+
+def _mean(result):
+    return np.concatenate(result.pointwise).mean()
+
+
+def by_folds(kind, n, numbers, rng, repeats=1):
+    """`errors` against t - 1 for data sets of n labelled points, folds `alike`: the theorems' rate is -2.
+
+    Mean errors over `repeats` data sets, here and below: that of a single one may vanish where its parts cancel.
+    """
+    tables = []
+    for _ in range(repeats):
+        model = KINDS[kind](n, rng)
+        tables.append(pd.DataFrame([errors(model, alike(model, t)) for t in numbers]))
+    return (sum(tables) / repeats).set_index(pd.Index([t - 1 for t in numbers], name="t - 1"))
+
+
+def smallest_folds(kind, sizes, rng, repeats=1):
+    """`errors` of the smallest folds against the number of labelled points: the theorems' rate is -2.
+
+    Folds of one point; of two for pairs, as a single point makes none.
+    """
+    rows = []
+    for n in sizes:
+        models = [KINDS[kind](n, rng) for _ in range(repeats)]
+        rows.append(pd.DataFrame([errors(model, _smallest(model, kind)) for model in models]).mean())
+    return pd.DataFrame(rows, index=pd.Index(sizes, name="points"))
+
+
+def _smallest(model, kind):
+    sites = np.flatnonzero(getattr(model, "observed", np.ones(model.n_sites, bool)))
+    return list(sites.reshape(-1, 2 if kind == "pairwise" else 1))
+
+
+def slopes(table):
+    """d log(error) / d log(index) of each rung, by least squares."""
+    x = np.log(table.index.to_numpy(float))
+    return pd.Series({rung: float(np.polyfit(x, np.log(table[rung]), 1)[0]) for rung in table})

@@ -1,0 +1,149 @@
+"""A Siamese network on faces, far from converged: what leaving out people changes, predicted and retrained.
+
+Figure 3, and the rows AT&T of Tables 1 and 2, of Zhu and Liu (2021).
+"""
+
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ..curvature import hessian_operator, hessian_products, inverse_hessian, value_and_gradient
+from ..fit import UnconvergedFit
+from ..folds import by_class
+from ..folds import weights as fold_weights
+from ..frozen import frozen_newton
+from ..general import as_printed
+from ..jackknife import infinitesimal_jackknife
+from ..lissa import Disagreement, largest_eigenvalue, lissa
+from ..neural import Siamese, train_siamese
+from ..protocol import Fit
+from .general import correlation
+
+DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
+
+
+def network(faces, gamma_i=1e-4):
+    """A `Siamese` of the faces, reduced fourfold."""
+    return Siamese(faces.reduced(4).images, faces.person, gamma_i=gamma_i)
+
+
+def fitted(model, training, seed):
+    """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite."""
+    params, history = train_siamese(model, training, seed)
+    value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
+    products = hessian_products(model, params[None], [np.array([], int)])
+    metric = hessian_operator(model, params, _damping(products, len(params), np.random.default_rng(seed)))
+    return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
+
+
+def _damping(products, dim, rng):
+    """lambda, such that the smallest eigenvalue of H + lambda is about DAMPING times the largest of H."""
+    largest = largest_eigenvalue(products, dim, rng)
+    smallest = largest - largest_eigenvalue(products, dim, rng, shift=largest)
+    return DAMPING * largest - min(smallest, 0.0)
+
+
+def predicted(model, full, folds):
+    """{rung: params (n_folds, D)}, for the network as it is, converged or not.
+
+    frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which would train on.
+    Raises IndefiniteHessian where H + lambda is not positive definite.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
+        methods = as_printed, infinitesimal_jackknife, frozen_newton
+        steps = {m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods}
+    _, rest = value_and_gradient(model, full.params, np.ones(model.n_sites))
+    steps["frozen_newton"] += inverse_hessian(model, full.params, full.metric.damping)(rest[:, None]).T
+    return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
+
+
+def retrained(model, training, seed, folds):
+    """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
+    return np.array([train_siamese(model, training, seed, fold_weights(model.n_sites, f))[0] for f in folds])
+
+
+def pairs(fold):
+    """The places of all pairs of different images of a fold."""
+    return np.triu_indices(len(fold), 1)
+
+
+def one_split(model, training, seed, fold):
+    """Losses of the pairs inside one fold: a DataFrame with `full`, `retrained` and one column a rung; and the fit."""
+    full = fitted(model, training, seed)
+    params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
+    params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
+    columns = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in params.items()}
+    moves = {name: full.standard_errors_between(p, params["retrained"]) for name, p in params.items()}
+    return pd.DataFrame(columns), moves
+
+
+def over_splits(model, training, seeds, n_splits, rng, n_people=2):
+    """`agreement` for several choices of people and several seeds, one row each."""
+    rows = []
+    for split, fold in enumerate(by_class(model.person, n_people, rng)[:n_splits]):
+        for seed in seeds:
+            losses, moves = one_split(model, training, seed, fold)
+            rows.append({"split": split, "seed": seed} | agreement(losses, moves))
+    return pd.DataFrame(rows).set_index(["split", "seed"])
+
+
+def agreement(losses, moves):
+    """Pearson's R of losses and of their differences, each rung against retraining; parameter errors in the metric."""
+    row = {}
+    for rung in ("no_adjustment", "as_printed", "infinitesimal_jackknife", "frozen_newton"):
+        row[f"r_loss.{rung}"] = correlation(losses[rung], losses.retrained)
+        row[f"r_difference.{rung}"] = correlation(losses[rung] - losses.full, losses.retrained - losses.full)
+        row[f"theta.{rung}"] = float(moves[rung])
+    return row
+
+
+def solvers(model, full, fold, sizes, rng, depth=200):
+    """LiSSA beside conjugate gradients for one fold's right-hand side, one row for each size of a sample."""
+    products = hessian_products(model, full.params[None], [np.array([], int)])
+    b = model.fast.printed_cross(full.params, [fold])
+    rows = {}
+    for size in sizes:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
+            found = lissa(products, b, rng, full.metric.damping, size, depth)
+        row = {"distance": found.distance, "spread": found.spread, "residual": found.residual, "agrees": found.agrees}
+        rows[size or model.n_sites] = {name: column[0] for name, column in row.items()}
+    return pd.DataFrame(rows).T.rename_axis("images in a sample")
+
+
+def cross_validated(model, training, seed, folds, retrain=True):
+    """Mean held-out loss over folds of people, and seconds, by retraining (cv) and by the jackknife (acv)."""
+    start = time.perf_counter()
+    full = fitted(model, training, seed)
+    steps = predicted(model, full, folds)
+    row = {"acv_seconds": time.perf_counter() - start}
+    row |= {rung: _mean_loss(model, rows, folds) for rung, rows in steps.items()}
+    if retrain:
+        start = time.perf_counter()
+        row["exact"] = _mean_loss(model, retrained(model, training, seed, folds), folds)
+        row["cv_seconds"] = time.perf_counter() - start
+    return row
+
+
+def _mean_loss(model, params, folds):
+    return float(np.concatenate([model.heldout_loss(p, f) for p, f in zip(params, folds, strict=True)]).mean())
+
+
+def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
+    """Table 1's row: seconds of t-fold CV by retraining and by the jackknife, folds of whole people."""
+    people, rows = len(np.unique(model.person)), []
+    for t in numbers:
+        row = cross_validated(model, training, seed, by_class(model.person, -(-people // t), rng))
+        rows.append({"cv": row["cv_seconds"], "acv": row["acv_seconds"]})
+    table = pd.DataFrame(rows, index=pd.Index(numbers, name="folds"))
+    return table.assign(ratio=table.cv / table.acv)
+
+
+def choices(model, training, seed, folds, gammas):
+    """Table 2's row: mean held-out loss by each criterion, one row for each gamma_I; gamma_S = 0, gamma_P = 1."""
+    rows = [cross_validated(replace(model, gamma_i=g), training, seed, folds) for g in gammas]
+    return pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))

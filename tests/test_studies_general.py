@@ -1,0 +1,94 @@
+"""The studies of chapter 9 on small cases whose answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+
+from acvlib.datasets import Libsvm, simulate_msd
+from acvlib.models import RBFAffinity, neighbour_affinity
+from acvlib.studies import general, general_choice, general_rates, general_timing
+
+
+def small(name="svmguide3", n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0) if name == "svmguide3" else X[:, 0] + 5.0
+    return Libsvm(name, X, y, "simulated", ""), rng
+
+
+def test_a_tenth_is_labelled_and_regression_is_scaled():
+    data, rng = small("abalone")
+    model = general.semi_supervised(data, rng)
+    assert len(model.labelled) == 12
+    assert model.loss == "square"
+    assert_allclose([abs(model.energy.features).max(), model.energy.features[:, -1].min()], 1.0)
+    assert_allclose(model.y[model.labelled], ((data.y - data.y.mean()) / data.y.std())[model.labelled])
+
+
+def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printed_theorem():
+    data, rng = small(n=400)
+    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
+    table = general.agreement(model, general.every_rung(model, rng, 5))
+    theta = table.theta_error
+    assert theta["frozen_newton"] < theta["infinitesimal_jackknife"] < theta["as_printed"]
+    assert theta["infinitesimal_jackknife"] < theta["no_adjustment"]
+    assert table.r_difference["exact"] == pytest.approx(1.0)
+    assert np.isnan(table.r_difference["no_adjustment"])
+
+
+def test_choices_are_the_least_entries():
+    index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0)], names=["gamma_p", "gamma_i"])
+    table = pd.DataFrame({"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index)
+    chosen = general_choice.chosen(table)
+    assert chosen.loc["exact"].tolist() == [0.1, 1.0, 0.0, True]
+    assert chosen.loc["as_printed"].tolist() == [0.1, 0.1, 1.0, False]
+
+
+def test_all_ways_of_table_1_give_the_same_exact_loss():
+    data, rng = small()
+    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3,))
+    assert table.gap[3] < 1e-8
+    assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
+    assert general_timing.peak_gigabytes() > 0.01
+
+
+def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():
+    data, rng = small()
+    kernel = general.in_kernel_form(general.semi_supervised(data, rng), 2.0, 7, rng)
+    assert kernel.energy.features.shape == (120, 7)
+    assert_allclose(np.diag(kernel.ridge), 1.0)
+
+
+def test_songs_have_a_neighbour_graph():
+    songs = simulate_msd(np.random.default_rng(0), 60)
+    model = general.model_of(songs, np.random.default_rng(1))
+    assert model.energy.affinity.matrix.nnz < 60 * 20
+    assert model.energy.features.shape == (60, 91)
+
+
+def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs():
+    points = np.random.default_rng(2).standard_normal((80, 2))
+    graph = neighbour_affinity(points, 2.0, 79, np.random.default_rng(0)).matrix.toarray()
+    whole = RBFAffinity(points, 2.0).entries(np.arange(80))
+    off = ~np.eye(80, dtype=bool)
+    assert np.ptp(graph[off] / whole[off]) < 1e-6
+    assert_allclose(graph.sum(), whole.sum(), rtol=0.02)
+    few = neighbour_affinity(points, 2.0, 3, np.random.default_rng(0), leaf=20).matrix
+    assert (np.diff(few.indptr) >= 3).all()
+    assert (few != few.T).nnz == 0
+
+
+@pytest.mark.parametrize("kind", general_rates.KINDS)
+def test_rates(kind):
+    rng = np.random.default_rng(3)
+    by_folds = general_rates.by_folds(kind, 24, (2, 4), rng)
+    assert by_folds.index.tolist() == [1, 3]
+    table = general_rates.smallest_folds(kind, (8, 16), rng, 2)
+    assert table.infinitesimal_jackknife[16] < table.no_adjustment[16]
+
+
+def test_slopes_recover_a_power_law():
+    n = np.array([100.0, 200.0, 400.0])
+    table = pd.DataFrame({"a": 3.0 / n**2, "b": 5.0 / n}, index=n)
+    assert_allclose(general_rates.slopes(table), [-2.0, -1.0])
