@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import acvlib as acv
 from acvlib import newton_cg as engine
 from acvlib.models import AutoRegressiveHMM, hmm_fast
-from acvlib.newton_cg import newton_cg
+from acvlib.newton_cg import below_saddle, newton_cg
 from acvlib.refine import refine
 
 WHOLE = [np.array([], int)]
@@ -93,14 +93,18 @@ def test_a_saddle_is_left_downhill(start):
     start = np.array(start)
     end = newton_cg(Toy(double_well), start[None], WHOLE, 1e-10)
     assert end.converged.all()
-    assert_allclose(end.params[0], [np.sign(start[0]), 0.0], atol=1e-9)
-    assert end.smallest_eigenvalue[0] == pytest.approx(1.0, rel=1e-4)
+    assert_allclose(abs(end.params[0]), [1.0, 0.0], atol=1e-9)
+    assert end.smallest_eigenvalue[0] > 0.99  # of eigenvalues 1 and 2: the Krylov space need not have both
 
 
-def test_on_the_saddle_itself_nothing_is_claimed_beyond_a_vanished_gradient():
-    """The gradient shows nothing of the negative curvature: `fit` probes for it with a random vector."""
-    end = newton_cg(Toy(double_well), np.array([[0.0, 0.1]]), WHOLE, 1e-10)
+def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
+    """The gradient has no share in the negative curvature; a random vector does, and leads off."""
+    toy = Toy(double_well)
+    end = newton_cg(toy, np.array([[0.0, 0.1]]), WHOLE, 1e-10)
     assert_allclose(end.params[0], 0.0, atol=1e-9)
+    lower = below_saddle(toy, end.params[0])
+    assert double_well(lower) < double_well(end.params[0])
+    assert below_saddle(toy, np.array([1.0, 0.0])) is None
 
 
 def test_values_never_rise():
@@ -126,13 +130,15 @@ def test_the_trust_region_grows_with_good_steps_and_shrinks_with_bad_ones():
     assert engine._radius(2.0, 2.0, 0.9) == 4.0
 
 
-def test_near_the_optimum_each_step_gains_its_tolerance(hidden):
-    """Errors fall by FINE a step, as the steps are solved to that: linear, not by luck."""
+def test_near_the_optimum_a_step_gains_what_it_is_solved_to(hidden, monkeypatch):
     model, fit, folds = hidden
-    ends = [newton_cg(model, fit.params[None], folds[:1], t) for t in (1e-1, 1e-4, 1e-7)]
-    assert [end.steps[0] for end in ends] == sorted(end.steps[0] for end in ends)
-    assert ends[2].steps[0] - ends[1].steps[0] <= 1
-    assert ends[2].decrement[0] <= 1e-7
+    decrements = []
+    for n_steps in range(1, 9):
+        monkeypatch.setattr(engine, "MAX_STEPS", n_steps)
+        decrements.append(newton_cg(model, fit.params[None], folds[:1], 0.0).decrement[0])
+    near = [pair for pair in zip(decrements[:-1], decrements[1:], strict=True) if 1e-6 < pair[0] < 0.1]
+    assert near
+    assert all(after <= 0.05 * before for before, after in near)
 
 
 def test_newtons_rate_on_exactly_solved_steps():
