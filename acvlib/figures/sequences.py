@@ -81,5 +81,6 @@ def shared_legend(fig, axes, n_used=None):
     flat = np.ravel(axes)
     for ax in flat[n_used:] if n_used else ():
         ax.set_axis_off()
-    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, markerscale=1.6)
+    ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
+    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols, markerscale=1.6)
     return fig
