@@ -6,11 +6,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from . import curvature
-from .newton_cg import newton_cg
+from .newton_cg import below_saddle, newton_cg
 from .protocol import Fit
 from .refine import MAX_STEPS, SLACK, refine
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
+MAX_SADDLES = 20  # that a fit leaves
+WHOLE = [np.array([], int)]  # a single problem that leaves nothing out
 
 
 class UnconvergedFit(UserWarning):
@@ -74,12 +76,24 @@ def fit(model, start=None, rng=None, tolerance=TOLERANCE):
 
 def _polish(model, iterates, tolerance):
     """Newton steps from the last of the iterates."""
-    one = [np.array([], int)]  # a single problem that leaves nothing out
-    newton = newton_cg if curvature.is_matrix_free(model) else refine
-    optimum = newton(model, iterates[-1][None], one, tolerance).params
+    if curvature.is_matrix_free(model):
+        return _polish_without_matrices(model, iterates, tolerance)
+    optimum = refine(model, iterates[-1][None], WHOLE, tolerance).params
     if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small
-        optimum = refine(model, optimum, one, tolerance).params
+        optimum = refine(model, optimum, WHOLE, tolerance).params
     return fit_at(model, optimum[0], [*iterates, optimum[0]])
+
+
+def _polish_without_matrices(model, iterates, tolerance):
+    """As `_polish`; from each saddle that Newton's method ends at on to a lower point."""
+    path, start = list(iterates), iterates[-1]
+    for _ in range(MAX_SADDLES):
+        path.append(newton_cg(model, start[None], WHOLE, tolerance).params[0])
+        found = fit_at(model, path[-1], path)
+        start = below_saddle(model, path[-1]) if np.isinf(found.newton_decrement) else None
+        if start is None:
+            break
+    return found
 
 
 def _newton(model, params, tolerance):

@@ -21,7 +21,8 @@ PORTION = 128  # right-hand sides that one worker solves together
 class Solutions:
     """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many.
 
-    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region.
+    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region. escape (n, D): the
+    direction of negative curvature that a row met, of length 1 in that norm, else 0.
     """
 
     x: np.ndarray
@@ -30,6 +31,7 @@ class Solutions:
     products: int = 0
     norm: np.ndarray = None
     decrease: np.ndarray = None
+    escape: np.ndarray = None
 
 
 def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf):
@@ -109,6 +111,7 @@ class _State:
         self.p, self.rz = z, _dots(self.r, z)
         self.pp, self.xp, self.xx = self.rz.copy(), np.zeros(len(b)), np.zeros(len(b))  # in the preconditioner's norm
         self.norm, self.decrease = np.zeros(len(b)), np.zeros(len(b))
+        self.escape = np.zeros_like(b)
 
     def drop_converged(self, tolerance):
         self.keep(self.residual[self.rows] > tolerance)
@@ -148,6 +151,8 @@ class _State:
         self.decrease[rows] = 0.5 * _dots(x, self.b[rows] + self.r)
         negative = np.where(curvature <= 0.0, curvature / self.pp, np.inf)
         self.smallest[rows] = np.minimum(self.smallest[rows], negative)
+        bad = curvature <= 0.0
+        self.escape[rows[bad]] = self.p[bad] / np.sqrt(self.pp[bad])[:, None]
 
     def _extend(self, alpha, last):
         """The next directions, of rows that go on."""
@@ -166,7 +171,7 @@ class _State:
 
     def solutions(self):
         smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
-        return Solutions(self.x, self.residual, smallest, self.count, self.norm, self.decrease)
+        return Solutions(self.x, self.residual, smallest, self.count, self.norm, self.decrease, self.escape)
 
 
 def _least_ritz_value(alpha, beta):

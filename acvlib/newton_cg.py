@@ -20,6 +20,7 @@ MAX_STEPS = 300
 ROUGH, FINE = 0.1, 1e-3  # relative residuals of a step far from the optimum, and of one near it
 NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
 RADIUS = 10.0  # standard errors of the first trust region
+N_HALVINGS = 15  # of the first step off a saddle
 ACCEPTED = 1e-4  # of the promised decrease: what a step must bring
 SLACK = 1e-11  # relative rounding error of an objective, below which descent cannot be seen
 
@@ -68,6 +69,20 @@ def _descend(model, params, fold, tolerance):
         elif radius < 1e-8:
             break
     return here.params, decrement, smallest, step, False, counts
+
+
+def below_saddle(model, params):
+    """Params (D,) of lower F, along a direction of negative curvature; None where a random vector meets none.
+
+    For points at which the gradient, as it vanishes, has no share in such a direction.
+    """
+    here, probe = _Point(model, params, np.array([], int)), np.random.default_rng(0).standard_normal(len(params))
+    (way,) = conjugate_gradient(here.products, probe[None]).escape
+    for length in RADIUS * 0.5 ** np.arange(N_HALVINGS) if way.any() else ():
+        for there in (params + length * way, params - length * way):
+            if _Point(model, there, np.array([], int)).value < here.value - SLACK * (1.0 + abs(here.value)):
+                return there
+    return None
 
 
 class _Point:

@@ -27,16 +27,30 @@ def _shade(ax, seconds, states):
 
 
 def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
-    """Losses by each rung against those of the exact refits, with the line of agreement; `rungs` by method."""
+    """Losses by each rung against those of the exact refits, with the line of agreement; `rungs` by method.
+
+    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit.
+    """
     exact = losses(rungs["exact"])
     ends = [exact.min(), exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8, zorder=0)
     for method, result in rungs.items():
         if method != "exact":
-            name, colour = RUNGS[method]
-            ax.plot(exact, losses(result), ".", ms=4, color=colour, label=name, rasterized=True)
+            _dots(ax, exact, losses(result), _indefinite(result, len(exact)), *RUNGS[method])
     ax.set(xlabel="loss, exact refit", ylabel="loss, rung")
     return ax
+
+
+def _dots(ax, exact, values, indefinite, name, colour):
+    ax.plot(exact[~indefinite], values[~indefinite], ".", ms=5, color=colour, label=name, rasterized=True)
+    ax.plot(exact[indefinite], values[indefinite], "x", ms=5, color=colour, rasterized=True)
+
+
+def _indefinite(result, n_losses):
+    """Whether each loss, one or more a fold, is of a fold that the Newton step marks, (n_losses,)."""
+    smallest = result.diagnostics.get("smallest_eigenvalue", np.ones(len(result.folds)))
+    marked = smallest <= 0.0
+    return marked if n_losses == len(marked) else np.repeat(marked, [len(fold) for fold in result.folds])
 
 
 def losses_with_errors(ax, table, columns, xlabel):
@@ -67,5 +81,6 @@ def shared_legend(fig, axes, n_used=None):
     flat = np.ravel(axes)
     for ax in flat[n_used:] if n_used else ():
         ax.set_axis_off()
-    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, markerscale=2)
+    ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
+    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols, markerscale=1.6)
     return fig

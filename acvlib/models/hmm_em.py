@@ -43,6 +43,13 @@ def expectation_maximisation(model, start, max_iterations=MAX_ITERATIONS, tolera
     Warns UnconvergedEM where max_iterations were not enough, EmptiedState where a state keeps fewer than two
     expected frames. Raises TypeError for an emission without closed-form M-step, ValueError where something is held.
     """
+    result = _climb(model, start, max_iterations, tolerance)
+    _warn(result)
+    return result
+
+
+def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
+    """`expectation_maximisation` without its warnings."""
     if not hasattr(model.emission, "maximise"):
         raise TypeError(f"{type(model.emission).__name__} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
@@ -55,9 +62,7 @@ def expectation_maximisation(model, start, max_iterations=MAX_ITERATIONS, tolera
             break
         params = m_step(posterior)
     converged = len(objectives) < max_iterations
-    result = EMResult(posterior.params, np.array(objectives), posterior.mass.sum(axis=0), converged)
-    _warn(result)
-    return result
+    return EMResult(posterior.params, np.array(objectives), posterior.mass.sum(axis=0), converged)
 
 
 def m_step(posterior):
@@ -73,10 +78,10 @@ def m_step(posterior):
 def restarts(model, rng, n_restarts=10, **settings):
     """The best `EMResult` of several runs from K-means, each seeded by `rng` and perturbed but for the first.
 
-    Runs go through joblib. Warnings are those of the best run alone.
+    Runs go through joblib's threads. Warnings are those of the best run alone.
     """
     starts = [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n_restarts - 1))]
-    runs = threads()(delayed(_silent)(model, start, settings) for start in starts)
+    runs = threads()(delayed(_climb)(model, start, **settings) for start in starts)
     best = min(runs, key=lambda run: run.objectives[-1])
     _warn(best)
     return best
@@ -92,12 +97,6 @@ def perturbed(model, rng):
     else:
         part = [model.sequences[i] for i in rng.choice(n, -(-n // 2), replace=False)]
     return replace(model, sequences=part).initial_params(rng)
-
-
-def _silent(model, start, settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return expectation_maximisation(model, start, **settings)
 
 
 def _warn(result):

@@ -131,8 +131,25 @@ def _errors(name, cv, result):
         "correlation": np.corrcoef(cv.fold_losses, exact.fold_losses)[0, 1],
         "theta": np.median(theta),
         "theta_max": theta.max(),
-        "seconds": cv.seconds,
+        "indefinite": _marked(cv),
     }
+
+
+def _marked(cv):
+    """How many folds a Newton step marks as indefinite; 0 by the other rungs."""
+    return int((cv.diagnostics["smallest_eigenvalue"] <= 0.0).sum()) if cv.method == "newton_step" else 0
+
+
+MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
+
+
+def errors_by_move(result):
+    """Median parameter errors of the folds whose exact refit moves so far, in standard errors: a row a range."""
+    exact = result.rungs["exact"]
+    moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
+    columns = {name: theta_errors(exact, cv) for name, cv in result.rungs.items() if name != "exact"}
+    groups = pd.DataFrame(columns).groupby(pd.cut(moves, MOVES), observed=True)
+    return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
 
 def costs(studied, repeats=3):
@@ -167,20 +184,12 @@ def choices(sequences, test, emission, n_states, rng, n_restarts, context=CONTEX
     return losses(studied).rename_axis("K")
 
 
-def checks(one, studied, test, slow, n_train, n_test, rng, n_restarts):
-    """AR(1) once more with everything free, and on recordings of another rate: mean losses and errors, three rows."""
+def everything_free(one, studied, test):
+    """A model with initial, transitions and sigma among its parameters too: mean losses and errors, two rows."""
     whole = one.model.whole(one.fit.params)
     model = replace(one.model, held=None)
-    free = Fitted("all free", model, fit(model, whole), whole, np.nan)
-    chosen = slow.take(range(n_train + n_test))
-    fewer, others = split(chosen, n_train, rng)
-    slower = fitted("10 fps", fewer.sequences, model.n_states, model.emission, rng, n_restarts)
-    named = {
-        "as above": studied,
-        "everything free": leave_one_sequence_out(free, test.sequences),
-        "10 frames a second": leave_one_sequence_out(slower, others.sequences),
-    }
-    return pd.DataFrame({name: _check(result) for name, result in named.items()}).T
+    free = leave_one_sequence_out(Fitted("all free", model, fit(model, whole), whole, np.nan), test.sequences)
+    return pd.DataFrame({"as above": _check(studied), "everything free": _check(free)}).T
 
 
 def _check(result):
