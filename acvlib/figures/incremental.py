@@ -1,5 +1,7 @@
 """TreeCV and standard cross-validation: spread, running time, bounds."""
 
+from matplotlib.ticker import EngFormatter, MaxNLocator
+
 _VARIANTS = {
     ("treecv", "fixed"): ("C0", "-", "TreeCV, fixed"),
     ("treecv", "randomized"): ("C0", "--", "TreeCV, randomized"),
@@ -26,6 +28,8 @@ def running_times(axes, frame, name):
     folds = frame[frame["k"] > 0]
     for ax, order in zip(axes, ("fixed", "randomized"), strict=False):
         running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
+        ax.xaxis.set_major_locator(MaxNLocator(4))
+        ax.xaxis.set_major_formatter(EngFormatter(sep=""))
     running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave one out").set(xscale="log", yscale="log")
     return axes
 
