@@ -65,7 +65,7 @@ def seconds_by_folds(ax, table):
 
 def error_rates(ax, table):
     """|approximate less exact CV| of each rung (columns) against the index, both axes logarithmic."""
-    for method in table:
+    for method in table.columns.intersection(list(RUNGS), sort=False):
         name, colour = RUNGS[method]
         ax.plot(table.index, table[method], "o-", ms=4, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel=table.index.name)
