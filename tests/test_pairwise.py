@@ -96,6 +96,15 @@ def test_heldout_losses_average_to_equation_8():
     assert_allclose(model.heldout_loss(params, fold).mean(), np.sum(pairs) / 9.0)
 
 
+@pytest.mark.parametrize("loss", LOSSES)
+def test_linearised_losses_are_first_order(loss):
+    model = problem(loss)
+    full, folds = acv.fit(model), acv.folds.k_fold(30, 5)
+    jackknife = acv.infinitesimal_jackknife(model, full, folds)
+    ours, autograds = (acv.linearised(m, jackknife).pointwise[0] for m in (model, WithoutFast(model)))
+    assert_allclose(ours, autograds, rtol=1e-9)
+
+
 def test_a_wider_margin_pushes_further():
     model = problem("contrastive")
     wide = replace(model, loss=contrastive(3.0))

@@ -47,6 +47,13 @@ class PairwiseFast:
             sums[rows] = 2.0 * ((slope @ weights)[:, None] * self.x[rows] - slope @ weighted)
         return sums
 
+    def heldout_expansion(self, params, move, fold):
+        """`heldout_loss` at params + move, to first order, (len(fold),)."""
+        x, y = self.x[fold], self.model.y[fold]
+        f, change, t = x @ params, x @ move, self.loss.relation(y[:, None], y)
+        u = f[:, None] - f
+        return (self.loss.value(u, t) + self.loss.slope(u, t) * (change[:, None] - change)).mean(axis=1)
+
     def printed_cross(self, params, folds):
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normaliser is the fold's, and fixed."""
         sums = self.site_sums(params, np.ones(self.p))

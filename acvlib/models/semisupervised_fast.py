@@ -35,6 +35,11 @@ class SemiSupervisedFast:
         factor = cho_factor(np.asarray(fit.metric) + damping * np.eye(len(fit.params)))
         return fit.params + cho_solve(factor, self._fold_sums(fit.params, folds, self.site_cross).T).T
 
+    def heldout_expansion(self, params, move, fold):
+        """The held-out losses at params + move, to first order, (len(fold),)."""
+        x, y = self.energy.features[fold], self.model.y[fold]
+        return self.loss.value(x @ params, y) + self.loss.slope(x @ params, y) * (x @ move)
+
     def printed_cross(self, params, folds):
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normalisers are the fold's, and fixed."""
         pointwise, pairwise = (self._fold_sums(params, folds, f) for f in (self._own_slopes, self._own_pairs))
