@@ -110,8 +110,8 @@ def test_corrupt_file_is_never_stood_in_for(empty_cache):
 
 
 def test_stand_in_of_a_set_without_simulator():
-    with pytest.raises(KeyError, match="no simulator for 'att_faces'"):
-        datasets.load_or_simulate("att_faces", np.random.default_rng(0))
+    with pytest.raises(KeyError, match="no simulator for 'giordano_results'"):
+        datasets.load_or_simulate("giordano_results", np.random.default_rng(0))
 
 
 def test_import_is_light():
