@@ -326,6 +326,10 @@ figures.save(fig, "mocap_future", data=recording)
 # Figure 8. One dot a $T'$: the loss of the first left-out frame by each rung against that by the exact refit. Crosses: the
 # Hessian without those frames is indefinite, so that a Newton step need not descend.
 # ```
+#
+# The table's `theta` of no adjustment is how far a refit moves. Tens of standard errors mean that it has left for a
+# neighbouring optimum: a network for each state has many shallow ones, and a few frames decide whether one holds. *Exact*
+# follows the optimum downhill to where it goes. A single step cannot, and where the crosses are, it says so.
 
 # %% tags=["remove-cell"]
 for name in future:
