@@ -286,7 +286,7 @@ figures.save(fig, "mocap_within", data=recording)
 # :name: fig-mocap-within
 # :alt: Six panels of dots along dashed diagonals, three for random folds and three for blocks.
 # Figure 7. One dot a left-out frame, over all folds: its loss by each rung against that by the exact refit. Look at how
-# far grey and blue dots stray from the line in the lower row, and that green ones do not.
+# far grey dots, without adjustment, stray from the line in the lower row; the table tells the other rungs apart.
 # ```
 
 # %% tags=["remove-cell"]
@@ -329,7 +329,8 @@ figures.save(fig, "mocap_future", data=recording)
 #
 # The table's `theta` of no adjustment is how far a refit moves. Tens of standard errors mean that it has left for a
 # neighbouring optimum: a network for each state has many shallow ones, and a few frames decide whether one holds. *Exact*
-# follows the optimum downhill to where it goes. A single step cannot, and where the crosses are, it says so.
+# follows the optimum downhill to where it goes. A single step cannot. Crosses mark where its own Hessian says so; one
+# that is barely definite throws a step as far, without a mark.
 
 # %% tags=["remove-cell"]
 for name in future:
