@@ -201,9 +201,9 @@ def problems(records, claims=None):
         if claim.notebook and claim.id not in recorded and scales <= set(claim.scales)
     ]
     unexplained = [
-        f"{id}: {record['value']!r} does not meet {claims[id].must.get(record['scale'], 'its parts')!r}, unexplained"
+        f"{id}: {record['value']!r} does not meet {claims[id].must[record['scale']]!r}, unexplained"
         for id, record in recorded.items()
-        if record["ok"] is False and not claims[id].explanation
+        if record["ok"] is False and not claims[id].parts and not claims[id].explanation  # parts speak for themselves
     ]
     return missing + unexplained
 

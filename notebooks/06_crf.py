@@ -451,7 +451,7 @@ hidden_labels.table(tenth).round(3)
 # standard errors. Look for rows that move by several: the labels hidden there were all that kept some transition from
 # becoming impossible, or certain. The fold's Hessian at $\hat\theta$ is then indefinite, no single step follows the refit,
 # and the frozen step is hardly better than nothing. In the other rows it takes most of the error away. The jackknife
-# is worse than nothing in both.
+# is worse than nothing in most.
 
 # %% tags=["remove-cell"]
 over_none = hidden_labels.over_none

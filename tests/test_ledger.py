@@ -159,6 +159,13 @@ def test_missing_and_unexplained_are_problems(claims, tmp_path):
     assert unexplained.startswith("design: False does not meet 'is true'")
 
 
+@pytest.mark.parametrize(("explanation", "found"), [("why", []), (None, ["a.x: 0 does not meet '> 1', unexplained"])])
+def test_a_claim_of_parts_is_explained_by_them(explanation, found):
+    part = ledger.Claim("a.x", "", "", must={"quick": "> 1"}, explanation=explanation)
+    records = [{"id": id, "ok": False, "value": 0, "scale": "quick"} for id in ("a", "a.x")]
+    assert ledger.problems(records, {"a": ledger.Claim("a", "", "", parts=("a.x",)), "a.x": part}) == found
+
+
 def test_interrupted_write_leaves_the_old_file(claims, tmp_path, monkeypatch):
     ledger.record("plain", 3, REAL)
     before = (tmp_path / "ledger" / "demo.json").read_text("utf-8")

@@ -46,7 +46,7 @@ def section(title, claims, everything, recorded):
     name, _, citation = title.partition(", ")
     head = "| claim | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- |\n"
     rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
-    below = "".join(failure(claim, recorded) + details(claim, everything, recorded) for claim in claims)
+    below = "".join(failure(claim, everything, recorded) + details(claim, everything, recorded) for claim in claims)
     return f"## {name}\n{citation}\n\n{head}{rows}{below}"
 
 
@@ -84,11 +84,13 @@ def verdict(claim, record):
     return "**reproduced**" if record["scale"] == "paper" else f"holds at {record['scale']} scale"
 
 
-def failure(claim, recorded):
-    """Why a claim does not hold, where it does not."""
+def failure(claim, everything, recorded):
+    """Why a claim does not hold, where it does not: in its own words, or in those of the parts that fail."""
     if claim.id not in recorded or recorded[claim.id]["ok"] is not False:
         return ""
-    return f"\n:::{{warning}}\n`{claim.id}` is not reproduced: {claim.explanation}\n:::\n"
+    failed = [id for id in claim.parts if id in recorded and recorded[id]["ok"] is False]
+    reason = claim.explanation or " ".join(f"`{id}`: {everything[id].explanation}" for id in failed)
+    return f"\n:::{{warning}}\n`{claim.id}` is not reproduced: {reason}\n:::\n"
 
 
 def details(claim, everything, recorded):
