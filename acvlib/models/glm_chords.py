@@ -14,7 +14,7 @@ class FoldChords:
         self._fast, self._fit, self._folds = fast, fit, folds
         self._expansion = Expansion(fast, fit)
         self._changes = SlopeChanges(fast, self._expansion)
-        hessians = downdates(fast, fit, folds)
+        hessians = downdates(fast, self._expansion, folds)
         self.start, self.smallest_eigenvalue = hessians.newton()
         self.solve = hessians.solve
         self._reach = self._largest_reach()

@@ -4,6 +4,7 @@ import numpy as np
 from numba import njit
 
 from ..folds import is_table
+from ..folds import weights as fold_weights
 from . import glm_folds
 from .glm_chords import FoldChords
 from .glm_sums import TILE, over_sites, pieces
@@ -52,7 +53,7 @@ class GLMFast:
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
         if len(folds) == 1:
-            value, gradient = self.value_and_gradient(params[0], _kept(len(self.y), folds[0]))
+            value, gradient = self.value_and_gradient(params[0], fold_weights(len(self.y), folds[0]))
             return np.array([value]), gradient[None]
         if (params == params[:1]).all():
             return glm_folds.shared_gradients(self, params[0], folds)
@@ -72,7 +73,9 @@ class GLMFast:
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
-        return np.array([self.hessian(p, _kept(len(self.y), fold)) for p, fold in zip(params, folds, strict=True)])
+        return np.array(
+            [self.hessian(p, fold_weights(len(self.y), fold)) for p, fold in zip(params, folds, strict=True)]
+        )
 
     def fold_heldout_losses(self, params, folds):
         """-log p(y_n | x_n) of the left-out sites: a table for a table of folds."""
@@ -88,7 +91,7 @@ class GLMFast:
     def newton_params(self, fit, folds, damping):
         """(theta - H(w_o)^-1 dF/dtheta(w_o), a lower bound of H(w_o)'s smallest eigenvalue)."""
         self.check_folds(folds)
-        return glm_folds.downdates(self, fit, folds, damping).newton()
+        return glm_folds.downdates(self, glm_folds.Expansion(self, fit), folds, damping).newton()
 
     def fold_chords(self, fit, folds):
         """H(w_o) of all folds at the fit, with their Newton steps."""
@@ -165,9 +168,3 @@ def many_grams(x, weights):
         products = x[cut, :, None] * x[cut, None, :]
         grams += weights[:, cut] @ products.reshape(-1, dim**2)
     return grams.reshape(-1, dim, dim)
-
-
-def _kept(n_sites, fold):
-    weights = np.ones(n_sites)
-    weights[fold] = 0.0
-    return weights

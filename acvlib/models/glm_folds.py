@@ -98,9 +98,9 @@ def _as_slice(sites):
     return sites
 
 
-def downdates(fast, fit, folds, damping=0.0):
-    """The Hessians of the folds: `SingleSites` for one site a fold, `Blocks` otherwise."""
-    return (SingleSites if _single(folds) else Blocks)(fast, Expansion(fast, fit), folds, damping)
+def downdates(fast, at, folds, damping=0.0):
+    """The Hessians of the folds around an `Expansion`: `SingleSites` for one site a fold, `Blocks` otherwise."""
+    return (SingleSites if _single(folds) else Blocks)(fast, at, folds, damping)
 
 
 class SingleSites:

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
+from scipy.special import expit
 
 from .pairwise_fast import PairwiseFast
 
@@ -27,16 +28,12 @@ class PairLoss(NamedTuple):
     convex: bool
 
 
-def _sigmoid(x):
-    return 0.5 * (1.0 + onp.tanh(0.5 * x))
-
-
 def ranking():
     """abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one."""
     return PairLoss(
         lambda u, t: abs(t) * np.logaddexp(0.0, -t * u),
-        lambda u, t: -t * _sigmoid(-t * u),
-        lambda u, t: abs(t) * _sigmoid(u) * _sigmoid(-u),
+        lambda u, t: -t * expit(-t * u),
+        lambda u, t: abs(t) * expit(u) * expit(-u),
         lambda a, b: onp.sign(a - b),
         True,
     )

@@ -15,6 +15,7 @@ from typing import ClassVar, NamedTuple
 
 import autograd.numpy as np
 import numpy as onp
+from scipy.special import expit
 
 from .manifold import ManifoldEnergy
 from .semisupervised_fast import SemiSupervisedFast
@@ -29,16 +30,12 @@ class Loss(NamedTuple):
     labels: bool
 
 
-def _sigmoid(x):
-    return 0.5 * (1.0 + onp.tanh(0.5 * x))
-
-
 LOSSES = {
     "square": Loss(lambda f, y: (f - y) ** 2, lambda f, y: 2.0 * (f - y), lambda f, y: 2.0 + 0.0 * f, False),
     "logistic": Loss(
         lambda f, y: np.logaddexp(0.0, -y * f),
-        lambda f, y: -y * _sigmoid(-y * f),
-        lambda f, y: _sigmoid(f) * _sigmoid(-f),
+        lambda f, y: -y * expit(-y * f),
+        lambda f, y: expit(f) * expit(-f),
         True,
     ),
     "squared_hinge": Loss(

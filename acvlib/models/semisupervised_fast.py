@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ..folds import weights as fold_weights
+
 
 class SemiSupervisedFast:
     """Values and derivatives; those of folds take their pairwise terms from the energy, which keeps them."""
@@ -84,10 +86,8 @@ class SemiSupervisedFast:
         if self.model.gamma_p:
             matrices = self.energy.fold_matrices(folds)
         for number, fold in enumerate(folds):
-            weights = np.ones(self.p)
-            weights[fold] = 0.0
             scale = self.model.gamma_p / (self.p - len(fold)) ** 2
-            yield weights[self.at], scale * matrices[number] if self.model.gamma_p else 0.0
+            yield fold_weights(self.p, fold)[self.at], scale * matrices[number] if self.model.gamma_p else 0.0
 
     def _quadratic(self, pairwise):
         """What F / s has beside its losses is theta' Q theta: Q (D, D)."""
