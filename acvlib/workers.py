@@ -2,7 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from joblib import Parallel, cpu_count, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_info
 
 from .progress import track
@@ -26,10 +27,24 @@ def in_threads(function, pieces, n_threads=None, label=None):
     """
     n_threads = min(n_threads or cpu_count(), len(pieces))
     if n_threads <= 1:
-        return [function(piece) for piece in pieces]
+        return _tracked(map(function, pieces), label, len(pieces))
     with ThreadPoolExecutor(n_threads) as pool:
-        results = pool.map(function, pieces)
-        return list(track(results, label, len(pieces)) if label else results)
+        return _tracked(pool.map(function, pieces), label, len(pieces))
+
+
+def _tracked(results, label, total):
+    return list(track(results, label, total) if label else results)
+
+
+def spread(function, tasks, prefer, label):
+    """[function(*task) for each task] where joblib's active backend, or else `prefer`, has it done.
+
+    What shares this process' memory runs on plain threads; processes and clusters are joblib's.
+    """
+    if getattr(get_active_backend(prefer=prefer)[0], "supports_sharedmem", False):
+        return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
+    results = parallel(prefer=prefer, return_as="generator")(delayed(function)(*task) for task in tasks)
+    return _tracked(results, label, len(tasks))
 
 
 def blas_threads():

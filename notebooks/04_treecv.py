@@ -148,12 +148,8 @@ pegasos_table = repeat.summary(frame)
 pegasos_table
 
 # %%
-for (method, order, k), row in pegasos_table.iterrows():
-    if k or method == "treecv":
-        cell = f"{row['mean']:.3f} ± {row['sd']:.4f}"
-        ledger.record(
-            f"joulani.tab2.pegasos.{method}.{order}.{k or 'n'}", cell, data=covtype
-        )
+for name, cell in repeat.printed(pegasos_table).items():
+    ledger.record(f"joulani.tab2.pegasos.{name}", cell, data=covtype)
 
 # %%
 prefix = "joulani.tab2.pegasos."
@@ -237,10 +233,8 @@ song_table = repeat.summary(song_frame)
 song_table
 
 # %%
-for (method, order, k), row in song_table.iterrows():
-    if k or method == "treecv":
-        cell = f"{row['mean']:.3f} ± {row['sd']:.4f}"
-        ledger.record(f"joulani.tab2.lsqsgd.{method}.{order}.{k or 'n'}", cell, data=songs)
+for name, cell in repeat.printed(song_table).items():
+    ledger.record(f"joulani.tab2.lsqsgd.{name}", cell, data=songs)
 ledger.record("joulani.tab2.gap.lsqsgd", repeat.largest_gap(song_table), data=songs)
 
 # %%

@@ -32,6 +32,7 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from joblib import parallel_config
 
 import acvlib as acv
 from acvlib import datasets, figures, ledger
@@ -39,6 +40,7 @@ from acvlib.models import PairwiseLinear
 from acvlib.neural import Adam
 from acvlib.studies import general, general_choice, general_rates, general_timing, siamese
 
+parallel_config("threading", n_jobs=2)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
 RUNGS = ["as_printed", "infinitesimal_jackknife", "frozen_newton"]

@@ -75,6 +75,7 @@ def test_ratios_of_a_table_made_by_hand():
     assert table.loc[("treecv", "fixed", 0)].tolist() == [30.6, 0.1, 581_012]
     assert repeat.spread_ratio(table, "treecv", "fixed") == 0.25
     assert repeat.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
+    assert repeat.published(repeat.printed(table), n=581_012).equals(table)
 
 
 def test_costs_of_times_made_by_hand():

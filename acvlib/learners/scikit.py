@@ -42,10 +42,19 @@ class PartialFit:
 
     def update(self, state, X, y):
         options = {} if self.classes is None else {"classes": np.asarray(self.classes)}
-        return state.partial_fit(X, y, **options)
+        with _finite():
+            return state.partial_fit(X, y, **options)
 
     def loss(self, state, X, y):
         if self.row_loss is not None:
             return self.row_loss(state, X, y)
-        predicted = state.predict(X)
+        with _finite():
+            predicted = state.predict(X)
         return (predicted - y) ** 2 if self.classes is None else (predicted != y).astype(float)
+
+
+def _finite():
+    """`Examples` are finite: to look again at every update would take longer than many updates."""
+    from sklearn import config_context
+
+    return config_context(assume_finite=True)

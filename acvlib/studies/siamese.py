@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from joblib import delayed
 
 from ..curvature import hessian_operator, hessian_products, inverse_hessian, value_and_gradient
 from ..fit import UnconvergedFit
@@ -19,7 +20,9 @@ from ..general import as_printed
 from ..jackknife import infinitesimal_jackknife
 from ..lissa import Disagreement, largest_eigenvalue, lissa
 from ..neural import Siamese, train_siamese
+from ..neural.batches import one_thread
 from ..protocol import Fit
+from ..workers import threads
 from .general import correlation
 
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
@@ -46,6 +49,7 @@ def _damping(products, dim, rng):
     return DAMPING * largest - min(smallest, 0.0)
 
 
+@one_thread()
 def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
@@ -61,9 +65,11 @@ def predicted(model, full, folds):
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
+@one_thread()  # before there are threads: each would put back what another one set
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
-    return np.array([train_siamese(model, training, seed, fold_weights(model.n_sites, f))[0] for f in folds])
+    jobs = (delayed(train_siamese)(model, training, seed, fold_weights(model.n_sites, fold)) for fold in folds)
+    return np.array([params for params, _ in threads()(jobs)])
 
 
 def pairs(fold):

@@ -5,12 +5,13 @@ What runs them is joblib's business: nothing in parallel by default; two threads
 """
 
 from collections import Counter
+from functools import partial
 
-from joblib import delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from acvlib.incremental import CompiledLearner
 from acvlib.progress import track
-from acvlib.workers import parallel
+from acvlib.workers import spread
 
 from .chunks import edges
 from .recursion import Branch, trainer
@@ -30,19 +31,17 @@ def tree(job):
 
 def standard(job):
     """(outcomes, counts) of standard cross-validation, a task a fold."""
-    tasks = (delayed(_standard)(job, fold) for fold in range(job.k))
-    return _gathered(track(_pool(job)(tasks), "kfold", job.k))
+    return _all(_standard, job, range(job.k), "kfold")
 
 
-def _pool(job):
-    """Threads serve compiled learners best, which hold no lock, and processes all others."""
+def _all(function, job, pieces, label):
+    """function(job, piece) of every piece, outcomes and counts gathered.
+
+    Threads serve compiled learners best, which hold no lock, and processes all others.
+    """
     prefer = "threads" if isinstance(job.learner, CompiledLearner) else "processes"
-    return parallel(prefer=prefer, return_as="generator")
-
-
-def _gathered(results):
     found, counts = [], Counter()
-    for outcomes, count in results:
+    for outcomes, count in spread(function, [(job, piece) for piece in pieces], prefer, label):
         found += outcomes
         counts.update(count)
     return found, counts
@@ -65,8 +64,7 @@ def _is_open(item):
 def _follow_all(job, found, way):
     """Follow the branches among the outcomes found so far."""
     branches = [item for item in found if isinstance(item, Branch)]
-    tasks = (delayed(_follow)(job, branch, way) for branch in branches)
-    new, counts = _gathered(track(_pool(job)(tasks), "treecv", len(branches)))
+    new, counts = _all(partial(_follow, way=way), job, branches, "treecv")
     return [item for item in found if not isinstance(item, Branch)] + new, counts
 
 

@@ -4,11 +4,9 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from joblib import delayed
 
 from acvlib.incremental import Examples
-from acvlib.progress import track
-from acvlib.workers import parallel
+from acvlib.workers import spread
 
 from . import kfold, treecv
 
@@ -44,10 +42,8 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
     """
     import pandas as pd
 
-    tasks = (
-        delayed(_repetition)(make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))
-    )
-    rows = track(parallel(prefer="threads", return_as="generator")(tasks), "repetitions", n_repetitions)
+    tasks = [(make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))]
+    rows = spread(_repetition, tasks, "threads", "repetitions")
     return pd.DataFrame([row for part in rows for row in part])
 
 
@@ -86,8 +82,17 @@ def summary(frame):
     return means.assign(folds=[k or n for _, _, k in means.index])
 
 
+def printed(table):
+    """A `summary` as the paper prints it, {"treecv.fixed.5": "30.682 ± 1.2127", ...}; standard with n folds left out.
+
+    "n" stands for n folds. `published` reads such cells.
+    """
+    rows = {key: row for key, row in table.iterrows() if key[2] or key[0] == "treecv"}
+    return {f"{a}.{b}.{k or 'n'}": f"{row['mean']:.3f} ± {row['sd']:.4f}" for (a, b, k), row in rows.items()}
+
+
 def published(papers, n):
-    """`summary` of a paper's cells: {"treecv.fixed.5": "30.682 ± 1.2127", ...}, last part "n" for n folds."""
+    """`summary` of a paper's cells, as in `printed`, for n rows."""
     import pandas as pd
 
     rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
