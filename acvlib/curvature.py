@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from . import krylov
-from .folds import indicator, sizes
+from .folds import WHOLE, indicator, sizes
 from .folds import weights as fold_weights
 from .krylov import conjugate_gradient as conjugate_gradient
 from .lissa import lissa as lissa
@@ -170,7 +170,7 @@ def hessian_products(model, params, folds):
 
 def hessian_operator(model, params, damping=0.0):
     """H(params, w = 1) + damping as a `krylov.HessianOperator`; for matrix-free models only."""
-    products = hessian_products(model, params[None], [np.array([], int)])
+    products = hessian_products(model, params[None], WHOLE)
     return krylov.HessianOperator(products, len(params), damping)
 
 

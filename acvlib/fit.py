@@ -6,13 +6,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from . import curvature
+from .folds import WHOLE
 from .newton_cg import below_saddle, newton_cg
 from .protocol import Fit
 from .refine import MAX_STEPS, SLACK, refine
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 MAX_SADDLES = 20  # that a fit leaves
-WHOLE = [np.array([], int)]  # a single problem that leaves nothing out
 
 
 class UnconvergedFit(UserWarning):

@@ -9,6 +9,8 @@ every fold independently of the others, so that their folds may overlap; `rng` i
 import numpy as np
 from scipy.sparse import csr_matrix
 
+WHOLE = [np.array([], int)]  # the single problem that leaves nothing out: for what works on folds
+
 
 def _observed(n_sites, observed):
     mask = np.ones(n_sites, bool) if observed is None else np.asarray(observed, bool)

@@ -12,6 +12,7 @@ import numpy as np
 from joblib import delayed
 
 from . import curvature
+from .folds import WHOLE
 from .krylov import conjugate_gradient
 from .progress import track
 from .workers import threads
@@ -76,11 +77,11 @@ def below_saddle(model, params):
 
     For points at which the gradient, as it vanishes, has no share in such a direction.
     """
-    here, probe = _Point(model, params, np.array([], int)), np.random.default_rng(0).standard_normal(len(params))
+    here, probe = _Point(model, params, WHOLE[0]), np.random.default_rng(0).standard_normal(len(params))
     (way,) = conjugate_gradient(here.products, probe[None]).escape
     for length in RADIUS * 0.5 ** np.arange(N_HALVINGS) if way.any() else ():
         for there in (params + length * way, params - length * way):
-            if _Point(model, there, np.array([], int)).value < here.value - SLACK * (1.0 + abs(here.value)):
+            if _Point(model, there, WHOLE[0]).value < here.value - SLACK * (1.0 + abs(here.value)):
                 return there
     return None
 

@@ -83,12 +83,8 @@ figures.save(fig, "general_regression", data=cpu)
 # `theta_error` counts the parameters' error in standard errors.
 
 # %% tags=["remove-cell"]
-for rung in ["no_adjustment", *RUNGS]:
-    row = figure1.loc[rung]
-    ledger.record(f"zhu.fig1.loss.{rung}", row.r_loss, cpu)
-    ledger.record(f"zhu.fig1.theta.{rung}", row.theta_error, cpu)
-    if rung != "no_adjustment":
-        ledger.record(f"zhu.fig1.difference.{rung}", row.r_difference, cpu)
+for name, value in general.parts(figure1).items():
+    ledger.record(f"zhu.fig1.{name}", value, cpu)
 
 # %% [markdown]
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
@@ -128,12 +124,8 @@ figures.save(fig, "general_classification", data=web)
 # ```
 
 # %% tags=["remove-cell"]
-for rung in ["no_adjustment", *RUNGS]:
-    row = figure2.loc[rung]
-    ledger.record(f"zhu.fig2.loss.{rung}", row.r_loss, web)
-    ledger.record(f"zhu.fig2.theta.{rung}", row.theta_error, web)
-    if rung != "no_adjustment":
-        ledger.record(f"zhu.fig2.difference.{rung}", row.r_difference, web)
+for name, value in general.parts(figure2).items():
+    ledger.record(f"zhu.fig2.{name}", value, web)
 
 # %% [markdown]
 # ## Claim: the squared hinge and a kernel change nothing

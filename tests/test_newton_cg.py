@@ -7,11 +7,10 @@ from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib import newton_cg as engine
+from acvlib.folds import WHOLE
 from acvlib.models import AutoRegressiveHMM, hmm_fast
 from acvlib.newton_cg import below_saddle, newton_cg
 from acvlib.refine import refine
-
-WHOLE = [np.array([], int)]
 
 
 class Products:

@@ -8,6 +8,8 @@ from functools import cached_property
 import autograd.numpy as anp
 import numpy as np
 
+from ..folds import indicator
+
 
 class ManifoldEnergy:
     """q for features Phi (p, D) and an affinity of as many points; sums over pairs are kept for models to share.
@@ -70,10 +72,9 @@ class ManifoldEnergy:
 
     def _products_with_folds(self, folds):
         """W 1_o for each fold o, (p, n_folds)."""
-        sites, places = np.unique(np.concatenate(folds), return_inverse=True)
-        indicator = np.zeros((len(sites), len(folds)))
-        indicator[places, np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])] = 1.0
-        return self.affinity.transposed_product(indicator, sites)
+        sites = np.unique(np.concatenate(folds))
+        left_out = indicator(folds, len(self.features))[:, sites].toarray()
+        return self.affinity.transposed_product(left_out.T, sites)
 
     def _without(self, fold, left_out):
         """M(1) less the pairs of which one, or both, are in the fold."""

@@ -120,6 +120,13 @@ def agreement(model, results):
     return pd.DataFrame(rows).T.rename_axis("rung")
 
 
+def parts(table):
+    """{"loss.as_printed": R, ...} of an `agreement`: loss, theta and, where there is one, difference of each rung."""
+    short = {"loss": "r_loss", "theta": "theta_error", "difference": "r_difference"}
+    values = {f"{name}.{rung.__name__}": table.at[rung.__name__, c] for name, c in short.items() for rung in RUNGS}
+    return {name: value for name, value in values.items() if np.isfinite(value)}
+
+
 def correlation(a, b):
     """Pearson's R; nan where one of them does not vary."""
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")

@@ -13,7 +13,7 @@ from joblib import delayed
 
 from ..curvature import hessian_operator, hessian_products, inverse_hessian, value_and_gradient
 from ..fit import UnconvergedFit
-from ..folds import by_class
+from ..folds import WHOLE, by_class
 from ..folds import weights as fold_weights
 from ..frozen import frozen_newton
 from ..general import as_printed
@@ -37,7 +37,7 @@ def fitted(model, training, seed):
     """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite."""
     params, history = train_siamese(model, training, seed)
     value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
-    products = hessian_products(model, params[None], [np.array([], int)])
+    products = hessian_products(model, params[None], WHOLE)
     metric = hessian_operator(model, params, _damping(products, len(params), np.random.default_rng(seed)))
     return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
 
@@ -109,7 +109,7 @@ def agreement(losses, moves):
 
 def solvers(model, full, fold, sizes, rng, depth=200):
     """LiSSA beside conjugate gradients for one fold's right-hand side, one row for each size of a sample."""
-    products = hessian_products(model, full.params[None], [np.array([], int)])
+    products = hessian_products(model, full.params[None], WHOLE)
     b = model.fast.printed_cross(full.params, [fold])
     rows = {}
     for size in sizes:
