@@ -17,6 +17,7 @@ from .folds import weights as fold_weights
 from .krylov import conjugate_gradient as conjugate_gradient
 from .lissa import lissa as lissa
 from .progress import track
+from .workers import blas_for
 
 
 class IndefiniteHessian(np.linalg.LinAlgError):
@@ -250,7 +251,8 @@ def kept_share(model, folds):
 def cholesky(matrix):
     """A function solving matrix x = b; IndefiniteHessian where the matrix is not positive definite."""
     try:
-        factor = cho_factor(matrix)
+        with blas_for(matrix.size * len(matrix)):
+            factor = cho_factor(matrix)
     except np.linalg.LinAlgError:
         smallest = np.linalg.eigvalsh(matrix)[0]
         raise IndefiniteHessian(

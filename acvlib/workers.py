@@ -1,12 +1,16 @@
 """How many threads do the work: what `joblib.parallel_config(n_jobs=...)` says, one where nothing is said."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 from .progress import track
+
+SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
 
 
 def parallel(**settings):
@@ -47,6 +51,21 @@ def spread(function, tasks, prefer, label):
     return _tracked(results, label, len(tasks))
 
 
-def blas_threads():
-    """How many threads BLAS would use."""
-    return max((each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"), default=1)
+@cache
+def _blas():
+    """The BLAS libraries of this process: to look for them takes longer than many kernels do."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+@contextmanager
+def blas_for(multiplications):
+    """BLAS on one thread where there is less to do than is worth sharing: threads would wait longer than they work."""
+    with _blas().limit(limits=1 if multiplications < SHARED else None):
+        yield
+
+
+def in_blas_threads(function, pieces, label=None):
+    """`in_threads`, as many as BLAS would use, each calling BLAS alone: for pieces too small to share."""
+    n_threads = max((each["num_threads"] for each in _blas().info()), default=1)
+    with _blas().limit(limits=1):
+        return in_threads(function, pieces, n_threads, label)

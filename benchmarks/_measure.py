@@ -4,11 +4,14 @@ import time
 
 import numpy as np
 
+PAUSE = 0.2  # seconds before a call: idle threads of the last one's BLAS keep a core busy for half as long
+
 
 def timed(function, repeats=1):
     """(median seconds, result) of a call, after one that compiles and warms the caches where it is repeated."""
     times = []
     for _ in range(repeats + (repeats > 1)):
+        time.sleep(PAUSE)
         tick = time.perf_counter()
         result = function()
         times.append(time.perf_counter() - tick)

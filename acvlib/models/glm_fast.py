@@ -5,6 +5,7 @@ from numba import njit
 
 from ..folds import is_table
 from ..folds import weights as fold_weights
+from ..workers import blas_for, in_threads
 from . import glm_folds
 from .glm_chords import FoldChords
 from .glm_sums import TILE, over_sites, pieces
@@ -18,6 +19,11 @@ class GLMFast:
         self.model, self.x, self.penalised = model, model.design, model.penalised
         self.y, self.offset, self.s = model.y, model.offset, model.sample_weight
         self.family = model.family
+
+    @property
+    def _work(self):
+        """Multiplications in one product of all rows with a (D, D) matrix."""
+        return self.x.size * self.x.shape[1]
 
     # one weighting
 
@@ -40,7 +46,9 @@ class GLMFast:
         """X' diag(w s curvature) X + lambda P."""
         weights = weights * self.s
         curvature = weights * self.family.curvature(self.eta(params), self.y)
-        return weighted_gram(self.x, curvature) + np.diag(self.ridge(weights.sum()) * self.penalised)
+        with blas_for(self._work):
+            gram = weighted_gram(self.x, curvature)
+        return gram + np.diag(self.ridge(weights.sum()) * self.penalised)
 
     def hessian_and_cross(self, params, weights):
         """(H, J), J = s slope x + s site_penalty beta for each site."""
@@ -86,12 +94,14 @@ class GLMFast:
     def jackknife_params(self, fit, folds, damping):
         """theta - H^-1 J (w_o - 1)."""
         self.check_folds(folds)
-        return glm_folds.jackknife_params(self, fit, folds, damping)
+        with blas_for(self._work):
+            return glm_folds.jackknife_params(self, fit, folds, damping)
 
     def newton_params(self, fit, folds, damping):
         """(theta - H(w_o)^-1 dF/dtheta(w_o), a lower bound of H(w_o)'s smallest eigenvalue)."""
         self.check_folds(folds)
-        return glm_folds.downdates(self, glm_folds.Expansion(self, fit), folds, damping).newton()
+        with blas_for(self._work):
+            return glm_folds.downdates(self, glm_folds.Expansion(self, fit), folds, damping).newton()
 
     def fold_chords(self, fit, folds):
         """H(w_o) of all folds at the fit, with their Newton steps."""
@@ -134,7 +144,9 @@ class GLMFast:
 
     def _own_eta(self, params, folds):
         """The linear predictor of a table's sites, (n_folds, size)."""
-        return _row_products(self.x, folds, params) + self.offset[folds]
+        cuts = pieces(len(folds), 2**14)
+        eta = np.concatenate(in_threads(lambda cut: _row_products(self.x, folds[cut], params[cut]), cuts))
+        return eta + self.offset[folds]
 
     def _fold_ridge(self, folds):
         """The penalty lambda of each fold, (n_folds,)."""
@@ -144,16 +156,20 @@ class GLMFast:
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def _row_products(x, folds, params):
     """x[n] @ params[f] for each site n of each fold f, without a copy of x's rows."""
-    products = np.zeros(folds.shape)
+    products = np.empty(folds.shape)
     for f in range(folds.shape[0]):
         for m in range(folds.shape[1]):
+            total = 0.0
             for d in range(params.shape[1]):
-                products[f, m] += x[folds[f, m], d] * params[f, d]
+                total += x[folds[f, m], d] * params[f, d]
+            products[f, m] = total
     return products
 
 
 def weighted_gram(x, weights):
     """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
+    if (weights == weights[0]).all():  # no weighted copy of x
+        return weights[0] * (x.T @ x)
     gram, root = np.zeros((x.shape[1], x.shape[1])), np.sqrt(weights)
     for cut in pieces(len(x), 2048):
         block = x[cut] * root[cut, None]

@@ -13,6 +13,8 @@ import numpy as np
 from numba import njit
 
 from ..folds import indicator, is_table
+from ..workers import blas_for
+from .glm_sums import pieces
 
 ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave
@@ -69,8 +71,9 @@ def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
     where c = centre + s pull is what the step has besides the site's own slope.
     """
     out, spare = np.empty((len(sites), len(params))), np.empty(len(sites))
-    for i in range(0, len(sites), ROWS):
-        rows, cut = _as_slice(sites[i : i + ROWS]), slice(i, i + ROWS)
+    first = sites[0] if (np.diff(sites) == 1).all() else None  # of consecutive sites, whose rows need not be copied
+    for cut in pieces(len(sites), ROWS):
+        rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
         x, s = fast.x[rows], fast.s[rows]
         np.matmul(x, inverse, out=out[cut])
         _finish_steps(out[cut], spare[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
@@ -81,21 +84,15 @@ def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _finish_steps(z, spare, x, s, slopes, curvature, params, centre, pull):
     for n in range(len(z)):
-        leverage = along = 0.0
+        size = along = pulled = 0.0
         for d in range(len(params)):
-            leverage += curvature[n] * z[n, d] * x[n, d]
-            along += x[n, d] * (centre[d] + s[n] * pull[d])
-        spare[n] = 1.0 - leverage
-        length = (slopes[n] + curvature[n] * along) / spare[n]
+            size += z[n, d] * x[n, d]
+            along += x[n, d] * centre[d]
+            pulled += x[n, d] * pull[d]
+        spare[n] = 1.0 - curvature[n] * size
+        length = (slopes[n] + curvature[n] * (along + s[n] * pulled)) / spare[n]
         for d in range(len(params)):
             z[n, d] = params[d] + length * z[n, d] + centre[d] + s[n] * pull[d]
-
-
-def _as_slice(sites):
-    """Consecutive sites as a slice, whose rows need not be copied."""
-    if sites[-1] - sites[0] == len(sites) - 1 and (np.diff(sites) == 1).all():
-        return slice(sites[0], sites[-1] + 1)
-    return sites
 
 
 def downdates(fast, at, folds, damping=0.0):
@@ -115,7 +112,8 @@ class SingleSites:
     def _inverse(self, shift):
         """[H - shift P + damping I]^-1."""
         diagonal = self.damping - shift * self.fast.penalised
-        return np.linalg.inv(self.at.hessian + np.diag(diagonal))
+        with blas_for(len(diagonal) ** 3):
+            return np.linalg.inv(self.at.hessian + np.diag(diagonal))
 
     def newton(self):
         """(params (n_folds, D), lower bounds of the smallest eigenvalues)."""
@@ -129,7 +127,8 @@ class SingleSites:
         at, sites = self.at, self.sites[folds]
         steps = -inverse @ at.gradient, inverse @ at.pull
         params, spare = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
-        return params, spare / np.linalg.eigvalsh(inverse)[-1]
+        with blas_for(inverse.size * len(inverse)):
+            return params, spare / np.linalg.eigvalsh(inverse)[-1]
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors for the folds numbered `rows`."""

@@ -3,9 +3,8 @@
 from functools import cached_property
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..workers import blas_threads, in_threads
+from ..workers import in_blas_threads
 
 TILE = (128, 512)  # folds and sites handled together: a work array that stays in the cache between passes
 SINGLE = 5e-7  # relative error of `SlopeChanges`, in the metric of H; tested
@@ -19,16 +18,14 @@ def pieces(length, size):
 def over_sites(function, params, n_sites):
     """Sums over all sites of the arrays that function(params, sites) gives for a tile, a row for each of params.
 
-    As many threads as BLAS would use, each with rows of its own: tiles are too small to share one.
+    Each thread has rows of its own.
     """
 
     def rows(cut):
         tiles = [function(params[cut], sites) for sites in pieces(n_sites, TILE[1])]
         return [np.sum(part, axis=0, dtype=float) for part in zip(*tiles, strict=True)]
 
-    n_threads = blas_threads()
-    with threadpool_limits(1, "blas"):
-        parts = in_threads(rows, pieces(len(params), TILE[0]), n_threads, "gradients")
+    parts = in_blas_threads(rows, pieces(len(params), TILE[0]), "gradients")
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 

@@ -16,7 +16,7 @@ from acvlib.workers import spread
 from .chunks import edges
 from .recursion import Branch, trainer
 
-TASKS_PER_WORKER = 4  # so that a worker that is done early finds something to do
+TASKS_PER_WORKER = 2  # so that a worker that is done early finds something to do
 
 
 def tree(job):

@@ -2,6 +2,7 @@
 
 import copy
 from collections import Counter
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -156,7 +157,11 @@ class CompiledTrainer(Trainer):
     def __init__(self, job):
         super().__init__(job)
         self.y = targets(job.X, job.y)
-        self.buffer = np.arange(len(job.X)), np.empty(len(job.X))  # row numbers, losses
+
+    @cached_property
+    def buffer(self):
+        """Row numbers and losses, (n,) each; not every trainer comes to the leaves, which need them."""
+        return np.arange(len(self.job.X)), np.empty(len(self.job.X))
 
     def learn(self, state, rows):
         rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
