@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -86,6 +87,16 @@ def test_same_seed_same_network(model, params):
     again, history = train(model, Adam(10), 0)
     np.testing.assert_array_equal(again, params)
     assert history[-1] < history[0]
+
+
+def test_threads_predict_what_one_does(model, params):
+    folds = [FOLD, np.array([0, 1, 2]), np.array([6, 7]), np.array([9, 10, 11])]
+    full = siamese.fitted(model, Adam(10), 0)
+    alone = siamese.predicted(model, full, folds)
+    with parallel_config("threading", n_jobs=2):
+        together = siamese.predicted(model, full, folds)
+    for rung, rows in alone.items():
+        assert_allclose(together[rung], rows, rtol=1e-6, err_msg=rung)
 
 
 def test_study_of_one_split():

@@ -1,5 +1,6 @@
 """Derivatives of a `Siamese` model by torch.func, named as in `acvlib.curvature`; the Hessian is only multiplied."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -10,11 +11,12 @@ from ..folds import weights as fold_weights
 from .batches import one_thread
 
 TOGETHER = 10  # vectors that are multiplied at once
+FORWARD_MODE = threading.Lock()  # torch has a single one for all threads
 
 
 def jvp(function, point, direction):
     """(function(point), its derivative along a direction), without the warning of torch about its own torch.jit."""
-    with warnings.catch_warnings():
+    with FORWARD_MODE, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return torch.func.jvp(function, (point,), (direction,))
 
