@@ -226,10 +226,10 @@ figures.save(fig, "crf_differences", texts["conll"])
 # %% [markdown]
 # ```{figure} figures/crf_differences.svg
 # :name: fig-crf-differences
-# :alt: Two panels of loss differences; at epoch 60 the jackknife's points form a flat band, at the optimum they lie on the line.
+# :alt: Two panels of loss differences; at epoch 60 points stray from the diagonal, at the optimum they lie along it.
 # How far each rung moves a sentence's loss from the baseline, against how far exact CV does (CoNLL-2003). Left, at epoch 60:
-# look at the jackknife, which misses the part of the move that training still owes. Right, at the optimum: both follow the
-# line until the largest moves, where the jackknife, being linear, moves too little.
+# moves are blurred by the part of the way that training still owes, the jackknife's most. Right, at the optimum: both follow
+# the line until the largest moves, where they, being linear, move too little.
 # ```
 
 # %% tags=["remove-cell"]
