@@ -48,6 +48,8 @@ def bound_along(ax, table):
         holds = rows.get(column.replace("bound", "applies"), rows.applies | True).astype(bool)
         ax.plot(rows.distance_se[holds], rows[column][holds], "o-", ms=4, color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="distance to the optimum (standard errors)", ylabel="nats a fold")
+    if np.ptp(np.log10(ax.get_xlim())) < 2.0:
+        _few_ticks(ax, ax.xaxis)
     return ax
 
 
