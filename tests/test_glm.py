@@ -1,5 +1,8 @@
 """GLMs: closed forms against autograd, against delete-and-refit, and by rate."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -177,3 +180,17 @@ def test_newton_step_is_exact_for_squares():
     fit = acv.fit(model, tolerance=1e-12)
     folds = acv.folds.leave_one_out(40)
     assert_allclose(acv.newton_step(model, fit, folds).params, acv.exact(model, fit, folds).params, atol=1e-12)
+
+
+def test_a_model_goes_with_its_last_name():
+    """No cycle keeps a design alive, which may be most of a process' memory, until the garbage is collected."""
+    rng = np.random.default_rng(0)
+    model = GLM(rng.standard_normal((30, 2)), rng.standard_normal(30), "gaussian", penalty=1.0)
+    acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(30))
+    design = weakref.ref(model.design)
+    gc.disable()
+    try:
+        del model
+        assert design() is None
+    finally:
+        gc.enable()

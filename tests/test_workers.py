@@ -1,7 +1,8 @@
-"""The active number of workers is the one that is used, also where threads stand in for processes."""
+"""The active number of workers is the one that is used, wherever they run; BLAS threads only where they pay."""
 
 import joblib
 import pytest
+from threadpoolctl import threadpool_info
 
 from acvlib import workers
 
@@ -15,3 +16,30 @@ def test_the_active_number_of_jobs_is_used(make, n_jobs):
 
 def test_one_worker_unless_told_otherwise():
     assert workers.threads().n_jobs == 1
+
+
+@pytest.mark.parametrize("prefer", ["threads", "processes"])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tasks_come_back_in_order_wherever_they_ran(prefer, n_jobs):
+    with joblib.parallel_config(n_jobs=n_jobs):
+        assert workers.spread(divmod, [(i, 3) for i in range(7)], prefer, "test") == [divmod(i, 3) for i in range(7)]
+
+
+@pytest.mark.parametrize("prefer", ["threads", "processes"])
+def test_an_error_in_a_task_is_raised(prefer):
+    with joblib.parallel_config(n_jobs=2), pytest.raises(ZeroDivisionError):
+        workers.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
+
+
+def test_little_work_is_not_shared_by_blas_threads_and_much_is():
+    before = blas_threads()
+    with workers.blas_for(1.0):
+        assert blas_threads() == {1}
+    with workers.blas_for(workers.SHARED):
+        assert blas_threads() == before
+    assert workers.in_blas_threads(lambda _: blas_threads(), [0, 1]) == [{1}, {1}]
+    assert blas_threads() == before
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
