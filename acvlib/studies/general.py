@@ -12,7 +12,7 @@ from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
 from ..exact import exact
 from ..fit import fit
-from ..folds import k_fold
+from ..folds import k_fold, sizes
 from ..frozen import frozen_newton
 from ..general import as_printed, linearised
 from ..jackknife import infinitesimal_jackknife
@@ -48,18 +48,38 @@ def is_classification(data):
     return getattr(data, "is_classification", False)
 
 
-def semi_supervised(data, rng, loss=None, affinity=None, **gammas):
-    """The linear `SemiSupervised` model of a data set with 90 % of its labels hidden, at random.
+def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **gammas):
+    """The linear `SemiSupervised` model of a data set, of whose labels a share is kept at random.
 
     loss: the square, or for classification the logistic one, unless another is named. affinity: a function of points
     and sigma, `RBFAffinity` if none; sigma is the median squared distance of two points, which the paper leaves open.
     """
     X, y = points_and_response(data)
     sigma = median_square_distance(X, rng)
-    hidden = rng.permutation(len(y))[round(LABELLED * len(y)) :]
+    hidden = rng.permutation(len(y))[round(labelled * len(y)) :]
     y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
     loss = loss or ("logistic" if is_classification(data) else "square")
     return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
+
+
+def by_labels(data, rng, shares, loss, **gammas):
+    """`agreement` of differences for several shares of labels, one row each; crossings: see there."""
+    rows = {}
+    for share in shares:
+        model = semi_supervised(data, rng, loss, labelled=share, **gammas)
+        results = every_rung(model, rng)
+        r = agreement(model, results).r_difference.drop(["exact", "no_adjustment"])
+        rows[len(model.labelled)] = dict(r) | {"crossings": crossings(model, results["exact"])}
+    return pd.DataFrame(rows).T.rename_axis("labels")
+
+
+def crossings(model, exact):
+    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1: mean over folds."""
+    margins = model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
+    inside = margins < 1.0  # the full fit's row first; False where there is no label
+    moved = inside[1:] != inside[0]
+    moved[np.repeat(np.arange(len(exact.folds)), sizes(exact.folds)), np.concatenate(exact.folds)] = False
+    return float(moved.sum(axis=1).mean())
 
 
 def in_kernel_form(model, sigma, n_centres, rng):
