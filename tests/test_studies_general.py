@@ -37,6 +37,20 @@ def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printe
     assert np.isnan(table.r_difference["no_adjustment"])
 
 
+def test_crossings_are_those_of_kept_labels_alone():
+    data, rng = small(n=300)
+    model = general.semi_supervised(data, rng, "squared_hinge", labelled=0.3, gamma_i=0.01)
+    exact = general.every_rung(model, rng, 5)["exact"]
+    moved = 0
+    for params, fold in zip(exact.params, exact.folds, strict=True):
+        for i in np.setdiff1d(model.labelled, fold):
+            margins = [model.y[i] * model.energy.features[i] @ p for p in (exact.fit.params, params)]
+            moved += (margins[0] < 1.0) != (margins[1] < 1.0)
+    assert moved > 0
+    assert general.crossings(model, exact) == moved / 5
+    assert list(general.by_labels(data, rng, (0.2, 0.5), "squared_hinge", gamma_i=0.01).index) == [60, 150]
+
+
 def test_choices_are_the_least_entries():
     index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0)], names=["gamma_p", "gamma_i"])
     table = pd.DataFrame({"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index)
