@@ -1,10 +1,14 @@
 """The studies of chapter 9 on small cases whose answer is known."""
 
+import gc
+import weakref
+
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
+from acvlib import fit, infinitesimal_jackknife
 from acvlib.datasets import Libsvm, simulate_msd
 from acvlib.models import RBFAffinity, neighbour_affinity
 from acvlib.studies import general, general_choice, general_rates, general_timing
@@ -65,6 +69,21 @@ def test_all_ways_of_table_1_give_the_same_exact_loss():
     assert table.gap[3] < 1e-8
     assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
     assert general_timing.peak_gigabytes() > 0.01
+
+
+def test_models_of_table_1_go_with_their_last_names():
+    """Else those of all folds would be held at once, and the songs are large."""
+    data, rng = small("abalone")
+    model = general.semi_supervised(data, rng, gamma_p=0.1, gamma_i=0.1)
+    one = general_timing.without(model, model.labelled[:2])
+    infinitesimal_jackknife(one, fit(one), [one.labelled[:1]])
+    energy = weakref.ref(one.energy)
+    gc.disable()
+    try:
+        del one
+        assert energy() is None
+    finally:
+        gc.enable()
 
 
 def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():

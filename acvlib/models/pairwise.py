@@ -6,7 +6,6 @@ t_ij says how i and j relate. The factor p counts distances in the metric of F a
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 import autograd.numpy as np
@@ -96,7 +95,7 @@ class PairwiseLinear:
     def n_sites(self):
         return len(self.y)
 
-    @cached_property
+    @property
     def fast(self):
         """Closed forms, block by block; tested against autograd of `objective`."""
         return PairwiseFast(self)

@@ -121,6 +121,11 @@ class SemiSupervised:
         return onp.eye(size) if self.ridge is None else onp.asarray(self.ridge, float)
 
     @cached_property
+    def labelled_features(self):
+        """(s, D)."""
+        return self.energy.features[self.labelled]
+
+    @property
     def fast(self):
         """Closed forms; tested against autograd of `objective`."""
         return SemiSupervisedFast(self, LOSSES[self.loss])

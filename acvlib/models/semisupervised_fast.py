@@ -12,7 +12,7 @@ class SemiSupervisedFast:
     def __init__(self, model, loss):
         self.model, self.loss, self.energy = model, loss, model.energy
         self.at, self.s, self.p = model.labelled, len(model.labelled), model.n_sites
-        self.x, self.y = self.energy.features[self.at], model.y[self.at]
+        self.x, self.y = model.labelled_features, model.y[self.at]
 
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
