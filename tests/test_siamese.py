@@ -108,6 +108,10 @@ def test_study_of_one_split():
     losses, moves = siamese.one_split(network, training, 0, fold)
     assert len(losses) == 3
     assert moves["infinitesimal_jackknife"] < moves["no_adjustment"]
+    perfect = siamese.agreement(losses.assign(as_printed=losses.retrained), moves)
+    assert_allclose([perfect["size.as_printed"], perfect["r_difference.as_printed"]], 1.0)
+    sizes = siamese.by_damping(network, training, 0, fold, (1.0, 0.3))["size.infinitesimal_jackknife"]
+    assert 0.0 < abs(sizes[1.0]) < abs(sizes[0.3])
     table = siamese.seconds(network, training, 0, rng, (2,))
     assert (table > 0).all(axis=None)
 

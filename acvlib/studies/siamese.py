@@ -33,20 +33,23 @@ def network(faces, gamma_i=1e-4):
     return Siamese(faces.reduced(4).images, faces.person, gamma_i=gamma_i)
 
 
-def fitted(model, training, seed):
-    """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite."""
+def fitted(model, training, seed, damping=DAMPING):
+    """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite.
+
+    damping: smallest eigenvalue of H + lambda over the largest of H, about.
+    """
     params, history = train_siamese(model, training, seed)
     value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
     products = hessian_products(model, params[None], WHOLE)
-    metric = hessian_operator(model, params, _damping(products, len(params), np.random.default_rng(seed)))
+    metric = hessian_operator(model, params, _lambda(damping, products, len(params), np.random.default_rng(seed)))
     return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
 
 
-def _damping(products, dim, rng):
-    """lambda, such that the smallest eigenvalue of H + lambda is about DAMPING times the largest of H."""
+def _lambda(damping, products, dim, rng):
+    """That of `fitted`, from both ends of H's spectrum."""
     largest = largest_eigenvalue(products, dim, rng)
     smallest = largest - largest_eigenvalue(products, dim, rng, shift=largest)
-    return DAMPING * largest - min(smallest, 0.0)
+    return damping * largest - min(smallest, 0.0)
 
 
 @one_thread()
@@ -77,9 +80,9 @@ def pairs(fold):
     return np.triu_indices(len(fold), 1)
 
 
-def one_split(model, training, seed, fold):
+def one_split(model, training, seed, fold, damping=DAMPING):
     """Losses of the pairs inside one fold: a DataFrame with `full`, `retrained` and one column a rung; and the fit."""
-    full = fitted(model, training, seed)
+    full = fitted(model, training, seed, damping)
     params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
     params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
     columns = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in params.items()}
@@ -98,13 +101,23 @@ def over_splits(model, training, seeds, n_splits, rng, n_people=2):
 
 
 def agreement(losses, moves):
-    """Pearson's R of losses and of their differences, each rung against retraining; parameter errors in the metric."""
-    row = {}
+    """Pearson's R of losses and of their differences, each rung against retraining; parameter errors in the metric.
+
+    size: the slope of predicted on actual differences, a line through 0.
+    """
+    row, actual = {}, losses.retrained - losses.full
     for rung in ("no_adjustment", "as_printed", "infinitesimal_jackknife", "frozen_newton"):
         row[f"r_loss.{rung}"] = correlation(losses[rung], losses.retrained)
-        row[f"r_difference.{rung}"] = correlation(losses[rung] - losses.full, losses.retrained - losses.full)
+        row[f"r_difference.{rung}"] = correlation(losses[rung] - losses.full, actual)
+        row[f"size.{rung}"] = float((losses[rung] - losses.full) @ actual / (actual @ actual))
         row[f"theta.{rung}"] = float(moves[rung])
     return row
+
+
+def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackknife"):
+    """`agreement` of one rung on one split for several dampings, see `fitted`, one row each."""
+    rows = {d: agreement(*one_split(model, training, seed, fold, d)) for d in dampings}
+    return pd.DataFrame(rows).T[[f"r_difference.{rung}", f"size.{rung}"]].rename_axis("damping")
 
 
 def solvers(model, full, fold, sizes, rng, depth=200):
