@@ -218,9 +218,9 @@ figures.save(fig, "general_rates")
 #
 # The rate is that of the jackknife. As printed, the theorem's own step has an error of first order, $1/s$, and the proof of
 # the rate does not apply to it: see the slopes of the parameters' errors (`theta`). Its error of the mean loss has parts of
-# either sign and may vanish on its way, so that its slope over a few sizes says little. Against $t$ with the points fixed, the slope lies between $-1$ and $-2$: beside $m^2/s^2$ there is
-# a part of order $m/s^2$, as the points of a fold differ at random. The bound covers both; a slope of $-2$ needs folds so large
-# that the first part wins.
+# either sign and may vanish on its way, so that its slope over a few sizes says little. Against $t$ with the points fixed the lines are bent.
+# With a third or a fifth of the points left out the error's parts of higher order are as large as the leading one. From nine
+# folds on the jackknife's falls nearly as the theorem says, and a slope over all numbers of folds mixes the two.
 
 # %% tags=["remove-cell"]
 for kind in general_rates.KINDS:
@@ -263,7 +263,7 @@ figures.save(fig, "general_seconds", data=sets["msd"])
 # :name: fig-general-seconds
 # :alt: Six panels; one curve rises with the number of folds, one lies flat below it, and one in between.
 # Seconds against the number of folds. $t$-fold CV rises in proportion; its approximation is flat. Exact refits that share
-# their sums over pairs are hardly dearer where features are few; with the 301 of w2a they save nothing.
+# their sums over pairs lie near it: they cost one to three times as much.
 # ```
 
 # %% tags=["remove-cell"]
