@@ -4,15 +4,18 @@ Ratios within this run; medians of several calls, after one that compiles. Simul
 data where the real are not found: these are times, not estimates.
 """
 
+from functools import partial
+
 import joblib
 import numpy as np
-from _measure import median_seconds, report
+from _measure import median_seconds, ratio, report
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
 import acvlib as acv
 from acvlib import datasets, learners
 from acvlib.incremental import read_only
+from acvlib.workers import in_threads
 
 
 def leave_one_out(name, learner, data):
@@ -23,9 +26,20 @@ def leave_one_out(name, learner, data):
     randomized = median_seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))
     report(f"{name}: LOOCV of {n:,} rows in passes over log2(2n)", fixed / one_pass / np.log2(2 * n), 1.3)
     report(f"{name}: random over fixed order", randomized / fixed, 2.5)
-    with joblib.parallel_config(n_jobs=2):
-        threads = median_seconds(lambda: acv.treecv(learner, data, n))
-    report(f"{name}: serial over two threads", fixed / threads, 1.6, at_least=True)
+    one, two = (partial(tree, learner, data, n_jobs) for n_jobs in (1, 2))
+    report(f"{name}: serial over two threads", ratio(one, two), 1.6, at_least=True)
+    report(f"{name}: the same of two runs that share nothing", 2 * ratio(one, partial(twice, one)))
+
+
+def tree(learner, data, n_jobs):
+    """LOOCV of all rows on so many threads."""
+    with joblib.parallel_config(n_jobs=n_jobs):
+        acv.treecv(learner, data, len(data))
+
+
+def twice(function):
+    """Two calls at once, in threads that share nothing."""
+    in_threads(lambda _: function(), (0, 1), 2)
 
 
 def folds(name, learner, data):
