@@ -5,7 +5,9 @@ Chains are summed over all K^T paths; the traffic model is written out from Ghos
 delete-and-refit by scipy, and wrappers that hide or count what a model offers stand at the end.
 """
 
+import gc
 from collections import Counter
+from contextlib import contextmanager
 from itertools import product
 
 import autograd.numpy as anp
@@ -287,3 +289,13 @@ class CountingFast:
             return getattr(self._fast, name)(params, folds)
 
         return counted
+
+
+@contextmanager
+def no_collector():
+    """Here only what nothing refers to is freed: a cycle stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,12 +1,12 @@
 """The studies of chapter 9 on small cases whose answer is known."""
 
-import gc
 import weakref
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from oracles import no_collector
 
 from acvlib import fit, infinitesimal_jackknife
 from acvlib.datasets import Libsvm, simulate_msd
@@ -78,12 +78,9 @@ def test_models_of_table_1_go_with_their_last_names():
     one = general_timing.without(model, model.labelled[:2])
     infinitesimal_jackknife(one, fit(one), [one.labelled[:1]])
     energy = weakref.ref(one.energy)
-    gc.disable()
-    try:
+    with no_collector():
         del one
         assert energy() is None
-    finally:
-        gc.enable()
 
 
 def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():
