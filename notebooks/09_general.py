@@ -88,7 +88,7 @@ for name, value in general.parts(figure1).items():
 
 # %% [markdown]
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
-# predicted parameters into it. It is hardly cheaper, and loses a little each time.
+# predicted parameters into it. It is hardly cheaper, and loses a little where the step is right.
 
 # %%
 expanded = general.expansions(model, results)
