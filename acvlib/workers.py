@@ -1,8 +1,9 @@
 """How many threads do the work: what `joblib.parallel_config(n_jobs=...)` says, one where nothing is said."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import cache
+from threading import Lock
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -57,15 +58,35 @@ def _blas():
     return ThreadpoolController().select(user_api="blas")
 
 
-@contextmanager
+class _OneBlasThread:
+    """BLAS on one thread while anyone is inside: the limit is the whole process', so the last to leave lifts it."""
+
+    def __init__(self):
+        self._lock, self._inside, self._limit = Lock(), 0, None
+
+    def __enter__(self):
+        with self._lock:
+            self._limit = self._limit or _blas().limit(limits=1)
+            self._inside += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 def blas_for(multiplications):
     """BLAS on one thread where there is less to do than is worth sharing: threads would wait longer than they work."""
-    with _blas().limit(limits=1 if multiplications < SHARED else None):
-        yield
+    return _one_blas_thread if multiplications < SHARED else nullcontext()
 
 
 def in_blas_threads(function, pieces, label=None):
     """`in_threads`, as many as BLAS would use, each calling BLAS alone: for pieces too small to share."""
     n_threads = max((each["num_threads"] for each in _blas().info()), default=1)
-    with _blas().limit(limits=1):
+    with _one_blas_thread:
         return in_threads(function, pieces, n_threads, label)

@@ -41,5 +41,15 @@ def test_little_work_is_not_shared_by_blas_threads_and_much_is():
     assert blas_threads() == before
 
 
+def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
+    before, first, second = blas_threads(), workers.blas_for(1.0), workers.blas_for(1.0)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()  # before the second leaves, as two threads may
+    assert blas_threads() == {1}
+    second.__exit__()
+    assert blas_threads() == before
+
+
 def blas_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
