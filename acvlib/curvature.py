@@ -5,6 +5,8 @@ place of the objective. Functions over folds take params (n_folds, D), one row a
 fold's weights w_o; they run through joblib, so that `joblib.parallel_config` spreads folds over workers.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from autograd import grad, jacobian
 from autograd.core import make_vjp
@@ -18,6 +20,18 @@ from .krylov import conjugate_gradient as conjugate_gradient
 from .lissa import lissa as lissa
 from .progress import track
 from .workers import blas_for
+
+
+class NewtonSteps(NamedTuple):
+    """Every fold's Newton step: params (n_folds, D) and H(w_o)'s smallest eigenvalue (n_folds,).
+
+    The eigenvalues are nan for an estimating equation, and may be a lower bound of the same sign. heldout: what
+    `heldout_losses` gives at params, where a fast path has it at hand, else None.
+    """
+
+    params: np.ndarray
+    smallest_eigenvalue: np.ndarray
+    heldout: np.ndarray | None = None
 
 
 class IndefiniteHessian(np.linalg.LinAlgError):
@@ -141,19 +155,16 @@ def jackknife_params(model, fit, folds, damping=0.0):
 
 
 def newton_params(model, fit, folds, damping=0.0):
-    """theta - H(w_o)^-1 dF/dtheta(theta, w_o) for each fold, (n_folds, D); and H(w_o)'s smallest eigenvalue.
-
-    The eigenvalues (n_folds,) are nan for an estimating equation, and may be a lower bound of the same sign.
-    """
+    """theta - H(w_o)^-1 dF/dtheta(theta, w_o) for each fold, as `NewtonSteps`."""
     if fast := _fast(model, "newton_params"):
-        return fast(fit, folds, damping)
+        return NewtonSteps(*fast(fit, folds, damping))
     start = np.tile(fit.params, (len(folds), 1))
     _, gradients = fold_gradients(model, start, folds)
     if is_matrix_free(model):
         return _newton_without_matrices(model, start, folds, gradients, damping)
     hessians = fold_hessians(model, start, folds) + damping * np.eye(start.shape[1])
     smallest = np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
-    return start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest
+    return NewtonSteps(start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest)
 
 
 def is_matrix_free(model):
@@ -197,7 +208,7 @@ def _newton_without_matrices(model, start, folds, gradients, damping):
         return krylov.solve(products, gradients[rows], damping=damping)
 
     parts = krylov.in_portions(solve, len(folds))
-    return start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts])
+    return NewtonSteps(start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts]))
 
 
 def fold_chords(model, fit, folds):

@@ -51,7 +51,7 @@ def _refits(model, fit, run, tolerance):
 def _newton_start(model, fit, run):
     """Each fold's Newton step, in which all folds share work, where it descends; the full fit otherwise."""
     before, _ = curvature.fold_gradients(model, run.start_params(), run.folds)
-    moved, _ = curvature.newton_params(model, fit, run.folds)
+    moved = curvature.newton_params(model, fit, run.folds).params
     after, _ = curvature.fold_gradients(model, moved, run.folds)
     return np.where((after < before)[:, None], moved, run.start_params())
 

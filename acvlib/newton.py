@@ -19,10 +19,10 @@ def newton_step(model, fit, folds, damping=0.0):
     equations). Folds where it is not positive are kept, marked by it, and warned of once.
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
-    params, smallest = curvature.newton_params(model, fit, run.folds, damping)
-    _warn_indefinite(smallest)
+    steps = curvature.newton_params(model, fit, run.folds, damping)
+    _warn_indefinite(steps.smallest_eigenvalue)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
-    return run.finish(params, counts, smallest_eigenvalue=smallest)
+    return run.finish(steps.params, counts, steps.heldout, smallest_eigenvalue=steps.smallest_eigenvalue)
 
 
 def _warn_indefinite(smallest):

@@ -26,9 +26,10 @@ class Run:
         """The full fit's params, one row a fold."""
         return np.tile(self.fit.params, (len(self.folds), 1))
 
-    def finish(self, params, evaluations, **diagnostics):
-        """The `CVResult` of params (n_folds, D); its seconds include scoring."""
-        pointwise = curvature.heldout_losses(self.model, params, self.folds)
+    def finish(self, params, evaluations, pointwise=None, **diagnostics):
+        """The `CVResult` of params (n_folds, D), scored here unless a method has done so; its seconds include that."""
+        if pointwise is None:
+            pointwise = curvature.heldout_losses(self.model, params, self.folds)
         counts = Counter(evaluations, heldout=len(self.folds))
         seconds = time.perf_counter() - self.started
         return CVResult(

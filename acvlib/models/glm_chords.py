@@ -15,7 +15,7 @@ class FoldChords:
         self._expansion = Expansion(fast, fit)
         self._changes = SlopeChanges(fast, self._expansion)
         hessians = downdates(fast, self._expansion, folds)
-        self.start, self.smallest_eigenvalue = hessians.newton()
+        self.start, self.smallest_eigenvalue, _ = hessians.newton()
         self.solve = hessians.solve
         self._reach = self._largest_reach()
 

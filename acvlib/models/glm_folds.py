@@ -24,11 +24,10 @@ class Expansion:
     """What a fit of a GLM is expanded in: eta, s slope and s curvature (n,), gradient (D,) and H (D, D)."""
 
     def __init__(self, fast, fit):
-        self.params, self.hessian = fit.params, fit.metric
-        self.eta, self.beta = fast.eta(fit.params), fast.penalised * fit.params
-        self.slopes = fast.s * fast.family.slope(self.eta, fast.y)
+        self.params, self.hessian, self.beta = fit.params, fit.metric, fast.penalised * fit.params
+        self.eta, self.slopes, total = fast.eta_and_slopes(fit.params)
         self.curvature = fast.s * fast.family.curvature(self.eta, fast.y)
-        self.gradient = self.slopes @ fast.x + fast.ridge(fast.s.sum()) * self.beta
+        self.gradient = total + fast.ridge(fast.s.sum()) * self.beta
         self.pull = fast.model.site_penalty * self.beta  # what a unit of a site's weight adds to the gradient
 
 
@@ -65,24 +64,25 @@ def _single(folds):
 
 
 def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
-    """(params (n_folds, D), 1 - leverage (n_folds,)) of single sites, by one matrix product for all.
+    """(params (n_folds, D), 1 - leverage, change of the site's own eta (n_folds,)) of single sites.
 
-    With z = inverse x and leverage = curvature x'z:  params + z (slope + curvature x'c) / (1 - leverage) + c,
+    By one matrix product for all. With z = inverse x and leverage = curvature x'z, the params are
+    params + z (slope + curvature x'c) / (1 - leverage) + c,
     where c = centre + s pull is what the step has besides the site's own slope.
     """
-    out, spare = np.empty((len(sites), len(params))), np.empty(len(sites))
+    out, spare, change = np.empty((len(sites), len(params))), *np.empty((2, len(sites)))
     first = sites[0] if (np.diff(sites) == 1).all() else None  # of consecutive sites, whose rows need not be copied
     for cut in pieces(len(sites), ROWS):
         rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
         x, s = fast.x[rows], fast.s[rows]
         np.matmul(x, inverse, out=out[cut])
-        _finish_steps(out[cut], spare[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
+        _finish_steps(out[cut], spare[cut], change[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
     check_spare(spare, "site", sites)
-    return out, spare
+    return out, spare, change
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _finish_steps(z, spare, x, s, slopes, curvature, params, centre, pull):
+def _finish_steps(z, spare, change, x, s, slopes, curvature, params, centre, pull):
     for n in range(len(z)):
         size = along = pulled = 0.0
         for d in range(len(params)):
@@ -90,7 +90,9 @@ def _finish_steps(z, spare, x, s, slopes, curvature, params, centre, pull):
             along += x[n, d] * centre[d]
             pulled += x[n, d] * pull[d]
         spare[n] = 1.0 - curvature[n] * size
-        length = (slopes[n] + curvature[n] * (along + s[n] * pulled)) / spare[n]
+        along += s[n] * pulled
+        length = (slopes[n] + curvature[n] * along) / spare[n]
+        change[n] = length * size + along
         for d in range(len(params)):
             z[n, d] = params[d] + length * z[n, d] + centre[d] + s[n] * pull[d]
 
@@ -116,7 +118,7 @@ class SingleSites:
             return np.linalg.inv(self.at.hessian + np.diag(diagonal))
 
     def newton(self):
-        """(params (n_folds, D), lower bounds of the smallest eigenvalues)."""
+        """(params (n_folds, D), lower bounds of the smallest eigenvalues, held-out losses (n_folds, 1))."""
         parts = [self._group_newton(folds, inverse) for folds, inverse in self.groups]
         if len(parts) == 1:
             return parts[0]
@@ -126,9 +128,10 @@ class SingleSites:
     def _group_newton(self, folds, inverse):
         at, sites = self.at, self.sites[folds]
         steps = -inverse @ at.gradient, inverse @ at.pull
-        params, spare = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
+        params, spare, change = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
+        heldout = self.fast.family.loss(at.eta[sites] + change, self.fast.y[sites])
         with blas_for(inverse.size * len(inverse)):
-            return params, spare / np.linalg.eigvalsh(inverse)[-1]
+            return params, spare / np.linalg.eigvalsh(inverse)[-1], heldout[:, None]
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors for the folds numbered `rows`."""
@@ -174,9 +177,9 @@ class Blocks:
         return self.at.hessian - (x.T * self.at.curvature[fold]) @ x + np.diag(diagonal)
 
     def newton(self):
-        """(params (n_folds, D), smallest eigenvalues)."""
+        """(params (n_folds, D), smallest eigenvalues, None: held-out losses are not at hand)."""
         _, gradients = shared_gradients(self.fast, self.at.params, self.folds)
-        return self.at.params - self.solve(gradients, np.arange(len(self.folds))), self.eigen[0][:, 0]
+        return self.at.params - self.solve(gradients, np.arange(len(self.folds))), self.eigen[0][:, 0], None
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors for the folds numbered `rows`."""
