@@ -37,11 +37,11 @@ class Solutions:
 def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf):
     """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
 
-    A row that has converged takes no further products. A row that meets a direction of negative curvature goes
-    along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does one that would leave
-    it otherwise; without a radius it takes the step that the absolute curvature calls for. `smallest` is the least
-    Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest eigenvalue, whose sign is
-    H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
+    tolerance: one, or (n,). A row that has converged takes no further products. A row that meets a direction of
+    negative curvature goes along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does
+    one that would leave it otherwise; without a radius it takes the step that the absolute curvature calls for.
+    `smallest` is the least Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest
+    eigenvalue, whose sign is H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
     """
     state = _State(products, np.asarray(b, float), damping, radius)
     for _ in range(max_iterations):
@@ -64,8 +64,9 @@ def solve(products, b, tolerance=1e-6, damping=0.0):
     found = Solutions(np.zeros_like(b), np.zeros(len(b)), np.full(len(b), np.inf))
     rows = np.flatnonzero(b.any(axis=1))
     r = b[rows]
+    accuracy = 0.5 * np.sqrt(tolerance)
     for _ in range(MAX_REFINEMENTS):
-        step = conjugate_gradient(_Rows(rough, rows), r, 0.7 * np.sqrt(tolerance), damping=damping)
+        step = conjugate_gradient(_Rows(rough, rows), r, accuracy, damping=damping)
         found.x[rows] += step.x
         found.smallest[rows] = np.minimum(found.smallest[rows], step.smallest)
         r = b[rows] - products.multiply(found.x[rows], rows) - damping * found.x[rows]
@@ -75,6 +76,7 @@ def solve(products, b, tolerance=1e-6, damping=0.0):
         rows, r = rows[more], r[more]
         if not rows.size:
             break
+        accuracy = np.minimum(0.7 * tolerance / found.residual[rows], 0.5)  # no more than is still wanted
     return found
 
 
@@ -101,34 +103,38 @@ class _State:
 
     def __init__(self, products, b, damping, radius):
         self.products, self.b, self.damping, self.radius = products, b, damping, radius
-        self.x, self.rows = np.zeros_like(b), np.arange(len(b))
+        self.found, self.rows = np.zeros_like(b), np.arange(len(b))
         self.size = np.linalg.norm(b, axis=1)
-        self.r = b.copy()
+        self.x, self.r = np.zeros_like(b), b.copy()
         self.residual = np.where(self.size > 0.0, 1.0, 0.0)
         self.smallest, self.count = np.full(len(b), np.inf), 0
         self.steps = [([], []) for _ in b]  # alpha and beta of each row: its Lanczos matrix
         z = products.precondition(self.r, self.rows)
-        self.p, self.rz = z, _dots(self.r, z)
+        self.p, self.rz = z.copy(), _dots(self.r, z)
         self.pp, self.xp, self.xx = self.rz.copy(), np.zeros(len(b)), np.zeros(len(b))  # in the preconditioner's norm
         self.norm, self.decrease = np.zeros(len(b)), np.zeros(len(b))
         self.escape = np.zeros_like(b)
 
     def drop_converged(self, tolerance):
-        self.keep(self.residual[self.rows] > tolerance)
+        self.keep((self.residual > tolerance)[self.rows])
 
     def keep(self, mask):
         if mask.all():
             return
-        for name in ("rows", "r", "p", "rz", "pp", "xp", "xx"):
+        self.found[self.rows[~mask]] = self.x[~mask]
+        for name in ("rows", "x", "r", "p", "rz", "pp", "xp", "xx"):
             setattr(self, name, getattr(self, name)[mask])
 
     def step(self):
-        hp = self.products.multiply(self.p, self.rows) + self.damping * self.p
+        hp = self.products.multiply(self.p, self.rows)
+        if self.damping:
+            hp = hp + self.damping * self.p
         self.count += len(self.rows)
         curvature = _dots(self.p, hp)
         alpha, last = self._lengths(curvature)
-        self.x[self.rows] += alpha[:, None] * self.p
-        self.r -= alpha[:, None] * hp
+        moved = alpha[:, None] * hp
+        self.r -= moved
+        self.x += np.multiply(self.p, alpha[:, None], out=moved)
         self.xx += alpha * (2.0 * self.xp + alpha * self.pp)
         self._record(curvature)
         self._extend(alpha, last)
@@ -145,10 +151,11 @@ class _State:
         return np.where(last, to_edge, alpha), last
 
     def _record(self, curvature):
-        rows, x = self.rows, self.x[self.rows]
-        self.residual[rows] = np.linalg.norm(self.r, axis=1) / self.size[rows]
-        self.norm[rows] = np.sqrt(np.maximum(self.xx, 0.0))
-        self.decrease[rows] = 0.5 * _dots(x, self.b[rows] + self.r)
+        rows = self.rows
+        self.residual[rows] = np.sqrt(_dots(self.r, self.r)) / self.size[rows]
+        if np.isfinite(self.radius):
+            self.norm[rows] = np.sqrt(np.maximum(self.xx, 0.0))
+            self.decrease[rows] = 0.5 * _dots(self.x, self.b[rows] + self.r)
         negative = np.where(curvature <= 0.0, curvature / self.pp, np.inf)
         self.smallest[rows] = np.minimum(self.smallest[rows], negative)
         bad = curvature <= 0.0
@@ -163,7 +170,9 @@ class _State:
         z = self.products.precondition(self.r, self.rows)
         rz = _dots(self.r, z)
         beta = rz / self.rz
-        self.p, self.rz = z + beta[:, None] * self.p, rz
+        self.p *= beta[:, None]
+        self.p += z
+        self.rz = rz
         self.xp, self.pp = beta * (self.xp + alpha * self.pp), rz + beta**2 * self.pp
         for row, a, b in zip(self.rows, alpha, beta, strict=True):
             self.steps[row][0].append(a)
@@ -171,7 +180,8 @@ class _State:
 
     def solutions(self):
         smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
-        return Solutions(self.x, self.residual, smallest, self.count, self.norm, self.decrease, self.escape)
+        self.found[self.rows] = self.x
+        return Solutions(self.found, self.residual, smallest, self.count, self.norm, self.decrease, self.escape)
 
 
 def _least_ritz_value(alpha, beta):

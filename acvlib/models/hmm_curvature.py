@@ -32,7 +32,8 @@ class Curvature:
     def _emission_pairs(self, pairs, weights):
         u = (self.posterior.step_weights * self.posterior.frames.observed)[pairs.frame]
         w = np.repeat(weights, np.diff(pairs.first[pairs.starts]))
-        return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma, self.rough)
+        sizes = np.diff(pairs.first)
+        return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma, self.rough, np.repeat(sizes > 1, sizes))
 
     def multiply(self, directions):
         """H times each row, (B, D)."""

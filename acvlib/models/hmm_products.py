@@ -97,6 +97,8 @@ class SeparateProducts:
 
 def _by_row(function, vectors, rows):
     """function(row, its vectors) for each distinct row, put back in order."""
+    if (rows == rows[0]).all():
+        return function(rows[0], vectors)
     out = np.empty_like(vectors)
     for row in np.unique(rows):
         own = rows == row
@@ -108,5 +110,21 @@ def apply_blocks(inverses, vectors):
     """Block-diagonal products with vectors (B, D); all entries are in some block."""
     out = np.empty_like(vectors)
     for places, inverse in inverses:
-        out[:, places] = vectors[:, places] @ inverse
+        own = _take(vectors, places).swapaxes(0, 1)  # a block's vectors together: one large product each
+        moved = (own.reshape(len(places), -1, places.shape[2]) @ inverse).reshape(own.shape)
+        if _consecutive(places):
+            _take(out, places)[...] = moved.swapaxes(0, 1)
+        else:
+            out[:, places] = moved.swapaxes(0, 1)
     return out
+
+
+def _consecutive(places):
+    return (np.diff(places.ravel()) == 1).all()
+
+
+def _take(vectors, places):
+    """vectors[:, places]; a view where places are consecutive, as those of most models are."""
+    if not _consecutive(places):
+        return vectors[:, places]
+    return vectors[:, places.flat[0] : places.flat[0] + places.size].reshape(len(vectors), *places.shape)

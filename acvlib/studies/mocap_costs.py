@@ -4,6 +4,8 @@ import resource
 import time
 
 import numpy as np
+from joblib import parallel_config
+from threadpoolctl import threadpool_limits
 
 from .. import curvature
 from ..folds import leave_one_out
@@ -28,10 +30,11 @@ def solves(result, repeats=5):
     ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and solves.
     ij_in_gradients: over one log p with gradient, the median of `repeats`. `result` is a `mocap_orders.Orders`.
     """
-    model, full = result.fitted.model, result.fitted.fit
-    folds, unit = leave_one_out(model.n_sites), gradient_seconds(model, full.params, repeats)
-    ij, _ = _seconds(lambda: curvature.jackknife_params(model, full, folds))
-    ns, _ = _seconds(lambda: curvature.newton_params(model, full, folds))
+    model, full, folds = result.fitted.model, result.fitted.fit, leave_one_out(result.fitted.model.n_sites)
+    with threadpool_limits(1), parallel_config("threading", n_jobs=1):
+        unit = gradient_seconds(model, full.params, repeats)
+        ij, _ = _seconds(lambda: curvature.jackknife_params(model, full, folds))
+        ns, _ = _seconds(lambda: curvature.newton_params(model, full, folds))
     return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
 
 

@@ -147,71 +147,90 @@ class LinearAutoRegression:
     def __init__(self, point, pairs):
         self.pairs, self.precision, self.n_states = pairs, point.precision, point.n_states
         self.residual = point.residual[pairs.frame, pairs.state]
-        self.by_sd = self.precision * point.squares[pairs.frame, pairs.state] - self.residual.shape[1]
-        self.design = [point.design[pairs.frame[rows]] for _, rows in pairs.groups]
-        self.grams = [
-            (d * pairs.mass[rows, None]).T @ d for (_, rows), d in zip(pairs.groups, self.design, strict=True)
-        ]
-        self.sums = [
-            (self.residual[rows] * pairs.mass[rows, None]).T @ d
-            for (_, rows), d in zip(pairs.groups, self.design, strict=True)
-        ]
+        self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
+        self.by_mean = (point.precision * self.residual) * pairs.observed[:, None]
+        self.design = [point.design[pairs.frame[rows]] for _, rows in pairs.contested_groups]
+        sums = [self._sums(rows, point.design[pairs.frame[rows]]) for _, rows in pairs.groups]
+        self.grams, self.sums = zip(*sums, strict=True)
+
+    @property
+    def n_channels(self):
+        return self.residual.shape[1]
+
+    def _sums(self, rows, design):
+        """sum mass z z' (q, q) and sum mass e z' (R, q) over the pairs of one state, by sigma^2."""
+        weighted = design * (self.precision * self.pairs.mass[rows])[:, None]
+        return weighted.T @ design, self.residual[rows].T @ weighted
 
     def _split(self, directions):
         """W (B, K, R, q)."""
-        return directions[:, 1:].reshape(len(directions), self.n_states, self.residual.shape[1], -1)
+        return directions[:, 1:].reshape(len(directions), self.n_states, self.n_channels, -1)
+
+    def _groups(self, of_each):
+        """(state, its contested pairs, what belongs to them)."""
+        return ((k, rows, own) for (k, rows), own in zip(self.pairs.contested_groups, of_each, strict=True))
 
     @cached_property
     def matrices(self):
-        """Each state's scores (n, R q): memory that pays where many directions share it."""
-        scaled = self.pairs.cast(self.precision * self.residual)
-        pairs = zip(self.pairs.groups, self.design, strict=True)
-        each = (scaled[rows, :, None] * self.pairs.cast(design)[:, None, :] for (_, rows), design in pairs)
-        return [matrix.reshape(len(matrix), -1) for matrix in each]
+        """Each state's scores (n, R q + 1), log sigma last: memory that pays where many directions share it."""
+        return [self._matrix(rows, design) for _, rows, design in self._groups(self.design)]
+
+    def _matrix(self, rows, design):
+        by_w = self.by_mean[rows, :, None] * design[:, None, :]
+        return self.pairs.cast(onp.column_stack([by_w.reshape(len(rows), -1), self.by_sd[rows]]))
 
     def scores(self, directions):
-        """d log p along each direction (B, E), times u: (P, B)."""
-        w, n = self._split(directions), len(directions)
-        out = onp.outer(self.by_sd, directions[:, 0])
+        """d log p along each direction (B, E), times u: (P, B); 0 for pairs that are not contested."""
+        n, out = len(directions), onp.zeros((len(self.by_sd), len(directions)))
         if n >= MANY:
-            for (k, rows), matrix in zip(self.pairs.groups, self.matrices, strict=True):
-                out[rows] += matrix @ self.pairs.cast(w[:, k].reshape(n, -1)).T
-            return out * self.pairs.observed[:, None]
-        for (k, rows), design in zip(self.pairs.groups, self.design, strict=True):
+            directions = self.pairs.cast(directions)
+            w = self._split(directions)
+            for k, rows, matrix in self._groups(self.matrices):
+                out[rows] = matrix @ onp.column_stack([w[:, k].reshape(n, -1), directions[:, 0]]).T
+            return out
+        w = self._split(directions)
+        for k, rows, design in self._groups(self.design):
+            out[rows] = onp.outer(self.by_sd[rows], directions[:, 0])
             moved = design @ w[:, k].reshape(-1, design.shape[1]).T
-            row_products(moved.reshape(len(rows), n, -1), self.precision * self.residual[rows], out, rows)
-        return out * self.pairs.observed[:, None]
+            row_products(moved.reshape(len(rows), n, -1), self.by_mean[rows], out, rows)
+        return out
 
     def adjoint(self, coefficients):
-        """sum_p coefficients[p, b] u_p d log p, (B, E)."""
-        coefficients = coefficients * self.pairs.observed[:, None]
-        n, (_, r) = coefficients.shape[1], self.residual.shape
-        out = onp.zeros((n, 1 + self.n_states * r * self.design[0].shape[1]))
-        out[:, 0], w = self.by_sd @ coefficients, self._split(out)
+        """sum_p coefficients[p, b] u_p d log p over contested pairs, (B, E)."""
+        n, r = coefficients.shape[1], self.n_channels
+        out = onp.zeros((n, 1 + self.n_states * self.sums[0].size))
+        w = self._split(out)
         if n >= MANY:
-            for (k, rows), matrix in zip(self.pairs.groups, self.matrices, strict=True):
-                w[:, k] = (self.pairs.cast(coefficients[rows]).T @ matrix).reshape(n, r, -1)
+            coefficients = self.pairs.cast(coefficients)
+            for k, rows, matrix in self._groups(self.matrices):
+                own = coefficients[rows].T @ matrix
+                w[:, k] = own[:, :-1].reshape(n, r, -1)
+                out[:, 0] += own[:, -1]
             return out
-        for (k, rows), design in zip(self.pairs.groups, self.design, strict=True):
-            spread = coefficients[rows, :, None] * (self.precision * self.residual[rows])[:, None, :]
+        for k, rows, design in self._groups(self.design):
+            spread = coefficients[rows, :, None] * self.by_mean[rows, None, :]
             w[:, k] = (spread.reshape(len(rows), -1).T @ design).reshape(n, r, -1)
+            out[:, 0] += self.by_sd[rows] @ coefficients[rows]
         return out
 
     def curvature(self, directions):
         """Minus sum_p mass_p d2 log p times each direction, (B, E)."""
-        out, sd = onp.zeros(directions.shape), directions[:, 0]
+        out, sd = onp.empty(directions.shape), directions[:, 0]
         w, moved = self._split(out), self._split(directions)
+        w[:] = 0.0
         out[:, 0] = 2.0 * sd * self.precision * (self.pairs.mass @ (self.residual**2).sum(axis=1))
         for (k, _), gram, total in zip(self.pairs.groups, self.grams, self.sums, strict=True):
-            w[:, k] = self.precision * (moved[:, k] @ gram + 2.0 * sd[:, None, None] * total)
-            out[:, 0] += 2.0 * self.precision * onp.einsum("brq,rq->b", moved[:, k], total)
+            own = moved[:, k].reshape(-1, len(gram))
+            w[:, k] = (own @ gram).reshape(len(out), *total.shape)
+            out[:, 0] += 2.0 * (own.reshape(len(out), -1) @ total.ravel())
+            if sd.any():
+                w[:, k] += 2.0 * sd[:, None, None] * total
         return out
 
     def information(self):
         """(that of log sigma, and of one row of W_k: (K, q, q), zero where no pair is in state k)."""
-        q = self.design[0].shape[1]
-        blocks = onp.zeros((self.n_states, q, q))
+        blocks = onp.zeros((self.n_states, *self.grams[0].shape))
         for (k, _), gram in zip(self.pairs.groups, self.grams, strict=True):
-            blocks[k] = self.precision * gram
+            blocks[k] = gram
         shared = 2.0 * self.precision * (self.pairs.mass @ (self.residual**2).sum(axis=1))
         return onp.array([[shared]]), blocks

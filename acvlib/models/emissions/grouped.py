@@ -1,6 +1,7 @@
 """Active pairs sorted by state, so that all frames of a state go through one matrix product."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -14,7 +15,8 @@ class Pairs:
 
     frame, state (P,); observed (P,): u, the weight of the frame's log-density in the potentials; mass (P,):
     the expected count w u P(state | x) of the pair, w the sequence's weight. rough: whether first derivatives may
-    be taken in single precision.
+    be taken in single precision. contested (P,): whether the frame has another active pair; where it has none its state
+    is certain, no direction moves that, and first derivatives are neither needed nor given. None: all are.
     """
 
     frame: np.ndarray
@@ -22,12 +24,22 @@ class Pairs:
     observed: np.ndarray
     mass: np.ndarray
     rough: bool = False
-    groups: list = field(init=False)
+    contested: np.ndarray | None = None
 
-    def __post_init__(self):
+    @cached_property
+    def groups(self):
+        """(state, its pairs) for each state that has some."""
         order = np.argsort(self.state, kind="stable")
         states, first = np.unique(self.state[order], return_index=True)
-        object.__setattr__(self, "groups", list(zip(states.tolist(), np.split(order, first[1:]), strict=True)))
+        return list(zip(states.tolist(), np.split(order, first[1:]), strict=True))
+
+    @cached_property
+    def contested_groups(self):
+        """As `groups`, of contested pairs alone."""
+        if self.contested is None:
+            return self.groups
+        kept = ((k, rows[self.contested[rows]]) for k, rows in self.groups)
+        return [(k, rows) for k, rows in kept if rows.size]
 
     def cast(self, x):
         """x (n, m) in the precision that first derivatives are taken in."""
