@@ -22,7 +22,7 @@ publish: $(READY)
 	@$(BIN)/doit publish scale=paper
 
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=auto --dist=loadfile
 
 lint: $(READY)
 	$(BIN)/ruff check .

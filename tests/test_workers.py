@@ -2,7 +2,7 @@
 
 import joblib
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from acvlib import workers
 
@@ -31,8 +31,16 @@ def test_an_error_in_a_task_is_raised(prefer):
         workers.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
 
 
+@pytest.fixture
+def two_blas_threads():
+    with threadpool_limits(2, "blas"):
+        yield
+
+
+@pytest.mark.usefixtures("two_blas_threads")
 def test_little_work_is_not_shared_by_blas_threads_and_much_is():
     before = blas_threads()
+    assert before == {2}
     with workers.blas_for(1.0):
         assert blas_threads() == {1}
     with workers.blas_for(workers.SHARED):
@@ -41,6 +49,7 @@ def test_little_work_is_not_shared_by_blas_threads_and_much_is():
     assert blas_threads() == before
 
 
+@pytest.mark.usefixtures("two_blas_threads")
 def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
     before, first, second = blas_threads(), workers.blas_for(1.0), workers.blas_for(1.0)
     first.__enter__()

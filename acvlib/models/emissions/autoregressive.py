@@ -170,10 +170,17 @@ class LinearAutoRegression:
         """(state, its contested pairs, what belongs to them)."""
         return ((k, rows, own) for (k, rows), own in zip(self.pairs.contested_groups, of_each, strict=True))
 
-    @cached_property
+    @property
     def matrices(self):
-        """Each state's scores (n, R q + 1), log sigma last: memory that pays where many directions share it."""
-        return [self._matrix(rows, design) for _, rows, design in self._groups(self.design)]
+        """Each state's scores (n, R q + 1), log sigma last; kept where they are rough, as those are used often."""
+        return self._kept if self.pairs.rough else self._made()
+
+    @cached_property
+    def _kept(self):
+        return list(self._made())
+
+    def _made(self):
+        return (self._matrix(rows, design) for _, rows, design in self._groups(self.design))
 
     def _matrix(self, rows, design):
         by_w = self.by_mean[rows, :, None] * design[:, None, :]
