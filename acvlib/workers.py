@@ -12,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 from .progress import track
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
+LARGE = 5e8  # from which on plain threads do, which take longer to start
 
 
 def parallel(**settings):
@@ -62,11 +63,17 @@ class _OneBlasThread:
     """BLAS on one thread while anyone is inside: the limit is the whole process', so the last to leave lifts it."""
 
     def __init__(self):
-        self._lock, self._inside, self._limit = Lock(), 0, None
+        self._lock, self._inside, self._limit, self._before = Lock(), 0, None, 1
+
+    def n_threads(self):
+        """How many threads BLAS may use, or might if nobody were inside."""
+        with self._lock:
+            return self._before if self._inside else _blas_threads()
 
     def __enter__(self):
         with self._lock:
-            self._limit = self._limit or _blas().limit(limits=1)
+            if not self._inside:
+                self._before, self._limit = _blas_threads(), _blas().limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_):
@@ -74,19 +81,34 @@ class _OneBlasThread:
             self._inside -= 1
             if not self._inside:
                 self._limit.restore_original_limits()
-                self._limit = None
 
 
-_one_blas_thread = _OneBlasThread()
+def _blas_threads():
+    return max((each["num_threads"] for each in _blas().info()), default=1)
+
+
+one_blas_thread = _OneBlasThread()
 
 
 def blas_for(multiplications):
     """BLAS on one thread where there is less to do than is worth sharing: threads would wait longer than they work."""
-    return _one_blas_thread if multiplications < SHARED else nullcontext()
+    return one_blas_thread if multiplications < SHARED else nullcontext()
+
+
+def blas_beside_threads(multiplications):
+    """`blas_for`, but one thread where `shares` has plain threads do the work: those of BLAS spin on when done."""
+    return one_blas_thread if multiplications >= LARGE else blas_for(multiplications)
 
 
 def in_blas_threads(function, pieces, label=None):
     """`in_threads`, as many as BLAS would use, each calling BLAS alone: for pieces too small to share."""
-    n_threads = max((each["num_threads"] for each in _blas().info()), default=1)
-    with _one_blas_thread:
+    n_threads = one_blas_thread.n_threads()
+    with one_blas_thread:
         return in_threads(function, pieces, n_threads, label)
+
+
+def shares(length, multiplications):
+    """Slices of 0 ... length - 1 for `in_threads`: as many as BLAS would use threads, one where there is too little."""
+    n_threads = one_blas_thread.n_threads() if multiplications >= LARGE else 1
+    size = max(-(-length // n_threads), 1)
+    return [slice(i, min(i + size, length)) for i in range(0, length, size)]

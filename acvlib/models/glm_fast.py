@@ -5,13 +5,12 @@ from numba import njit
 
 from ..folds import is_table
 from ..folds import weights as fold_weights
-from ..workers import blas_for, in_blas_threads, in_threads
+from ..workers import blas_beside_threads, blas_for, in_threads
 from . import glm_folds
 from .glm_chords import FoldChords
 from .glm_sums import TILE, over_sites, pieces
 from .separation import check_folds
 
-CACHED = 2048  # sites whose rows stay in the cache from one product to the next
 
 class GLMFast:
     """Values and derivatives of one GLM, for one weighting or for many folds at once."""
@@ -32,17 +31,6 @@ class GLMFast:
         """The linear predictor (n,)."""
         return self.x @ params + self.offset
 
-    def eta_and_slopes(self, params):
-        """eta and s slope (n,), and sum_n s slope x (D,), by one pass over x."""
-        eta, slopes = np.empty((2, len(self.y)))
-
-        def own(cut):
-            eta[cut] = self.x[cut] @ params + self.offset[cut]
-            slopes[cut] = self.s[cut] * self.family.slope(eta[cut], self.y[cut])
-            return slopes[cut] @ self.x[cut]
-
-        return eta, slopes, sum(in_blas_threads(own, pieces(len(self.y), CACHED)))
-
     def ridge(self, total):
         """The penalty lambda that goes with a total weight."""
         return self.model.penalty + self.model.site_penalty * total
@@ -57,7 +45,8 @@ class GLMFast:
     def hessian(self, params, weights):
         """X' diag(w s curvature) X + lambda P."""
         weights = weights * self.s
-        curvature = weights * self.family.curvature(self.eta(params), self.y)
+        eta = np.zeros(len(self.y)) if self.model.quadratic else self.eta(params)  # the same curvature everywhere
+        curvature = weights * self.family.curvature(eta, self.y)
         with blas_for(self._work):
             gram = weighted_gram(self.x, curvature)
         return gram + np.diag(self.ridge(weights.sum()) * self.penalised)
@@ -106,13 +95,13 @@ class GLMFast:
     def jackknife_params(self, fit, folds, damping):
         """theta - H^-1 J (w_o - 1)."""
         self.check_folds(folds)
-        with blas_for(self._work):
+        with blas_beside_threads(self._work):
             return glm_folds.jackknife_params(self, fit, folds, damping)
 
     def newton_params(self, fit, folds, damping):
         """`curvature.NewtonSteps`' fields, with a lower bound of H(w_o)'s smallest eigenvalue."""
         self.check_folds(folds)
-        with blas_for(self._work):
+        with blas_beside_threads(self._work):
             return glm_folds.downdates(self, glm_folds.Expansion(self, fit), folds, damping).newton()
 
     def fold_chords(self, fit, folds):
@@ -183,7 +172,7 @@ def weighted_gram(x, weights):
     if (weights == weights[0]).all():  # no weighted copy of x
         return weights[0] * (x.T @ x)
     gram, root = np.zeros((x.shape[1], x.shape[1])), np.sqrt(weights)
-    for cut in pieces(len(x), CACHED):
+    for cut in pieces(len(x), 2048):
         block = x[cut] * root[cut, None]
         gram += block.T @ block
     return gram

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from ..folds import indicator, is_table
-from ..workers import blas_for
+from ..workers import blas_for, in_threads, shares
 from .glm_sums import pieces
 
 ROWS = 512  # sites handled together: their rows stay in the cache
@@ -24,10 +24,11 @@ class Expansion:
     """What a fit of a GLM is expanded in: eta, s slope and s curvature (n,), gradient (D,) and H (D, D)."""
 
     def __init__(self, fast, fit):
-        self.params, self.hessian, self.beta = fit.params, fit.metric, fast.penalised * fit.params
-        self.eta, self.slopes, total = fast.eta_and_slopes(fit.params)
+        self.params, self.hessian = fit.params, fit.metric
+        self.eta, self.beta = fast.eta(fit.params), fast.penalised * fit.params
+        self.slopes = fast.s * fast.family.slope(self.eta, fast.y)
         self.curvature = fast.s * fast.family.curvature(self.eta, fast.y)
-        self.gradient = total + fast.ridge(fast.s.sum()) * self.beta
+        self.gradient = self.slopes @ fast.x + fast.ridge(fast.s.sum()) * self.beta
         self.pull = fast.model.site_penalty * self.beta  # what a unit of a site's weight adds to the gradient
 
 
@@ -72,11 +73,15 @@ def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
     """
     out, spare, change = np.empty((len(sites), len(params))), *np.empty((2, len(sites)))
     first = sites[0] if (np.diff(sites) == 1).all() else None  # of consecutive sites, whose rows need not be copied
-    for cut in pieces(len(sites), ROWS):
-        rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
-        x, s = fast.x[rows], fast.s[rows]
-        np.matmul(x, inverse, out=out[cut])
-        _finish_steps(out[cut], spare[cut], change[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
+
+    def steps(share):
+        for cut in pieces(share.stop, ROWS, share.start):
+            rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
+            x, s = fast.x[rows], fast.s[rows]
+            np.matmul(x, inverse, out=out[cut])
+            _finish_steps(out[cut], spare[cut], change[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
+
+    in_threads(steps, shares(len(sites), out.size * len(params)))
     check_spare(spare, "site", sites)
     return out, spare, change
 

@@ -10,9 +10,9 @@ TILE = (128, 512)  # folds and sites handled together: a work array that stays i
 SINGLE = 5e-7  # relative error of `SlopeChanges`, in the metric of H; tested
 
 
-def pieces(length, size):
-    """Slices of at most `size` that make up 0 ... length - 1."""
-    return [slice(i, min(i + size, length)) for i in range(0, length, size)]
+def pieces(stop, size, start=0):
+    """Slices of at most `size` that make up start ... stop - 1."""
+    return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
 
 
 def over_sites(function, params, n_sites):

@@ -10,7 +10,6 @@ from .. import active_chain
 from . import simplex
 from .emissions.grouped import Pairs
 
-DIRECTIONS = 128  # taken together: more would only need more memory
 THRESHOLD, ROUGH = 1e-9, 1e-4  # of a posterior that counts; products are off by less than that share
 
 
@@ -37,7 +36,8 @@ class Curvature:
 
     def multiply(self, directions):
         """H times each row, (B, D)."""
-        parts = [self._multiply(directions[i : i + DIRECTIONS]) for i in range(0, len(directions), DIRECTIONS)]
+        size = self.linear.directions_at_once
+        parts = [self._multiply(directions[i : i + size]) for i in range(0, len(directions), size)]
         return np.concatenate(parts)
 
     def _multiply(self, directions):

@@ -144,6 +144,8 @@ class AutoRegressionPoint:
 class LinearAutoRegression:
     """Products with first and second derivatives of the log-densities of P active pairs; directions are rows."""
 
+    directions_at_once = 128  # more would only need more memory
+
     def __init__(self, point, pairs):
         self.pairs, self.precision, self.n_states = pairs, point.precision, point.n_states
         self.residual = point.residual[pairs.frame, pairs.state]

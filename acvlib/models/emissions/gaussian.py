@@ -110,6 +110,8 @@ class GaussianPoint:
 class LinearGaussian:
     """Products with first and second derivatives of the log-densities of P active pairs; directions are rows."""
 
+    directions_at_once = 128  # more would only need more memory
+
     def __init__(self, point, pairs):
         self.pairs, self.inverse_sd = pairs, point.inverse_sd
         scaled = (point.frames.x[pairs.frame] - point.mean[pairs.state]) * point.inverse_sd[pairs.state]

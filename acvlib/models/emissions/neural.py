@@ -146,6 +146,8 @@ class LinearNeural:
     slope of tanh, d = (B1' e) g the residual carried back.
     """
 
+    directions_at_once = 32  # each takes several arrays (n, R)
+
     def __init__(self, point, pairs):
         self.pairs, self.emission, self.precision = pairs, point.emission, point.precision
         self.n_states, self.n_channels = point.n_states, point.frames.x.shape[1]
@@ -156,7 +158,14 @@ class LinearNeural:
         self.g = [1.0 - h[:, :-1] ** 2 for h in self.h]
         back = [e @ self.outer[k] for (k, _), e in zip(pairs.groups, self.e, strict=True)]
         self.back, self.d = back, [b * g for b, g in zip(back, self.g, strict=True)]
-        self.by_sd = self.precision * point.squares[pairs.frame, pairs.state] - self.n_channels
+        self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
+        self.scored = [(k, rows, *self._score_parts(point, k, rows)) for k, rows in pairs.contested_groups]
+
+    def _score_parts(self, point, k, rows):
+        """y, h, and the scores' other factors: u d / sigma^2, u e / sigma^2."""
+        at, scale = self.pairs.frame[rows], self.precision * self.pairs.observed[rows, None]
+        h, e = point.hidden[k][at], scale * point.residual[k][at]
+        return point.frames.design[at], h, (e @ self.outer[k]) * (1.0 - h[:, :-1] ** 2), e
 
     def _layers(self, directions):
         return self.emission.layers(directions, self.n_states, self.n_channels)
@@ -167,22 +176,23 @@ class LinearNeural:
         return ((*group, *rest) for group, *rest in parts)
 
     def scores(self, directions):
-        """d log p along each direction (B, E), times u: (P, B)."""
+        """d log p along each direction (B, E), times u: (P, B); 0 for pairs that are not contested."""
         inner, outer = self._layers(directions)
-        out = onp.outer(self.by_sd, directions[:, 0])
-        for k, rows, y, h, e, _, _, d in self._states():
-            row_products(_through(y, inner[:, k]), self.precision * d, out, rows)
-            row_products(_through(h, outer[:, k]), self.precision * e, out, rows)
-        return out * self.pairs.observed[:, None]
+        out = onp.zeros((len(self.by_sd), len(directions)))
+        for k, rows, y, h, by_hidden, by_mean in self.scored:
+            out[rows] = onp.outer(self.by_sd[rows], directions[:, 0])
+            row_products(_through(y, inner[:, k]), by_hidden, out, rows)
+            row_products(_through(h, outer[:, k]), by_mean, out, rows)
+        return out
 
     def adjoint(self, coefficients):
-        """sum_p coefficients[p, b] u_p d log p, (B, E)."""
-        coefficients = coefficients * self.pairs.observed[:, None]
+        """sum_p coefficients[p, b] u_p d log p over contested pairs, (B, E)."""
         out = onp.zeros((coefficients.shape[1], self.emission.n_params(self.n_states, self.n_channels)))
-        out[:, 0] = self.by_sd @ coefficients
-        for k, rows, y, h, e, _, _, d in self._states():
-            c = self.precision * coefficients[rows, :, None]
-            self._put(out, k, _back_through(c * d[:, None, :], y), _back_through(c * e[:, None, :], h))
+        for k, rows, y, h, by_hidden, by_mean in self.scored:
+            c = coefficients[rows]
+            signals = (c[:, :, None] * factor[:, None, :] for factor in (by_hidden, by_mean))
+            self._put(out, k, *(_back_through(s, inputs) for s, inputs in zip(signals, (y, h), strict=True)))
+            out[:, 0] += self.by_sd[rows] @ c
         return out
 
     def curvature(self, directions):
