@@ -86,7 +86,7 @@ figures.save(fig, "mocap_recording", data=data)
 # %% [markdown]
 # ## Claim: the approximation follows exact leave-one-out in every model
 # All rungs, all models. *Exact* goes on from the full fit by Newton's method with conjugate gradients, until the Newton
-# decrement is below $10^{-6}$ standard errors. Nowhere is a $D \times D$ matrix formed.
+# decrement is below $10^{-6}$ standard errors. From AR(1) on, no $D \times D$ matrix is formed.
 
 # %%
 with mocap_costs.Measured() as measured:

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from .hmm_curvature import Curvature, without
 
@@ -56,7 +57,7 @@ class SharedProducts:
 
     def precondition(self, vectors, rows):
         """The inverse complete-data blocks of each fold times its vector, (len(rows), D)."""
-        out = apply_blocks(self.inverses, vectors)
+        out = _apply_blocks(self.inverses, vectors)
         for i, row in enumerate(rows):
             for places, inverse in self.changed[row]:
                 out[i, places] = vectors[i, places] @ inverse
@@ -79,8 +80,12 @@ class SeparateProducts:
         return [Curvature(posterior, self.is_rough) for posterior in self.posteriors]
 
     @cached_property
-    def inverses(self):
-        return [[(places, np.linalg.inv(b)) for places, b in c.information()] for c in self.curvatures]
+    def factors(self):
+        """Of the blocks: for the few vectors of a fold they take an eighth of the time of inverses."""
+        return [
+            [(places, [cho_factor(b, lower=True) for b in blocks]) for places, blocks in c.information()]
+            for c in self.curvatures
+        ]
 
     def evaluate(self):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
@@ -92,7 +97,7 @@ class SeparateProducts:
 
     def precondition(self, vectors, rows):
         """As in `SharedProducts`."""
-        return _by_row(lambda row, part: apply_blocks(self.inverses[row], part), vectors, rows)
+        return _by_row(lambda row, part: _solve_blocks(self.factors[row], part), vectors, rows)
 
 
 def _by_row(function, vectors, rows):
@@ -106,12 +111,26 @@ def _by_row(function, vectors, rows):
     return out
 
 
-def apply_blocks(inverses, vectors):
-    """Block-diagonal products with vectors (B, D); all entries are in some block."""
+def _apply_blocks(inverses, vectors):
+    """Products of (places, inverse blocks) with vectors (B, D); all entries are in some block."""
+    return _block_by_block(inverses, vectors, lambda own, blocks: own @ blocks)
+
+
+def _solve_blocks(factors, vectors):
+    """The same of (places, Cholesky factors of the blocks)."""
+
+    def solve(own, blocks):
+        return np.array([cho_solve(block, part.T).T for block, part in zip(blocks, own, strict=True)])
+
+    return _block_by_block(factors, vectors, solve)
+
+
+def _block_by_block(parts, vectors, function):
+    """function(a block's vectors (G, n, d), blocks) for each of `parts`, put together."""
     out = np.empty_like(vectors)
-    for places, inverse in inverses:
-        own = _take(vectors, places).swapaxes(0, 1)  # a block's vectors together: one large product each
-        moved = (own.reshape(len(places), -1, places.shape[2]) @ inverse).reshape(own.shape)
+    for places, blocks in parts:
+        own = _take(vectors, places).swapaxes(0, 1)
+        moved = function(own.reshape(len(places), -1, places.shape[2]), blocks).reshape(own.shape)
         if _consecutive(places):
             _take(out, places)[...] = moved.swapaxes(0, 1)
         else:
