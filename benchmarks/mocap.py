@@ -14,7 +14,7 @@ from _measure import median_seconds, report
 from acvlib import datasets
 from acvlib.models import HMM, GaussianHMM
 from acvlib.models.emissions import AutoRegression
-from acvlib.studies import mocap_costs, mocap_orders
+from acvlib.studies import mocap_costs, mocap_fits, mocap_orders
 
 N_STATES = 16
 
@@ -22,8 +22,8 @@ N_STATES = 16
 def solves(rng):
     """IJ and NS of 100 folds at AR(5)."""
     data = datasets.load_or_simulate("mocap", rng)
-    train, test = mocap_orders.split(data, 100, rng)
-    one = mocap_orders.fitted("AR(5)", train.sequences, N_STATES, AutoRegression(5), rng, 1)
+    train, test = mocap_fits.split(data, 100, rng)
+    one = mocap_fits.fitted("AR(5)", train.sequences, N_STATES, AutoRegression(5), rng, 1)
     result = mocap_orders.Orders(one, {}, test)
     ratios = mocap_costs.solves(result, 7)
     kind = f"{data.provenance}, D = {one.model.n_params:,}"

@@ -35,7 +35,7 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from acvlib import datasets, figures, ledger
-from acvlib.studies import mocap_costs, mocap_orders, mocap_steps
+from acvlib.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
 
 # %%
 threadpool_limits(1), parallel_config("threading", n_jobs=2)  # two folds at a time, each on one core
@@ -57,16 +57,16 @@ ledger.begin("07_mocap", scale, seed)
 # %%
 n_train, n_test, n_states = (100, 24, 16) if paper else (16, 6, 3)
 chosen = data if paper else data.take(range(n_train + n_test))
-train, test = mocap_orders.split(chosen, n_train, rng)
+train, test = mocap_fits.split(chosen, n_train, rng)
 orders, neural, n_restarts = ((0, 1, 2, 3, 4, 5), (1,), 4) if paper else ((0, 1, 2), (), 2)
-models = mocap_orders.emissions(orders, neural)
-fitted = mocap_orders.fit_all(train.sequences, n_states, models, rng, n_restarts)
+models = mocap_fits.emissions(orders, neural)
+fitted = mocap_fits.fit_all(train.sequences, n_states, models, rng, n_restarts)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(8, 4.6))
 longest = int(np.argmax([len(sequence) for sequence in train.sequences]))
-states = mocap_orders.states_of(fitted["AR(1)"], longest)
-context = mocap_orders.CONTEXT
+states = mocap_fits.states_of(fitted["AR(1)"], longest)
+context = mocap_fits.CONTEXT
 figures.channels(ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states)
 figures.save(fig, "mocap_recording", data=data)
 
@@ -224,9 +224,9 @@ figures.save(fig, "mocap_states", data=data)
 
 # %%
 slow = datasets.load_or_simulate("mocap, 10 fps", rng)
-slow_train, slow_test = mocap_orders.split(slow if paper else slow.take(range(n_train + n_test)), n_train, rng)
-slow_models = mocap_orders.emissions((0, 1, 2, 3) if paper else (0, 1, 2), ())
-slow_fitted = mocap_orders.fit_all(slow_train.sequences, n_states, slow_models, rng, n_restarts)
+slow_train, slow_test = mocap_fits.split(slow if paper else slow.take(range(n_train + n_test)), n_train, rng)
+slow_models = mocap_fits.emissions((0, 1, 2, 3) if paper else (0, 1, 2), ())
+slow_fitted = mocap_fits.fit_all(slow_train.sequences, n_states, slow_models, rng, n_restarts)
 slow_studied = {name: mocap_orders.leave_one_sequence_out(one, slow_test.sequences) for name, one in slow_fitted.items()}
 slow_losses = mocap_orders.losses(slow_studied)
 slow_losses[["no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_step", "exact", "test"]].round(2)

@@ -6,8 +6,8 @@ import pytest
 import acvlib as acv
 from acvlib import figures
 from acvlib.datasets.mocap import Mocap
-from acvlib.models import hmm_fast
-from acvlib.studies import mocap_costs, mocap_orders, mocap_steps
+from acvlib.models import HMM, hmm_fast
+from acvlib.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*indefinite Hessian")  # 8 sequences say little about a network
 
@@ -35,14 +35,14 @@ def matrix_free():
 @pytest.fixture(scope="module")
 def split():
     rng = np.random.default_rng(0)
-    return mocap_orders.split(recordings(rng, 12), 8, rng)
+    return mocap_fits.split(recordings(rng, 12), 8, rng)
 
 
 @pytest.fixture(scope="module")
 def studied(split):
     train, test = split
-    models = mocap_orders.emissions((0, 1), (1,))
-    fitted = mocap_orders.fit_all(train.sequences, 2, models, np.random.default_rng(1), 2, context=2)
+    models = mocap_fits.emissions((0, 1), (1,))
+    fitted = mocap_fits.fit_all(train.sequences, 2, models, np.random.default_rng(1), 2, context=2)
     return {name: mocap_orders.leave_one_sequence_out(one, test.sequences) for name, one in fitted.items()}
 
 
@@ -61,9 +61,22 @@ def test_fits_are_optima_of_what_is_not_held(studied):
         np.testing.assert_array_equal(one.model.held, one.whole[: one.model.n_nuisance])
 
 
+def test_a_neural_fit_is_better_for_being_shaken(split, monkeypatch):
+    sequences, emission = split[0].sequences[:5], mocap_fits.emissions((), (1,))["NAR(1)"]
+    model = HMM(sequences, 2, emission, "sequences", context=2)
+
+    def least():
+        one = mocap_fits.fitted("", sequences, 2, emission, np.random.default_rng(1), 1, context=2)
+        return model.fast.value_and_gradient(one.whole, np.ones(len(sequences)))[0]
+
+    shaken = least()
+    monkeypatch.setattr(mocap_fits, "N_SHAKES", 0)
+    assert shaken < least()
+
+
 def test_all_orders_predict_the_same_frames(studied):
     assert {len(result.fitted.model.frames.x) for result in studied.values()} == {8 * 23}
-    assert {len(mocap_orders.states_of(result.fitted, 3)) for result in studied.values()} == {23}
+    assert {len(mocap_fits.states_of(result.fitted, 3)) for result in studied.values()} == {23}
 
 
 def test_exact_folds_are_refits(studied):

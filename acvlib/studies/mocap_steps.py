@@ -8,7 +8,7 @@ from ..folds import contiguous, iid, leave_future_out
 from ..ladder import ladder
 from ..models import GaussianHMM
 from ..models.emissions import AutoRegression, NeuralAutoRegression
-from .mocap_orders import Fitted, fitted, states
+from .mocap_fits import Fitted, fitted, states
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
 

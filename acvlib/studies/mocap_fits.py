@@ -1,0 +1,104 @@
+"""The fits behind Figure 6 of Ghosh et al. (2020): everything estimated from several starts, then the states alone."""
+
+import time
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ..fit import fit, fit_path
+from ..models import HMM, hmm_em
+from ..models.emissions import AutoRegression, NeuralAutoRegression
+from ..protocol import Fit
+
+CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
+N_SHAKES = 6  # how often a fit without an M-step is shaken
+
+
+class Fitted(NamedTuple):
+    """A model whose initial, transitions and sigma are held at `whole`, the MAP of everything, and its fit."""
+
+    name: str
+    model: HMM
+    fit: Fit
+    whole: np.ndarray
+    seconds: float
+
+
+def emissions(orders=(0, 1, 2, 3, 4, 5), neural=(1,)):
+    """The paper's emissions by name."""
+    by_name = {f"AR({p})": AutoRegression(p) for p in orders}
+    return by_name | {f"NAR({p})": NeuralAutoRegression(p) for p in neural}
+
+
+def split(data, n_train, rng):
+    """(train, test) of a `Mocap`, drawn at random; both scaled by the training sequences."""
+    order = rng.permutation(len(data))
+    train, test = data.take(order[:n_train]), data.take(order[n_train:])
+    return train.scaled(), test.scaled(train)
+
+
+def fitted(name, sequences, n_states, emission, rng, n_restarts, labels=None, context=CONTEXT, sites="sequences"):
+    """MAP of all parameters from the best of several starts, then of those of the states alone, as `Fitted`.
+
+    labels (M,): states of the frames under another model, one more start. EM where it has an M-step, else L-BFGS.
+    """
+    started = time.perf_counter()
+    model = HMM(sequences, n_states, emission, sites, context=context)
+    climb = _by_em if hasattr(emission, "maximise") else _by_gradient
+    whole = climb(model, rng, n_restarts, labels)
+    held, start = model.hold(whole)
+    return Fitted(name, held, fit(held, start), whole, time.perf_counter() - started)
+
+
+def _by_em(model, rng, n_restarts, labels):
+    runs = [hmm_em.restarts(model, rng, n_restarts, max_iterations=150, tolerance=1e-6)]
+    if labels is not None:
+        runs.append(hmm_em.expectation_maximisation(model, model.params_of_labels(labels)))
+    best = min(runs, key=lambda run: run.objectives[-1])
+    return hmm_em.expectation_maximisation(model, best.params).params
+
+
+def _by_gradient(model, rng, n_restarts, labels):
+    starts = [model.initial_params(rng) for _ in range(n_restarts if labels is None else max(n_restarts // 2, 1))]
+    if labels is not None:
+        starts.append(model.params_of_labels(labels))
+    best = min((fit_path(model, start)[-1] for start in starts), key=_value(model))
+    return _shaken(model, best, rng) if len(model.sequences) > 1 else best
+
+
+def _shaken(model, params, rng):
+    """The best of searches that each go on without a tenth of the sequences, and then with all.
+
+    A network for each state has many shallow optima, which a few sequences hold in place: exact refits without one
+    of these would move to another optimum.
+    """
+    n = len(model.sequences)
+    for _ in range(N_SHAKES):
+        kept = np.sort(rng.permutation(n)[max(n // 10, 1) :])
+        away = fit_path(replace(model, sequences=[model.sequences[i] for i in kept]), params)[-1]
+        params = min(params, fit_path(model, away)[-1], key=_value(model))
+    return params
+
+
+def _value(model):
+    return lambda params: model.fast.value_and_gradient(params, np.ones(model.n_sites))[0]
+
+
+def states(one):
+    """The likeliest state of each frame under a `Fitted`, (M,)."""
+    return one.model.fast.posterior(one.fit.params, np.ones(one.model.n_sites)).smoothed.gamma.argmax(axis=1)
+
+
+def states_of(one, n):
+    """The likeliest state of each frame of sequence n under a `Fitted`, the frames only looked back at left out."""
+    return states(one)[one.model.pieces()[n]]
+
+
+def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT):
+    """A `Fitted` for each emission by name; AR(1)'s states are one more start of those that follow it."""
+    labels, found = None, {}
+    for name, emission in chosen.items():
+        found[name] = fitted(name, sequences, n_states, emission, rng, n_restarts, labels, context)
+        labels = states(found[name]) if name == "AR(1)" else labels
+    return found
