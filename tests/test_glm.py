@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 from oracles import WithoutFast, central_difference, no_collector, refit
 from scipy.stats import norm
+from threadpoolctl import threadpool_limits
 
 import acvlib as acv
-from acvlib import curvature
+from acvlib import curvature, workers
 from acvlib.models import FAMILIES, GLM
 from acvlib.models.glm_sums import SINGLE
 
@@ -116,6 +117,17 @@ def test_jackknife_and_newton_params_equal_autograd(model, some_folds, damping, 
         assert (fast.heldout is not None) == (acv.folds.sizes(folds).max() == 1)
         if fast.heldout is not None:
             assert_allclose(fast.heldout, curvature.heldout_losses(model, fast.params, folds), rtol=1e-10, atol=1e-13)
+
+
+def test_threads_that_share_the_folds_leave_no_trace(model, some_folds, monkeypatch):
+    fit, (singles, *_) = acv.fit(model), some_folds
+    alone = curvature.newton_params(model, fit, singles)
+    monkeypatch.setattr(workers, "LARGE", 0.0)
+    with threadpool_limits(2, "blas"):
+        assert len(workers.shares(len(singles), 1.0)) == 2
+        shared = curvature.newton_params(model, fit, singles)
+    for one, other in zip(alone, shared, strict=True):
+        assert_allclose(one, other, rtol=1e-12, atol=1e-14)
 
 
 def test_exact_equals_delete_and_refit(model, some_folds):

@@ -68,6 +68,22 @@ def test_products_of_folds_equal_autograd(case):
         assert_allclose(fast, plain, rtol=1e-9, atol=1e-9 * abs(plain).max())
 
 
+def test_many_directions_at_once_are_what_each_is_alone(case):
+    model, params = case
+    vectors = np.random.default_rng(3).normal(size=(20, len(params)))
+    products = curvature.hessian_operator(model, params).products
+    for kind, accuracy in ((products, 1e-11), (products.rough, 1e-5)):
+        each = np.concatenate([kind.multiply(vector[None], np.zeros(1, int)) for vector in vectors])
+        together = kind.multiply(vectors, np.zeros(20, int))
+        assert_allclose(together, each, atol=accuracy * abs(each).max())
+
+
+def test_nothing_to_solve_is_solved_by_nothing(case):
+    model, params = case
+    operator = curvature.hessian_operator(model, params)
+    assert_allclose(operator.solve(np.zeros((len(params), 2))), 0.0, atol=0.0)
+
+
 def test_cross_sums_and_heldout_losses_equal_plain_ones(case):
     model, params = case
     folds = some_folds(model)

@@ -60,5 +60,16 @@ def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
     assert blas_threads() == before
 
 
+@pytest.mark.parametrize("length", [0, 1, 5, 1000])
+@pytest.mark.usefixtures("two_blas_threads")
+def test_shares_are_all_there_is_once(length):
+    for multiplications, most in ((0.0, 1), (workers.LARGE, 2)):
+        shares = workers.shares(length, multiplications)
+        assert len(shares) <= most
+        assert [i for share in shares for i in range(share.start, share.stop)] == list(range(length))
+        with workers.blas_beside_threads(workers.LARGE):
+            assert workers.shares(length, multiplications) == shares
+
+
 def blas_threads():
     return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}

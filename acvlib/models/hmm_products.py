@@ -102,7 +102,7 @@ class SeparateProducts:
 
 def _by_row(function, vectors, rows):
     """function(row, its vectors) for each distinct row, put back in order."""
-    if (rows == rows[0]).all():
+    if rows.size and (rows == rows[0]).all():
         return function(rows[0], vectors)
     out = np.empty_like(vectors)
     for row in np.unique(rows):
