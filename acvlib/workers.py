@@ -107,8 +107,12 @@ def in_blas_threads(function, pieces, label=None):
         return in_threads(function, pieces, n_threads, label)
 
 
+def pieces(stop, size, start=0):
+    """Slices of at most `size` that make up start ... stop - 1."""
+    return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
+
+
 def shares(length, multiplications):
     """Slices of 0 ... length - 1 for `in_threads`: as many as BLAS would use threads, one where there is too little."""
     n_threads = one_blas_thread.n_threads() if multiplications >= LARGE else 1
-    size = max(-(-length // n_threads), 1)
-    return [slice(i, min(i + size, length)) for i in range(0, length, size)]
+    return pieces(length, max(-(-length // n_threads), 1))

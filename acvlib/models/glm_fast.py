@@ -5,10 +5,10 @@ from numba import njit
 
 from ..folds import is_table
 from ..folds import weights as fold_weights
-from ..workers import blas_beside_threads, blas_for, in_threads
+from ..workers import blas_beside_threads, blas_for, in_threads, pieces
 from . import glm_folds
 from .glm_chords import FoldChords
-from .glm_sums import TILE, over_sites, pieces
+from .glm_sums import TILE, over_sites
 from .separation import check_folds
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 
 from ..folds import indicator, is_table
-from ..workers import blas_for, in_threads, shares
-from .glm_sums import pieces
+from ..workers import blas_for, in_threads, pieces, shares
 
 ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave

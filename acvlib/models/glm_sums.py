@@ -4,15 +4,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..workers import in_blas_threads
+from ..workers import in_blas_threads, pieces
 
 TILE = (128, 512)  # folds and sites handled together: a work array that stays in the cache between passes
 SINGLE = 5e-7  # relative error of `SlopeChanges`, in the metric of H; tested
-
-
-def pieces(stop, size, start=0):
-    """Slices of at most `size` that make up start ... stop - 1."""
-    return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
 
 
 def over_sites(function, params, n_sites):
