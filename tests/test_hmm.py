@@ -78,6 +78,21 @@ def test_many_directions_at_once_are_what_each_is_alone(case):
         assert_allclose(together, each, atol=accuracy * abs(each).max())
 
 
+def test_preconditioners_are_inverses_of_the_information(case):
+    model, params = case
+    products = curvature.hessian_operator(model, params).products
+    vectors, dense = np.random.default_rng(3).normal(size=(3, len(params))), np.zeros((len(params), len(params)))
+    for places, blocks in Curvature(model.fast.posterior(params, np.ones(model.n_sites))).information():
+        for own, block in zip(places, blocks, strict=True):
+            for place in own:
+                dense[np.ix_(place, place)] = block
+    expected = np.linalg.solve(dense, vectors.T).T
+    assert_allclose(products.precondition(vectors, np.zeros(3, int)), expected, rtol=1e-8, atol=1e-10)
+    if model.sites == "sequences":  # nothing left out, but by way of what folds share
+        shared = curvature.hessian_products(model, np.tile(params, (2, 1)), [np.array([], int)] * 2)
+        assert_allclose(shared.precondition(vectors[:2], np.arange(2)), expected[:2], rtol=1e-8, atol=1e-10)
+
+
 def test_nothing_to_solve_is_solved_by_nothing(case):
     model, params = case
     operator = curvature.hessian_operator(model, params)

@@ -149,7 +149,8 @@ class Curvature:
         first, rows = (simplex.information(c, p) for c, p in zip(self.counts, self.p, strict=True))
         chain = np.arange(k**2 - 1).reshape(k + 1, 1, k - 1)
         common = np.arange(k**2 - 1, k**2 - 1 + n).reshape(1, 1, n)
-        return [*parts, (chain[:1], first), (chain[1:], rows), (common, shared[None] + np.diag(prior[:n])[None])]
+        parts += [(chain[:1], first), (chain[1:], rows), (common, shared[None] + np.diag(prior[:n])[None])]
+        return [part for part in parts if part[0].size]  # a single state has no chain, a Gaussian nothing in common
 
 
 def _join(rows, emission):
