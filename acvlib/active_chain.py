@@ -104,7 +104,7 @@ def covariances(pairs, s, tau, weights):
     """(Cov(S, 1{pair}) (P, B), sum_t Cov(S, 1{z_t-1 = j, z_t = k}) (K, K, B)), both times the sequence's weight.
 
     s (P, B) and tau (K, K, B) are B directions; tau is None where the transitions are held, and so is the second
-    array then. weights (N,).
+    array then. weights (N, B): of each sequence, direction by direction.
     """
     if tau is None:
         return _covariances(*_chain(pairs), s, np.zeros((1, 1, s.shape[1])), weights, False)[0], None
@@ -165,7 +165,7 @@ def _covariances(state, gamma, first, starts, links, link_first, back, ahead, jo
             _centre(past, gamma, first[t], first[t + 1], mean)
             for p in range(first[t], first[t + 1]):
                 for i in range(n_directions):
-                    past[p, i] *= weights[n] * gamma[p]
+                    past[p, i] *= weights[n, i] * gamma[p]
     return past, counts
 
 
@@ -181,4 +181,4 @@ def _link_covariances(state, starts, links, link_first, joint, s, tau, past, fut
                 for e in range(link_first[t], link_first[t + 1]):
                     p, q = links[e, 0], links[e, 1]
                     gap = past[p, i] + tau[state[p], state[q], i] + s[q, i] + future[q, i] - mean
-                    counts[state[p], state[q], i] += weights[n] * joint[e] * gap
+                    counts[state[p], state[q], i] += weights[n, i] * joint[e] * gap

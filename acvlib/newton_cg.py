@@ -17,7 +17,7 @@ from .krylov import conjugate_gradient
 from .progress import track
 from .workers import threads
 
-MAX_STEPS = 300
+MAX_STEPS = 1000  # through the shallow valleys of a network
 ROUGH, FINE = 0.1, 1e-3  # relative residuals of a step far from the optimum, and of one near it
 NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
 RADIUS = 10.0  # standard errors of the first trust region

@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib import curvature
-from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, hmm_em, hmm_fast
+from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, hmm_curvature, hmm_em, hmm_fast
 from acvlib.models.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.models.hmm_curvature import Curvature
+from acvlib.models.hmm_products import SeparateProducts
 
 EMISSIONS = [Gaussian(), AutoRegression(0), AutoRegression(2), NeuralAutoRegression(1, 2)]
 LAST = {"Gaussian": 0, "AutoRegression": 1, "NeuralAutoRegression": 1}
@@ -60,6 +61,7 @@ def test_products_of_folds_equal_autograd(case):
     products = curvature.hessian_products(model, start, folds)
     expected = np.einsum("nij,nj->ni", hessians, vectors)
     assert_allclose(products.multiply(vectors, np.arange(2)), expected, atol=1e-6 * abs(expected).max())
+    assert_allclose(curvature.fold_hessians(model, start, folds), hessians, atol=1e-6 * abs(hessians).max())
     rough = products.rough.multiply(vectors, np.arange(2))
     assert_allclose(rough, expected, atol=1e-3 * abs(expected).max())
     for fast, plain in zip(
@@ -81,16 +83,31 @@ def test_many_directions_at_once_are_what_each_is_alone(case):
 def test_preconditioners_are_inverses_of_the_information(case):
     model, params = case
     products = curvature.hessian_operator(model, params).products
-    vectors, dense = np.random.default_rng(3).normal(size=(3, len(params))), np.zeros((len(params), len(params)))
+    vectors, dense = np.random.default_rng(3).normal(size=(10, len(params))), np.zeros((len(params), len(params)))
     for places, blocks in Curvature(model.fast.posterior(params, np.ones(model.n_sites))).information():
         for own, block in zip(places, blocks, strict=True):
             for place in own:
                 dense[np.ix_(place, place)] = block
     expected = np.linalg.solve(dense, vectors.T).T
-    assert_allclose(products.precondition(vectors, np.zeros(3, int)), expected, rtol=1e-8, atol=1e-10)
+    for n in (3, 10):  # by factors, and by inverses
+        solved = products.precondition(vectors[:n], np.zeros(n, int))
+        assert_allclose(solved, expected[:n], rtol=1e-8, atol=1e-10)
     if model.sites == "sequences":  # nothing left out, but by way of what folds share
         shared = curvature.hessian_products(model, np.tile(params, (2, 1)), [np.array([], int)] * 2)
         assert_allclose(shared.precondition(vectors[:2], np.arange(2)), expected[:2], rtol=1e-8, atol=1e-10)
+
+
+def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
+    model, params = case
+    if model.sites != "sequences":
+        pytest.skip("folds of time steps share nothing")
+    monkeypatch.setattr(hmm_curvature, "SHARE", 0.0)
+    start, folds, rows = np.tile(params, (2, 1)), [np.array([0]), np.array([1, 2])], np.arange(2)
+    vectors = np.random.default_rng(3).normal(size=(2, len(params)))
+    weights = [acv.folds.weights(model.n_sites, fold) for fold in folds]
+    separate = SeparateProducts([model.fast.posterior(params, w) for w in weights])
+    shared = curvature.hessian_products(model, start, folds)
+    assert_allclose(shared.precondition(vectors, rows), separate.precondition(vectors, rows), rtol=1e-6, atol=1e-9)
 
 
 def test_nothing_to_solve_is_solved_by_nothing(case):

@@ -78,7 +78,7 @@ def test_covariances_are_the_derivative_of_posteriors_by_rate(threshold):
     smoothed, counts = at(0.0)
     pairs = active_chain.active_pairs(smoothed, STARTS, np.exp(transition), threshold)
     s = d_density[pairs.frame, pairs.state][:, None]
-    c, moves = active_chain.covariances(pairs, s, d_transition[:, :, None], weights)
+    c, moves = active_chain.covariances(pairs, s, d_transition[:, :, None], weights[:, None])
     of_frame = np.repeat(weights, LENGTHS)[pairs.frame]
 
     def errors(step):
@@ -96,7 +96,9 @@ def test_one_sequence_is_its_part_of_all():
     smoothed = scaled_chain.smooth(density, STARTS, initial, transition)
     pairs = active_chain.active_pairs(smoothed, STARTS, np.exp(transition), 1e-9)
     s = rng.normal(size=(len(pairs.gamma), 2))
-    whole, _ = active_chain.covariances(pairs, s, None, np.ones(3))
+    weights = np.array([[1.0, 1.0], [1.0, 0.0], [0.5, 2.0]])  # of a sequence, direction by direction
+    whole, _ = active_chain.covariances(pairs, s, None, weights)
     for n in range(3):
         rows, own = pairs.of_sequence(n)
-        assert_allclose(active_chain.covariances(own, s[rows].copy(), None, np.ones(1))[0], whole[rows], atol=1e-14)
+        alone, _ = active_chain.covariances(own, s[rows].copy(), None, np.ones((1, 2)))
+        assert_allclose(weights[n] * alone, whole[rows], atol=1e-14)

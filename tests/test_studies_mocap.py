@@ -70,7 +70,7 @@ def test_a_neural_fit_is_better_for_being_shaken(split, monkeypatch):
         return model.fast.value_and_gradient(one.whole, np.ones(len(sequences)))[0]
 
     shaken = least()
-    monkeypatch.setattr(mocap_fits, "N_SHAKES", 0)
+    monkeypatch.setattr(mocap_fits, "N_ROUNDS", 0)
     assert shaken < least()
 
 

@@ -7,10 +7,12 @@ falls into one block for each state, the M-step's normal equations: the precondi
 import numpy as np
 
 from .. import active_chain
+from ..workers import pieces
 from . import simplex
 from .emissions.grouped import Pairs
 
 THRESHOLD, ROUGH = 1e-9, 1e-4  # of a posterior that counts; products are off by less than that share
+SHARE = 0.2  # of a block's diagonal: what a preconditioner need not be told of
 
 
 class Curvature:
@@ -34,32 +36,39 @@ class Curvature:
         sizes = np.diff(pairs.first)
         return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma, self.rough, np.repeat(sizes > 1, sizes))
 
-    def multiply(self, directions):
-        """H times each row, (B, D)."""
-        size = self.linear.directions_at_once
-        parts = [self._multiply(directions[i : i + size]) for i in range(0, len(directions), size)]
-        return np.concatenate(parts)
+    def multiply(self, directions, folds=None):
+        """H times each row, (B, D); folds: of each row, sequences whose share in Cov(score) is left out."""
+        weights = self._weights(len(directions), folds)
+        batches = pieces(len(directions), self.linear.directions_at_once)
+        return np.concatenate([self._multiply(directions[batch], weights[:, batch]) for batch in batches])
 
-    def _multiply(self, directions):
-        return self._complete(directions) - self._gather(*self.response(directions))
+    def _weights(self, n, folds=None):
+        """Sequence weights for each of n directions, (N, n)."""
+        weights = np.repeat(self.weights[:, None], n, axis=1)
+        for row, fold in enumerate(folds or ()):
+            weights[fold, row] = 0.0
+        return weights
 
-    def response(self, directions):
-        """(d gamma (P, B), d transition counts (B, K, K) or None) along each direction, times sequence weights."""
+    def _multiply(self, directions, weights):
+        return self.complete(directions) - self._gather(*self.response(directions, weights))
+
+    def response(self, directions, weights):
+        """(d gamma (P, B), d transition counts (B, K, K) or None) along each direction, times weights (N, B)."""
         initial, transition, emission = self._split(directions)
         s = self.linear.scores(emission)
         if self.held:
-            return self._covariances(s, None)
+            return self._covariances(s, None, weights)
         first = simplex.tangent(initial, self.p[0])[:, 0]
         for rows in self._first_pairs():
             s[rows] += first[:, self.pairs.state[rows]].T
-        return self._covariances(s, simplex.tangent(transition, self.p[1]))
+        return self._covariances(s, simplex.tangent(transition, self.p[1]), weights)
 
-    def _covariances(self, s, tau):
+    def _covariances(self, s, tau, weights):
         tau = None if tau is None else tau.transpose(1, 2, 0).copy()
-        c, moves = active_chain.covariances(self.pairs, s, tau, self.weights)
+        c, moves = active_chain.covariances(self.pairs, s, tau, np.ascontiguousarray(weights))
         return c, moves if moves is None else moves.transpose(2, 0, 1)
 
-    def _complete(self, directions):
+    def complete(self, directions):
         """The complete-data information and the prior's, times each direction."""
         initial, transition, emission = self._split(directions)
         out = self.linear.curvature(emission) + self.prior * emission
@@ -80,7 +89,7 @@ class Curvature:
         at, density = self.pairs.frame, self.posterior.point.log_density
         moved = steps[:, at].T
         tau = None if self.held else np.zeros((len(steps), *self.p[1].shape))
-        c, moves = self._covariances(moved * density[at, self.pairs.state][:, None], tau)
+        c, moves = self._covariances(moved * density[at, self.pairs.state][:, None], tau, self._weights(len(steps)))
         own = self.unweighted.adjoint(moved * self.pairs.gamma[:, None])
         if not self.held:
             own = np.concatenate([np.zeros((len(own), self.model.n_states**2 - 1)), own], axis=1)
@@ -95,7 +104,7 @@ class Curvature:
     def cross_matrix(self):
         """J (D, M) of time steps, from the responses to D directions."""
         directions, at, state = np.eye(self.model.n_params), self.pairs.frame, self.pairs.state
-        c, _ = self.response(directions)
+        c, _ = self.response(directions, self._weights(len(directions)))
         score = self.unweighted.scores(self._split(directions)[2])
         by_pair = c * self.posterior.point.log_density[at, state][:, None] + score * self.pairs.gamma[:, None]
         return -np.add.reduceat(by_pair, self.pairs.first[:-1], axis=0).T
@@ -158,7 +167,11 @@ def _join(rows, emission):
 
 
 def without(parts, own):
-    """The blocks of `information` that some sequences have a share in, less that share: (places (r, d), inverse)."""
+    """The blocks of `information` that some sequences make up much of, less their share: (places (r, d), inverse)."""
     for (places, blocks), (_, less) in zip(parts, own, strict=True):
-        for g in np.flatnonzero(less.any(axis=(1, 2))):
+        for g in np.flatnonzero((_diagonals(less) > SHARE * _diagonals(blocks)).any(axis=1)):
             yield places[g], np.linalg.inv(blocks[g] - less[g])
+
+
+def _diagonals(blocks):
+    return np.diagonal(blocks, axis1=1, axis2=2)

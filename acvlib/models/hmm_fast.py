@@ -58,6 +58,8 @@ class HMMFast:
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
+        if self.by_sequence and len(folds) > 1 and _all_equal(params):
+            return self._shared_hessians(params[0], folds)
         return np.array(self._each(self._fold_hessian, params, folds, "Hessians"))
 
     def fold_cross(self, params, folds):
@@ -109,6 +111,11 @@ class HMMFast:
         value, gradient = posterior.value(), posterior.gradient()
         values = np.array([value + log_z[fold].sum() for fold in folds])
         return values, np.array([gradient + scores[fold].sum(axis=0) for fold in folds])
+
+    def _shared_hessians(self, params, folds):
+        curvature, unit = Curvature(self.posterior(params, np.ones(self.model.n_sites))), np.eye(len(params))
+        whole = curvature.multiply(unit)
+        return np.array([whole - sum(curvature.of_sequence(n).multiply(unit) for n in fold) for fold in folds])
 
     def _sequence_scores(self, params, numbers=None):
         """d log p(x_n) / dparams, (N, D); only of some sequences n if given, 0 elsewhere."""

@@ -7,6 +7,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .hmm_curvature import Curvature, without
 
+MANY = 8  # vectors from which on inverses of blocks are worth their time
+
 
 class SharedProducts:
     """Folds of sequences at the same params: one H of all sequences, less that of each fold's own."""
@@ -49,10 +51,10 @@ class SharedProducts:
 
     def multiply(self, vectors, rows):
         """H(w_o) times the vector of each fold in `rows`, (len(rows), D)."""
-        out = self.whole.multiply(vectors)
+        out = self.whole.multiply(vectors, [self.folds[row] for row in rows])
         for i, row in enumerate(rows):
             for curvature in self.own[row]:
-                out[i] -= curvature.multiply(vectors[i : i + 1])[0]
+                out[i] -= curvature.complete(vectors[i : i + 1])[0]
         return out
 
     def precondition(self, vectors, rows):
@@ -81,11 +83,16 @@ class SeparateProducts:
 
     @cached_property
     def factors(self):
-        """Of the blocks: for the few vectors of a fold they take an eighth of the time of inverses."""
+        """Of the blocks: for the one vector of a fold they take an eighth of the time of inverses."""
         return [
             [(places, [cho_factor(b, lower=True) for b in blocks]) for places, blocks in c.information()]
             for c in self.curvatures
         ]
+
+    @cached_property
+    def inverses(self):
+        """Of the blocks: for many vectors at one point."""
+        return [[(places, np.linalg.inv(blocks)) for places, blocks in c.information()] for c in self.curvatures]
 
     def evaluate(self):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
@@ -97,7 +104,12 @@ class SeparateProducts:
 
     def precondition(self, vectors, rows):
         """As in `SharedProducts`."""
-        return _by_row(lambda row, part: _solve_blocks(self.factors[row], part), vectors, rows)
+        return _by_row(self._precondition, vectors, rows)
+
+    def _precondition(self, row, part):
+        if len(part) >= MANY:
+            return _apply_blocks(self.inverses[row], part)
+        return _solve_blocks(self.factors[row], part)
 
 
 def _by_row(function, vectors, rows):

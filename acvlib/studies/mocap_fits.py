@@ -5,14 +5,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from joblib import delayed
 
 from ..fit import fit, fit_path
 from ..models import HMM, hmm_em
 from ..models.emissions import AutoRegression, NeuralAutoRegression
 from ..protocol import Fit
+from ..workers import threads
 
 CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
-N_SHAKES = 6  # how often a fit without an M-step is shaken
+N_ROUNDS, N_SHAKES = 3, 2  # how often a fit without an M-step is shaken, and in how many ways each time
 
 
 class Fitted(NamedTuple):
@@ -63,8 +65,17 @@ def _by_gradient(model, rng, n_restarts, labels):
     starts = [model.initial_params(rng) for _ in range(n_restarts if labels is None else max(n_restarts // 2, 1))]
     if labels is not None:
         starts.append(model.params_of_labels(labels))
-    best = min((fit_path(model, start)[-1] for start in starts), key=_value(model))
+    best = _best(model, starts)
     return _shaken(model, best, rng) if len(model.sequences) > 1 else best
+
+
+def _best(model, starts):
+    """The lowest of the optima that L-BFGS reaches from each start."""
+    return min(threads()(delayed(_optimum)(model, start) for start in starts), key=_value(model))
+
+
+def _optimum(model, start):
+    return fit_path(model, start)[-1]
 
 
 def _shaken(model, params, rng):
@@ -74,11 +85,15 @@ def _shaken(model, params, rng):
     of these would move to another optimum.
     """
     n = len(model.sequences)
-    for _ in range(N_SHAKES):
-        kept = np.sort(rng.permutation(n)[max(n // 10, 1) :])
-        away = fit_path(replace(model, sequences=[model.sequences[i] for i in kept]), params)[-1]
-        params = min(params, fit_path(model, away)[-1], key=_value(model))
+    for _ in range(N_ROUNDS):
+        parts = [np.sort(rng.permutation(n)[max(n // 10, 1) :]) for _ in range(N_SHAKES)]
+        away = threads()(delayed(_optimum)(_of_some(model, kept), params) for kept in parts)
+        params = min(params, _best(model, away), key=_value(model))
     return params
+
+
+def _of_some(model, numbers):
+    return replace(model, sequences=[model.sequences[i] for i in numbers])
 
 
 def _value(model):
