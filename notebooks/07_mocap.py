@@ -150,6 +150,12 @@ figures.save(fig, "mocap_losses", data=data)
 winners = pd.Series(mocap_orders.winners(losses), name="lowest loss")
 winners.to_frame()
 
+# %% [markdown]
+# What holds on these recordings: AR(1) is far better than AR(0), and NAR(1) is no better than AR(1). What does not: more
+# lags are better still. The losses of the IJ lie between those of no adjustment and of exact refits, further below the
+# latter the more parameters there are, so that it favours a higher order than exact refits and the test recordings do.
+# NAR(1) is beyond any single step: without any one recording its Hessian is indefinite at the full fit.
+
 # %% tags=["remove-cell"]
 best = {winners[column] for column in ("infinitesimal_jackknife", "exact", "test")}
 unconverged = sum(int((~r.rungs["exact"].diagnostics["converged"]).sum()) for r in studied.values())
@@ -344,7 +350,7 @@ ledger.record("ghosh.fig8.neural_to_ar1", ij["NAR(1)"] / ij["AR(1)"], recording)
 # %% [markdown]
 # ## What to take away
 # - Thousands of parameters are no reason to stop at the IJ. With products in place of matrices, a Newton step for each fold
-#   costs little more, and all exact refits are a matter of minutes.
+#   costs little more, and exact refits of 100 folds at 11,712 parameters take minutes.
 # - A left-out recording can free a state that it alone had used. Then $H(w_o)$ may be indefinite at the full fit, and no
 #   single step from there is to be trusted: `smallest_eigenvalue` says so for each fold.
 # - Means of losses agree sooner than losses do, and losses sooner than parameters. Look at all three, and at the row that
