@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from .. import curvature
 from ..folds import leave_one_out
-from .mocap_orders import gradient_seconds
+from .mocap_orders import gradient_seconds, median_seconds
 
 
 class Measured:
@@ -28,13 +28,13 @@ def solves(result, repeats=5):
     """Seconds of all IJ and all NS solves to a relative residual of 1e-6, and both as ratios; one thread each.
 
     ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and solves.
-    ij_in_gradients: over one log p with gradient, the median of `repeats`. `result` is a `mocap_orders.Orders`.
+    ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is a `mocap_orders.Orders`.
     """
     model, full, folds = result.fitted.model, result.fitted.fit, leave_one_out(result.fitted.model.n_sites)
     with threadpool_limits(1), parallel_config("threading", n_jobs=1):
         unit = gradient_seconds(model, full.params, repeats)
-        ij, _ = _seconds(lambda: curvature.jackknife_params(model, full, folds))
-        ns, _ = _seconds(lambda: curvature.newton_params(model, full, folds))
+        ij = median_seconds(lambda: curvature.jackknife_params(model, full, folds), repeats)
+        ns = median_seconds(lambda: curvature.newton_params(model, full, folds), repeats)
     return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
 
 
@@ -45,9 +45,3 @@ def largest_residual(result):
     b = model.fast.fold_cross(full.params, ij.folds)
     left = b - (full.params - ij.params) @ curvature.hessian_operator(model, full.params)
     return float((np.linalg.norm(left, axis=1) / np.linalg.norm(b, axis=1)).max())
-
-
-def _seconds(function):
-    started = time.perf_counter()
-    value = function()
-    return time.perf_counter() - started, value

@@ -14,6 +14,7 @@ from ..protocol import Fit
 from ..workers import threads
 
 CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
+KNOWN = 1e7  # frames that a prior on sigma^2 is worth where it is to be known
 N_ROUNDS, N_SHAKES = 3, 2  # how often a fit without an M-step is shaken, and in how many ways each time
 
 
@@ -31,6 +32,12 @@ def emissions(orders=(0, 1, 2, 3, 4, 5), neural=(1,)):
     """The paper's emissions by name."""
     by_name = {f"AR({p})": AutoRegression(p) for p in orders}
     return by_name | {f"NAR({p})": NeuralAutoRegression(p) for p in neural}
+
+
+def known_variance(chosen, variance):
+    """The same emissions, their sigma^2 known: by a prior so narrow that the data do not move it."""
+    prior = KNOWN, KNOWN * variance
+    return {name: replace(emission, variance_prior=prior) for name, emission in chosen.items()}
 
 
 def split(data, n_train, rng):

@@ -38,6 +38,11 @@ def losses(studied):
     return pd.DataFrame(rows).T.rename_axis("model")
 
 
+def means(table):
+    """The means alone of `losses`: rows rungs and test, columns models."""
+    return table[[column for column in table if not column.startswith("se_")]].astype(float).T
+
+
 def errors(studied):
     """A row for each model and rung: how far its losses and parameters are from the exact refits'."""
     rows = [_errors(name, cv, result) for name, result in studied.items() for cv in result.rungs.values()]
@@ -92,10 +97,16 @@ def _costs(result, repeats):
 
 def gradient_seconds(model, params, repeats=3):
     """Median seconds of one log p with gradient."""
-    ones, times = np.ones(model.n_sites), []
+    ones = np.ones(model.n_sites)
+    return median_seconds(lambda: model.fast.value_and_gradient(params, ones), repeats)
+
+
+def median_seconds(function, repeats):
+    """Median wall clock of repeated calls."""
+    times = []
     for _ in range(repeats):
         started = time.perf_counter()
-        model.fast.value_and_gradient(params, ones)
+        function()
         times.append(time.perf_counter() - started)
     return float(np.median(times))
 
@@ -136,6 +147,17 @@ def error_ratio(result):
     return table["newton_step"] / table["infinitesimal_jackknife"]
 
 
+def unconverged(studied):
+    """How many exact folds of all models did not converge."""
+    return sum(int((~result.rungs["exact"].diagnostics["converged"]).sum()) for result in studied.values())
+
+
+def one_choice(table):
+    """Whether the IJ, exact refits and the test data prefer the same model of `losses`."""
+    best = winners(table)
+    return len({best[column] for column in ("infinitesimal_jackknife", "exact", "test")}) == 1
+
+
 def key(name):
     """A model's name as part of a claim's id."""
     return name.lower().replace("(", "").replace(")", "")
@@ -143,4 +165,4 @@ def key(name):
 
 def winners(table):
     """The model of least loss by each column of `losses` that is a rung or the test."""
-    return {column: table[column].astype(float).idxmin() for column in table if not column.startswith("se_")}
+    return means(table).idxmin(axis=1).to_dict()
