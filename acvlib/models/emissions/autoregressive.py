@@ -147,17 +147,25 @@ class LinearAutoRegression:
     directions_at_once = 128  # more would only need more memory
 
     def __init__(self, point, pairs):
-        self.pairs, self.precision, self.n_states = pairs, point.precision, point.n_states
+        self.point, self.pairs, self.precision, self.n_states = point, pairs, point.precision, point.n_states
         self.residual = point.residual[pairs.frame, pairs.state]
         self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
-        self.by_mean = (point.precision * self.residual) * pairs.observed[:, None]
-        self.design = [point.design[pairs.frame[rows]] for _, rows in pairs.contested_groups]
         sums = [self._sums(rows, point.design[pairs.frame[rows]]) for _, rows in pairs.groups]
         self.grams, self.sums = zip(*sums, strict=True)
 
     @property
     def n_channels(self):
         return self.residual.shape[1]
+
+    @cached_property
+    def by_mean(self):
+        """The scores by the means, times u, (P, R)."""
+        return (self.precision * self.residual) * self.pairs.observed[:, None]
+
+    @cached_property
+    def design(self):
+        """Each state's regressors where its pairs are contested, (n, q)."""
+        return [self.point.design[self.pairs.frame[rows]] for _, rows in self.pairs.contested_groups]
 
     def _sums(self, rows, design):
         """sum mass z z' (q, q) and sum mass e z' (R, q) over the pairs of one state, by sigma^2."""

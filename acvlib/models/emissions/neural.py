@@ -4,6 +4,7 @@ Parameters: log sigma, then for each state [B0_k, b0_k] (H, p R + 1) and [B1_k, 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import autograd.numpy as np
@@ -149,7 +150,8 @@ class LinearNeural:
     directions_at_once = 32  # each takes several arrays (n, R)
 
     def __init__(self, point, pairs):
-        self.pairs, self.emission, self.precision = pairs, point.emission, point.precision
+        self.point, self.pairs = point, pairs
+        self.emission, self.precision = point.emission, point.precision
         self.n_states, self.n_channels = point.n_states, point.frames.x.shape[1]
         self.outer = point.outer[:, :, :-1]
         self.y = [point.frames.design[pairs.frame[rows]] for _, rows in pairs.groups]
@@ -159,11 +161,16 @@ class LinearNeural:
         back = [e @ self.outer[k] for (k, _), e in zip(pairs.groups, self.e, strict=True)]
         self.back, self.d = back, [b * g for b, g in zip(back, self.g, strict=True)]
         self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
-        self.scored = [(k, rows, *self._score_parts(point, k, rows)) for k, rows in pairs.contested_groups]
 
-    def _score_parts(self, point, k, rows):
+    @cached_property
+    def scored(self):
+        """(k, its contested pairs, what `_score_parts` makes of them)."""
+        return [(k, rows, *self._score_parts(k, rows)) for k, rows in self.pairs.contested_groups]
+
+    def _score_parts(self, k, rows):
         """y, h, and the scores' other factors: u d / sigma^2, u e / sigma^2."""
-        at, scale = self.pairs.frame[rows], self.precision * self.pairs.observed[rows, None]
+        point, at = self.point, self.pairs.frame[rows]
+        scale = self.precision * self.pairs.observed[rows, None]
         h, e = point.hidden[k][at], scale * point.residual[k][at]
         return point.frames.design[at], h, (e @ self.outer[k]) * (1.0 - h[:, :-1] ** 2), e
 
