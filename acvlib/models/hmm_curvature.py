@@ -151,7 +151,8 @@ class Curvature:
         offset = -model.emission.n_shared if self.held else k**2 - 1
         places = model.emission.state_params(k, model.n_channels)
         prior = np.broadcast_to(self.prior, model.emission.n_params(k, model.n_channels))
-        parts = [(places + offset, blocks + prior[places[:, 0]][:, :, None] * np.eye(blocks.shape[1]))]
+        _diagonals(blocks)[...] += prior[places[:, 0]]
+        parts = [(places + offset, blocks)]
         if self.held:
             return parts
         n = model.emission.n_shared
@@ -174,4 +175,5 @@ def without(parts, own):
 
 
 def _diagonals(blocks):
-    return np.diagonal(blocks, axis1=1, axis2=2)
+    """Those of (G, d, d), a view (G, d)."""
+    return np.einsum("gdd->gd", blocks)

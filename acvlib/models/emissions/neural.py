@@ -207,17 +207,18 @@ class LinearNeural:
         out, sd = onp.zeros(directions.shape), directions[:, 0]
         inner, outer = self._layers(directions)
         for k, rows, y, h, e, g, back, d in self._states():
-            mass = self.precision * self.pairs.mass[rows, None, None]
-            dh = _through(y, inner[:, k]) * g[:, None, :]
-            de = -_through(h, outer[:, k]) - dh @ self.outer[k].T
-            d_back = onp.tensordot(e, outer[:, k, :, :-1], axes=(1, 1)) + de @ self.outer[k]
-            dd = d_back * g[:, None, :] - 2.0 * (back * h[:, :-1])[:, None, :] * dh
-            shrink = 2.0 * sd[None, :, None]
+            mass = self.precision * self.pairs.mass[rows, None]
+            weighted, g = mass * e, g[:, None, :]
+            dh = _through(y, inner[:, k]) * g
+            de = -_through(h, outer[:, k]) - _times(dh, self.outer[k].T)
+            dd = (_through(e, outer[:, k, :, :-1].swapaxes(1, 2)) + _times(de, self.outer[k])) * g
+            dd -= 2.0 * (back * h[:, :-1])[:, None, :] * dh
+            shrink, mass = 2.0 * sd[:, None], mass[:, :, None]
             by_inner = _back_through(mass * (shrink * d[:, None, :] - dd), y)
             by_outer = _back_through(mass * (shrink * e[:, None, :] - de), h)
-            by_outer[:, :, :-1] -= onp.tensordot(dh, mass[:, 0] * e, axes=(0, 0)).transpose(0, 2, 1)
+            by_outer[:, :, :-1] -= _back_through(dh, weighted).swapaxes(1, 2)
             self._put(out, k, by_inner, by_outer)
-            out[:, 0] += 2.0 * onp.einsum("nbr,nr->b", sd[None, :, None] * e[:, None, :] - de, mass[:, 0] * e)
+            out[:, 0] += 2.0 * (sd * (weighted * e).sum() - onp.einsum("nbr,nr->b", de, weighted))
         return out
 
     def _put(self, out, k, by_inner, by_outer):
@@ -228,24 +229,28 @@ class LinearNeural:
     def information(self):
         """(that of log sigma, and Gauss-Newton's of each state's weights, (K, d, d))."""
         size = sum(self.emission.layer_sizes(self.n_channels))
-        blocks = onp.zeros((self.n_states, size, size))
-        for k, rows, y, h, _, g, _, _ in self._states():
-            blocks[k] = self._gauss_newton(k, self.precision * self.pairs.mass[rows], y, h, g)
-        squares = onp.concatenate([(e**2).sum(axis=1) for e in self.e])
-        mass = onp.concatenate([self.pairs.mass[rows] for _, rows in self.pairs.groups])
-        return onp.array([[2.0 * self.precision * (mass @ squares)]]), blocks
+        blocks, squares = onp.zeros((self.n_states, size, size)), 0.0
+        for k, rows, y, h, e, g, _, _ in self._states():
+            mass = self.precision * self.pairs.mass[rows]
+            self._gauss_newton(k, onp.sqrt(mass)[:, None], y, h, g, blocks[k])
+            squares += mass @ (e**2).sum(axis=1)
+        return onp.array([[2.0 * squares]]), blocks
 
-    def _gauss_newton(self, k, mass, y, h, g):
-        """sum_n mass_n D_n' D_n, D_n (R, d) = [B1 diag(g) (x) y, I (x) h] the derivative of the mean of frame n."""
-        slope = (g[:, :, None] * y[:, None, :]).reshape(len(y), -1)
-        n_inner, n_outer = g.shape[1], self.outer.shape[1]
-        weighted = slope * mass[:, None]
-        gram = (weighted.T @ slope).reshape(n_inner, y.shape[1], n_inner, -1)
-        inner = gram * (self.outer[k].T @ self.outer[k])[:, None, :, None]
-        cross = onp.einsum("ra,aib->airb", self.outer[k], (weighted.T @ h).reshape(n_inner, y.shape[1], -1))
-        outer = onp.kron(onp.eye(n_outer), (h * mass[:, None]).T @ h)
-        cross = cross.reshape(slope.shape[1], -1)
-        return onp.block([[inner.reshape(slope.shape[1], -1), cross], [cross.T, outer]])
+    def _gauss_newton(self, k, root, y, h, g, out):
+        """sum_n m_n D_n' D_n into out; D_n (R, d) = [B1 diag(g) (x) y, I (x) h], the derivative of the mean of frame n.
+
+        root (n, 1): of m.
+        """
+        outer, (n_outer, n_inner), n_inputs = self.outer[k], self.outer[k].shape, y.shape[1]
+        slope = (g[:, :, None] * (root * y)[:, None, :]).reshape(len(y), -1)
+        cut, h = slope.shape[1], root * h
+        gram = (slope.T @ slope).reshape(n_inner, n_inputs, n_inner, n_inputs)
+        gram *= (outer.T @ outer)[:, None, :, None]
+        cross = (slope.T @ h).reshape(n_inner, n_inputs, 1, -1) * outer.T[:, None, :, None]
+        out[:cut, :cut], out[:cut, cut:] = gram.reshape(cut, cut), cross.reshape(cut, -1)
+        out[cut:, :cut] = out[:cut, cut:].T
+        own = out[cut:, cut:].reshape(n_outer, n_inner + 1, n_outer, n_inner + 1)
+        onp.einsum("rarb->rab", own)[...] = h.T @ h
 
 
 def _through(inputs, weights):
@@ -257,3 +262,8 @@ def _back_through(signals, inputs):
     """sum_n signals[n, b, o] inputs[n, i], (B, o, i)."""
     flat = signals.reshape(len(signals), -1).T @ inputs
     return flat.reshape(*signals.shape[1:], -1)
+
+
+def _times(signals, matrix):
+    """signals (n, B, o) @ matrix (o, i), as one product."""
+    return (signals.reshape(-1, len(matrix)) @ matrix).reshape(*signals.shape[:2], -1)
