@@ -182,3 +182,17 @@ def test_figures_draw_every_rung(studied, steps):
     future = mocap_steps.future(steps["AR(1)"], 56)
     figures.rung_scatter(axes[0], future, mocap_steps.all_losses)
     figures.plt.close(fig)
+
+
+def test_newton_steps_beyond_the_picture_do_not_set_its_scale(studied):
+    fig, ax = figures.subplots()
+    columns = ["exact", "newton_step", "test"]
+    table = mocap_orders.losses(studied)
+    figures.losses_with_errors(ax, table, columns, "emission")
+    before = ax.get_ylim()
+    table.iloc[0, table.columns.get_loc("newton_step")] = 1e13
+    ax.clear()
+    figures.losses_with_errors(ax, table, columns, "emission")
+    assert ax.get_ylim() == before
+    assert [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "^"] == [before[1]]
+    figures.plt.close(fig)

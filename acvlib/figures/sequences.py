@@ -29,21 +29,40 @@ def _shade(ax, seconds, states):
 def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
     """Losses by each rung against those of the exact refits, with the line of agreement; `rungs` by method.
 
-    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit.
+    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit. Newton steps do not set the scale:
+    triangles at an edge are beyond it.
     """
-    exact = losses(rungs["exact"])
+    values = {method: losses(result) for method, result in rungs.items()}
+    exact = values["exact"]
     ends = [exact.min(), exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8, zorder=0)
+    ax.set_ylim(*_scale(np.concatenate([v for method, v in values.items() if method != "newton_step"])))
     for method, result in rungs.items():
         if method != "exact":
-            _dots(ax, exact, losses(result), _indefinite(result, len(exact)), *RUNGS[method])
+            _dots(ax, exact, values[method], _indefinite(result, len(exact)), *RUNGS[method])
     ax.set(xlabel="loss, exact refit", ylabel="loss, rung")
     return ax
 
 
+def _scale(values):
+    """(low, high): the range of values, and half of its height above and below."""
+    low, high = values.min(), values.max()
+    return low - 0.5 * (high - low), high + 0.5 * (high - low)
+
+
 def _dots(ax, exact, values, indefinite, name, colour):
-    ax.plot(exact[~indefinite], values[~indefinite], ".", ms=5, color=colour, label=name, rasterized=True)
-    ax.plot(exact[indefinite], values[indefinite], "x", ms=5, color=colour, rasterized=True)
+    style = {"ms": 5, "color": colour, "rasterized": True}
+    _beyond(ax, exact, values, **style)
+    ax.plot(exact[~indefinite], values[~indefinite], ".", label=name, **style)
+    ax.plot(exact[indefinite], values[indefinite], "x", **style)
+
+
+def _beyond(ax, x, y, **style):
+    """Triangles at the edge of the axes for points (x, y) above or below it."""
+    low, high = ax.get_ylim()
+    for outside, edge, marker in ((y > high, high, "^"), (y < low, low, "v")):
+        if outside.any():
+            ax.plot(x[outside], np.full(outside.sum(), edge), marker, clip_on=False, **style)
 
 
 def _indefinite(result, n_losses):
@@ -54,12 +73,18 @@ def _indefinite(result, n_losses):
 
 
 def losses_with_errors(ax, table, columns, xlabel):
-    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test sequences."""
-    places = np.arange(len(table))
-    for shift, column in zip(np.linspace(-0.3, 0.3, len(columns)), columns, strict=True):
-        name, colour = RUNGS.get(column, _TEST)
-        error = 2 * table[f"se_{column}"]
-        ax.errorbar(places + shift, table[column], error, fmt="o", ms=4, capsize=2, color=colour, label=name)
+    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test sequences.
+
+    Newton steps do not set the scale, as in `rung_scatter`.
+    """
+    places, means = np.arange(len(table)), table[columns].to_numpy(float)
+    errors = 2 * table[[f"se_{column}" for column in columns]].to_numpy(float)
+    steady = [i for i, column in enumerate(columns) if column != "newton_step"]
+    ax.set_ylim(*_scale((means[:, :, None] + errors[:, :, None] * [-1, 1])[:, steady]))
+    for i, shift in enumerate(np.linspace(-0.3, 0.3, len(columns))):
+        name, colour = RUNGS.get(columns[i], _TEST)
+        _beyond(ax, places + shift, means[:, i], ms=5, color=colour)
+        ax.errorbar(places + shift, means[:, i], errors[:, i], fmt="o", ms=4, capsize=2, color=colour, label=name)
     ax.set_xticks(places, table.index)
     ax.set(xlabel=xlabel, ylabel="loss of a sequence")
     return ax
