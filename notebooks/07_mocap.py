@@ -377,7 +377,7 @@ figures.save(fig, "mocap_future", data=recording)
 # :name: fig-mocap-future
 # :alt: Three panels of dots along dashed diagonals, one for each emission.
 # Figure 8. One dot a $T'$: the loss of the first left-out frame by each rung against that by the exact refit. Crosses: the
-# Hessian without those frames is indefinite, so that a Newton step need not descend.
+# Hessian without those frames is indefinite, so that a Newton step need not descend. Triangles: it is beyond the picture.
 # ```
 #
 # The table's `theta` of no adjustment is how far a refit moves. Under the Gaussian emissions it is 9 standard errors, and the
@@ -402,7 +402,7 @@ ledger.record("ghosh.fig8.neural_to_ar1", ij["NAR(1)"] / ij["AR(1)"], recording)
 # - A left-out recording can free a state that it alone had used. Then $H(w_o)$ may be indefinite at the full fit, and no
 #   single step from there is to be trusted: `smallest_eigenvalue` says so for each fold.
 # - Noise decides. Where the model believes the data closely (a small $\sigma^2$), a refit that has lost a recording goes far,
-#   and approximations that stay near the full fit fail. With $\sigma^2 = 1$ they hold. `theta` of no adjustment says which
-#   of the two it is.
+#   and approximations that stay near the full fit fail. With $\sigma^2 = 1$ they hold, except for Newton steps of the network.
+#   `theta` of no adjustment says which of the two it is.
 # - Means of losses agree sooner than losses do, and losses sooner than parameters. Look at all three, and at the row that
 #   made no adjustment.
