@@ -44,7 +44,8 @@ class HMM:
     frames are counted without them. Dirichlet(`concentration`) priors on rows of probabilities. States may be
     permuted without any change.
 
-    Raises ValueError for sequences too short, unlike or not finite, constant channels, too few frames for K states.
+    Raises ValueError for sequences too short, unlike or not finite, constant channels, too few frames for K states,
+    a concentration below 1.
     """
 
     sequences: list = field(repr=False)
@@ -64,6 +65,8 @@ class HMM:
                 f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
                 f"got {self.sites!r}, {self.n_states} and {context}"
             )
+        if not 1.0 <= self.concentration < onp.inf:
+            raise ValueError(f"concentration = {self.concentration}: with less than 1 probabilities have no maximum")
         object.__setattr__(self, "context", context)
         object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
         seen = int(self.frames.observed.sum())
