@@ -267,7 +267,7 @@ def test_an_emptied_state_is_named():
         ([np.arange(9.0)], {"context": 0}, "context >= 1"),
         ([np.arange(9.0)], {"sites": "frames"}, "sites must be one of"),
         ([np.arange(9.0)], {"held": np.zeros(2)}, "held has shape"),
-        ([np.arange(9.0)], {"concentration": 0.5}, "concentration = 0.5: with less than 1 probabilities have no maximum"),
+        ([np.arange(9.0)], {"concentration": 0.5}, "concentration = 0.5: with less than 1"),
         ([np.arange(9.0)], {"concentration": np.nan}, "concentration = nan"),
     ],
 )
