@@ -34,8 +34,8 @@ check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html
 
 # Touched last, so that an interrupted installation is never taken for a finished one.
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock pyproject.toml book/pyproject.toml
 	$(PYTHON) -m venv .venv
 	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --requirement requirements.lock  # seqeval has no wheel
-	$(BIN)/pip install --quiet --no-deps --editable .
+	$(BIN)/pip install --quiet --no-deps --editable . --editable book
 	@touch $@

@@ -17,8 +17,16 @@ SCALE = get_var("scale", "quick")
 OUTPUT = Path("book/published") if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 EXECUTED = [str(OUTPUT / f"{notebook.stem}.ipynb") for notebook in NOTEBOOKS]
-LIBRARY = [str(path) for kind in ("py", "toml") for path in sorted(Path("acvlib").rglob(f"*.{kind}"))]
-PAGES = [str(path) for path in sorted(Path("book").glob("**/*.*")) if not {"_build", "published"} & set(path.parts)]
+LIBRARY = [
+    str(path)
+    for kind in ("py", "toml")
+    for folder in ("acvlib", "book/acvbook")
+    for path in sorted(Path(folder).rglob(f"*.{kind}"))
+]
+NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
+PAGES = [
+    str(path) for path in sorted(Path("book").glob("**/*.*")) if not NOT_PROSE & set(path.parts)
+]
 MATHJAX = "build/extra/mathjax/tex-svg-full.js"
 INDEX = "book/_build/html/index.html"
 
@@ -51,8 +59,15 @@ def python(*arguments):
 def data_state():
     """Name, size and time of every data file, so that notebooks run again when real data arrive or change."""
     roots = [Path(root) for root in (os.environ.get("ACVLIB_DATA"), "data/cache") if root]
-    files = [(root, path, path.stat()) for root in roots for path in sorted(root.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(root)): [stat.st_size, stat.st_mtime_ns] for root, path, stat in files}
+    files = [
+        (root, path, path.stat())
+        for root in roots
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    ]
+    return {
+        str(path.relative_to(root)): [stat.st_size, stat.st_mtime_ns] for root, path, stat in files
+    }
 
 
 def task_execute():
@@ -73,7 +88,7 @@ def task_ledger():
         yield {
             "name": SCALE,
             "actions": [python("tools/judge.py", "merge", OUTPUT)],
-            "file_dep": [*EXECUTED, "book/claims.toml", "acvlib/ledger.py", "tools/judge.py"],
+            "file_dep": [*EXECUTED, "book/claims.toml", "book/acvbook/ledger.py", "tools/judge.py"],
             "targets": [str(OUTPUT / "ledger.json")],
         }
 
@@ -106,7 +121,18 @@ def task_outputs():
 
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
-    build = ["jupyter-book", "build", "build/book", "--path-output", "book", "-W", "--keep-going", "-n", "--all", "-q"]
+    build = [
+        "jupyter-book",
+        "build",
+        "build/book",
+        "--path-output",
+        "book",
+        "-W",
+        "--keep-going",
+        "-n",
+        "--all",
+        "-q",
+    ]
     return {
         "actions": [
             python("tools/assemble.py", OUTPUT, "build/book"),

@@ -1,21 +1,40 @@
-"""Approximate cross-validation of structured models: data, model, fit, a ladder of methods, comparison."""
+"""Approximate cross-validation of structured models: data, model, fit, methods, comparison."""
 
 from importlib import import_module
 
-from . import curvature, folds, graph, models, weighting
-from .baseline import no_adjustment
+from . import derivatives as curvature
+from . import folds, weighting
 from .compare import compare, relative_errors, theta_errors
 from .diagnostics import check_derivatives, difference_estimate, flag, mend
-from .exact import exact
 from .fit import fit, fit_at, fit_path
-from .frozen import frozen_newton
-from .general import as_printed, linearised
-from .incremental import CompiledLearner, Examples, IncrementalLearner
-from .jackknife import infinitesimal_jackknife
-from .ladder import ladder
-from .newton import newton_step
+from .methods.as_printed import as_printed, linearised
+from .methods.exact import exact
+from .methods.frozen_newton import frozen_newton
+from .methods.jackknife import infinitesimal_jackknife
+from .methods.ladder import ladder
+from .methods.newton_step import newton_step
+from .methods.no_adjustment import no_adjustment
 from .protocol import CVResult, EstimatingEquation, Fit, WeightedModel
-from .treecv import kfold, treecv
+
+# What not every user needs is loaded when first named: numba, matplotlib and scikit-learn import slowly.
+_LAZY_MODULES = {
+    "bootstrap": ".bootstrap",
+    "bounds": ".bounds",
+    "estimators": ".sklearn.estimators",
+    "graph": ".inference.graph",
+    "learners": ".incremental.learners",
+    "models": ".models",
+    "plots": ".plots",
+    "spatial_folds": ".spatial_folds",
+}
+_LAZY_NAMES = {
+    "CompiledLearner": ".incremental.protocol",
+    "Examples": ".incremental.protocol",
+    "IncrementalLearner": ".incremental.protocol",
+    "approx_cross_validate": ".sklearn",
+    "kfold": ".incremental",
+    "treecv": ".incremental",
+}
 
 __all__ = [
     "WeightedModel",
@@ -32,11 +51,6 @@ __all__ = [
     "linearised",
     "exact",
     "ladder",
-    "IncrementalLearner",
-    "CompiledLearner",
-    "Examples",
-    "treecv",
-    "kfold",
     "CVResult",
     "compare",
     "relative_errors",
@@ -45,26 +59,18 @@ __all__ = [
     "flag",
     "mend",
     "difference_estimate",
-    "approx_cross_validate",
     "folds",
     "curvature",
     "weighting",
-    "graph",
-    "graph_folds",
-    "models",
-    "learners",
-    "bootstrap",
-    "bounds",
-    "datasets",
-    "figures",
-    "ledger",
+    *_LAZY_MODULES,
+    *_LAZY_NAMES,
 ]
 
 
 def __getattr__(name):
-    """Loads the modules that not every user needs when first named: matplotlib and scikit-learn import slowly."""
-    if name == "approx_cross_validate":
-        return import_module(".cross_validate", __name__).approx_cross_validate
-    if name in {"graph_folds", "learners", "bootstrap", "bounds", "estimators", "datasets", "figures", "ledger"}:
-        return import_module(f".{name}", __name__)
+    """Load a lazy module or name when it is first asked for."""
+    if name in _LAZY_MODULES:
+        return import_module(_LAZY_MODULES[name], __name__)
+    if name in _LAZY_NAMES:
+        return getattr(import_module(_LAZY_NAMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

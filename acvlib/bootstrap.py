@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 
-from . import curvature
+from . import derivatives as curvature
 from .fit import TOLERANCE, UnconvergedFit
 
 MAX_STEPS = 50
@@ -85,7 +85,9 @@ def jackknife_after_bootstrap(params, weights):
     without = (weights == 0.0).T.astype(float)
     counts = without.sum(axis=1, keepdims=True)
     if counts.min() < 2:
-        raise ValueError(f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more of them")
+        raise ValueError(
+            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more of them"
+        )
     centred = params - params.mean(axis=0)
     variances = without @ centred**2 / counts - (without @ centred / counts) ** 2
     deviations = np.sqrt(variances)

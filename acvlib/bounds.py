@@ -43,7 +43,9 @@ class Ball:
 
     def __init__(self, model, params, radius):
         if model.site_penalty:
-            raise ValueError("site_penalty > 0 makes the penalty part of every term: no bound for it here")
+            raise ValueError(
+                "site_penalty > 0 makes the penalty part of every term: no bound for it here"
+            )
         self.model, self.x, self.s = model, model.design, model.sample_weight
         self.n_terms = model.n_sites + (model.penalty > 0)
         self.length, self.total = np.linalg.norm(self.x, axis=1), abs(self.x).sum(axis=1)
@@ -72,7 +74,9 @@ class Ball:
     def deltas(self, folds):
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
         slope = self.s * self._largest(self.model.family.slope, ()) * self.total
-        curvature = self.s * self._largest(self.model.family.curvature, self.model.family.curvature_peaks)
+        curvature = self.s * self._largest(
+            self.model.family.curvature, self.model.family.curvature_peaks
+        )
         drop = indicator(folds, self.model.n_sites)
         return np.maximum(drop @ slope, drop @ (curvature * self.total**2)) / self.n_terms
 

@@ -23,7 +23,9 @@ def compare(reference, *others):
 def _check_same_folds(a, b):
     same = np.array_equal(sizes(a.folds), sizes(b.folds))
     if not (same and np.array_equal(np.concatenate(a.folds), np.concatenate(b.folds))):
-        raise ValueError(f"{a.method} and {b.method} were run on different folds: compare like with like")
+        raise ValueError(
+            f"{a.method} and {b.method} were run on different folds: compare like with like"
+        )
 
 
 def relative_errors(reference, result):

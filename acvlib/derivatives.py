@@ -13,13 +13,13 @@ from autograd.core import make_vjp
 from joblib import Parallel, delayed
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
-from . import krylov
 from .folds import WHOLE, indicator, sizes
 from .folds import weights as fold_weights
-from .krylov import conjugate_gradient as conjugate_gradient
-from .lissa import lissa as lissa
+from .parallel import blas_for
 from .progress import track
-from .workers import blas_for
+from .solvers import krylov
+from .solvers.krylov import conjugate_gradient as conjugate_gradient
+from .solvers.lissa import lissa as lissa
 
 
 class NewtonSteps(NamedTuple):
@@ -83,7 +83,10 @@ def hessian(model, params, weights):
 
 
 def _each_fold(function, model, params, folds, label):
-    jobs = (delayed(function)(model, p, fold) for p, fold in track(list(zip(params, folds, strict=True)), label))
+    jobs = (
+        delayed(function)(model, p, fold)
+        for p, fold in track(list(zip(params, folds, strict=True)), label)
+    )
     return Parallel()(jobs)
 
 
@@ -95,7 +98,9 @@ def fold_gradients(model, params, folds):
     """(F (n_folds,), dF/dparams (n_folds, D)) at each fold's params and weights."""
     if fast := _fast(model, "fold_gradients"):
         return fast(params, folds)
-    values, gradients = zip(*_each_fold(_fold_gradient, model, params, folds, "gradients"), strict=True)
+    values, gradients = zip(
+        *_each_fold(_fold_gradient, model, params, folds, "gradients"), strict=True
+    )
     return np.array(values), np.array(gradients)
 
 
@@ -163,7 +168,9 @@ def newton_params(model, fit, folds, damping=0.0):
     if is_matrix_free(model):
         return _newton_without_matrices(model, start, folds, gradients, damping)
     hessians = fold_hessians(model, start, folds) + damping * np.eye(start.shape[1])
-    smallest = np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
+    smallest = (
+        np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
+    )
     return NewtonSteps(start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest)
 
 
@@ -208,7 +215,9 @@ def _newton_without_matrices(model, start, folds, gradients, damping):
         return krylov.solve(products, gradients[rows], damping=damping)
 
     parts = krylov.in_portions(solve, len(folds))
-    return NewtonSteps(start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts]))
+    return NewtonSteps(
+        start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts])
+    )
 
 
 def fold_chords(model, fit, folds):

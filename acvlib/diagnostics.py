@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import curvature
-from .exact import exact
+from . import derivatives as curvature
+from .methods.exact import exact
 
 STEP = 1e-5  # of the central differences: their error is then far below the tolerance
 
@@ -27,7 +27,9 @@ def flag(model, result, tolerance=0.5):
     gradient left over would, with the full fit's Hessian, still move them by more than `tolerance` standard
     errors. Needs no refit. Of an estimating equation the objective is |r|^2 / 2.
     """
-    before, _ = curvature.fold_gradients(model, np.tile(result.fit.params, (len(result.folds), 1)), result.folds)
+    before, _ = curvature.fold_gradients(
+        model, np.tile(result.fit.params, (len(result.folds), 1)), result.folds
+    )
     after, gradients = curvature.fold_gradients(model, result.params, result.folds)
     share = curvature.kept_share(model, result.folds)
     move = _full_solver(model, result.fit)(gradients.T).T / share[:, None]
@@ -85,11 +87,17 @@ def check_derivatives(model, params, rng, tolerance=1e-4):
     Returns the relative errors by name; ValueError names those above `tolerance`. Run it once on a model of
     your own: an operation with a wrong second derivative otherwise shows only as a fit that will not converge.
     """
-    weights = rng.uniform(0.5, 0.9, model.n_sites)  # off the corners, so that weights may move both ways
+    weights = rng.uniform(
+        0.5, 0.9, model.n_sites
+    )  # off the corners, so that weights may move both ways
     along, sideways = rng.standard_normal(len(params)), rng.uniform(-1.0, 1.0, model.n_sites)
     hessian, cross = curvature.hessian_and_cross(model, params, weights)
-    value, gradient = zip(*(_at(model, params + h * along, weights) for h in (STEP, -STEP)), strict=True)
-    _, by_weight = zip(*(_at(model, params, weights + h * sideways) for h in (STEP, -STEP)), strict=True)
+    value, gradient = zip(
+        *(_at(model, params + h * along, weights) for h in (STEP, -STEP)), strict=True
+    )
+    _, by_weight = zip(
+        *(_at(model, params, weights + h * sideways) for h in (STEP, -STEP)), strict=True
+    )
     errors = {
         "hessian": _relative(hessian @ along, gradient),
         "cross": _relative(cross @ sideways, by_weight),
@@ -98,7 +106,9 @@ def check_derivatives(model, params, rng, tolerance=1e-4):
         errors["gradient"] = _relative(_at(model, params, weights)[1] @ along, value)
     wrong = {name: f"{error:.2g}" for name, error in errors.items() if not error <= tolerance}
     if wrong:
-        raise ValueError(f"derivatives disagree with central differences (relative errors {wrong}); see the docstring")
+        raise ValueError(
+            f"derivatives disagree with central differences (relative errors {wrong}); see the docstring"
+        )
     return errors
 
 

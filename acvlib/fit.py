@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 from scipy.optimize import minimize
 
-from . import curvature
+from . import derivatives as curvature
 from .folds import WHOLE
-from .newton_cg import below_saddle, newton_cg
 from .protocol import Fit
-from .refine import MAX_STEPS, SLACK, refine
+from .solvers.newton import MAX_STEPS, SLACK, refine
+from .solvers.newton_cg import below_saddle, newton_cg
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 MAX_SADDLES = 20  # that a fit leaves
@@ -33,14 +33,20 @@ def _decrement_and_metric(model, params, weights, gradient):
     if not curvature.is_equation(model):
         hessian = curvature.hessian(model, params, weights)
         return newton_decrement(gradient, hessian), hessian
-    metric, hessian = curvature.equation_metric(model, params), curvature.hessian(model, params, weights)
+    metric, hessian = (
+        curvature.equation_metric(model, params),
+        curvature.hessian(model, params, weights),
+    )
     step = curvature.solver(model, hessian)(gradient)
     return float(np.sqrt(step @ (metric @ step))), metric
 
 
 def _decrement_and_operator(model, params, gradient):
     """Looks for negative curvature from a random vector too, as a vanishing gradient need not have any of it."""
-    operator, probe = curvature.hessian_operator(model, params), np.random.default_rng(0).standard_normal(len(params))
+    operator, probe = (
+        curvature.hessian_operator(model, params),
+        np.random.default_rng(0).standard_normal(len(params)),
+    )
     solved = operator.solutions(np.array([gradient, probe]))
     if solved.smallest.min() <= 0.0:
         return float("inf"), operator
@@ -79,7 +85,9 @@ def _polish(model, iterates, tolerance):
     if curvature.is_matrix_free(model):
         return _polish_without_matrices(model, iterates, tolerance)
     optimum = refine(model, iterates[-1][None], WHOLE, tolerance).params
-    if curvature.is_equation(model):  # again, as far from the solution large residuals make errors look small
+    if curvature.is_equation(
+        model
+    ):  # again, as far from the solution large residuals make errors look small
         optimum = refine(model, optimum, WHOLE, tolerance).params
     return fit_at(model, optimum[0], [*iterates, optimum[0]])
 
@@ -105,14 +113,18 @@ def _newton(model, params, tolerance):
             if hessian is None or not getattr(model, "quadratic", False):
                 hessian = curvature.hessian(model, params, weights)
             move = -curvature.cholesky(hessian)(gradient)
-        except curvature.IndefiniteHessian:  # flat in some direction: the optimum may be at infinity
+        except (
+            curvature.IndefiniteHessian
+        ):  # flat in some direction: the optimum may be at infinity
             return fit_at(model, params, iterates)
         decrement = np.sqrt(-gradient @ move)
         if decrement <= tolerance:
             break
         params, value, gradient = _descend(model, params, value, move)
         iterates.append(params)
-    return Fit(params, value, float(np.linalg.norm(gradient)), float(decrement), hessian, tuple(iterates))
+    return Fit(
+        params, value, float(np.linalg.norm(gradient)), float(decrement), hessian, tuple(iterates)
+    )
 
 
 def _descend(model, params, value, move):
@@ -147,4 +159,6 @@ def warn_unconverged(result, tolerance, who, stacklevel=3):
     """Says once that `who` starts from, or ended at, a point that is no optimum; it is allowed."""
     if not result.newton_decrement <= tolerance:
         message = f"{who}: Newton decrement {result.newton_decrement:.3g} is above {tolerance:.0e}"
-        warnings.warn(f"{message}: the point is not an optimum", UnconvergedFit, stacklevel=stacklevel)
+        warnings.warn(
+            f"{message}: the point is not an optimum", UnconvergedFit, stacklevel=stacklevel
+        )

@@ -28,8 +28,13 @@ def k_fold(n_sites, k, rng=None, observed=None):
     """A partition into k folds of nearly equal size: contiguous, or shuffled where `rng` is given."""
     sites = np.flatnonzero(_observed(n_sites, observed))
     if not 2 <= k <= len(sites):
-        raise ValueError(f"k = {k} folds of {len(sites)} sites: k must be from 2 to the number of sites")
-    return [np.sort(part) for part in np.array_split(sites if rng is None else rng.permutation(sites), k)]
+        raise ValueError(
+            f"k = {k} folds of {len(sites)} sites: k must be from 2 to the number of sites"
+        )
+    return [
+        np.sort(part)
+        for part in np.array_split(sites if rng is None else rng.permutation(sites), k)
+    ]
 
 
 def _size(percent, n_sites):
@@ -42,7 +47,9 @@ def by_class(classes, per_fold, rng):
     """A partition in which a class (n_sites,) is left out whole, `per_fold` random classes together."""
     labels = rng.permutation(np.unique(classes))
     if not 0 < per_fold < len(labels):
-        raise ValueError(f"per_fold = {per_fold} of {len(labels)} classes: must leave at least one, and take one")
+        raise ValueError(
+            f"per_fold = {per_fold} of {len(labels)} classes: must leave at least one, and take one"
+        )
     parts = np.array_split(labels, -(-len(labels) // per_fold))
     return [np.flatnonzero(np.isin(classes, part)) for part in parts]
 
@@ -114,7 +121,11 @@ def _sound(table, mask):
 
 def sizes(folds):
     """How many sites each fold leaves out, (n_folds,)."""
-    return np.full(len(folds), folds.shape[1]) if is_table(folds) else np.array([len(fold) for fold in folds])
+    return (
+        np.full(len(folds), folds.shape[1])
+        if is_table(folds)
+        else np.array([len(fold) for fold in folds])
+    )
 
 
 def _validated(number, fold, mask):
@@ -129,9 +140,13 @@ def _validated(number, fold, mask):
         if unique.size < sites.size:
             raise ValueError(f"fold {number} holds site {unique[counts > 1][0]} more than once")
     if not mask[sites].all():
-        raise ValueError(f"fold {number} holds site {sites[~mask[sites]][0]}, which is missing: pass `observed`")
+        raise ValueError(
+            f"fold {number} holds site {sites[~mask[sites]][0]}, which is missing: pass `observed`"
+        )
     if sites.size == mask.sum():
-        raise ValueError(f"fold {number} leaves out all {sites.size} observed sites: nothing is left to fit")
+        raise ValueError(
+            f"fold {number} leaves out all {sites.size} observed sites: nothing is left to fit"
+        )
     return sites
 
 

@@ -49,7 +49,9 @@ def spread(function, tasks, prefer, label):
     """
     if getattr(get_active_backend(prefer=prefer)[0], "supports_sharedmem", False):
         return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
-    results = parallel(prefer=prefer, return_as="generator")(delayed(function)(*task) for task in tasks)
+    results = parallel(prefer=prefer, return_as="generator")(
+        delayed(function)(*task) for task in tasks
+    )
     return _tracked(results, label, len(tasks))
 
 

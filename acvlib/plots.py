@@ -1,7 +1,26 @@
-"""The rungs of the ladder against each other: scatters, errors, times."""
+"""Plots of methods against each other: scatters, errors, times, in one style."""
 
+import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.dates import ConciseDateFormatter
+
+STYLE = {
+    "axes.grid": True,
+    "axes.prop_cycle": plt.cycler(
+        color=["#2a6f97", "#e07a1f", "#3a7d44", "#a23b72", "#6c757d", "#c9a227"]
+    ),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "font.size": 10,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    # Ids inside an SVG are random unless salted: the same figure is to be the same file.
+    "svg.hashsalt": "acvlib",
+}
+
 
 RUNGS = {
     "no_adjustment": ("no adjustment", "#6c757d"),
@@ -11,6 +30,12 @@ RUNGS = {
     "newton_step": ("one Newton step", "#3a7d44"),
     "exact": ("exact refit", "#222222"),
 }
+
+
+def subplots(*args, **kwargs):
+    """`plt.subplots` in the house style, which stays in force for what is drawn into it."""
+    plt.rcParams.update(STYLE)
+    return plt.subplots(*args, **kwargs)
 
 
 def series(ax, time, values, blocks):
@@ -54,11 +79,15 @@ def differences(ax, reference, baseline, *others):
 
 def error_ladder(ax, errors):
     """One box a rung of the folds' parameter errors, in standard errors, on a log axis; `errors` by method."""
-    boxes = ax.boxplot(list(errors.values()), whis=(5, 95), widths=0.6, showfliers=False, patch_artist=True)
+    boxes = ax.boxplot(
+        list(errors.values()), whis=(5, 95), widths=0.6, showfliers=False, patch_artist=True
+    )
     for box, median, method in zip(boxes["boxes"], boxes["medians"], errors, strict=True):
         box.set(facecolor=RUNGS[method][1], alpha=0.75)
         median.set(color="black")
-    ax.set_xticks(range(1, len(errors) + 1), [RUNGS[method][0].replace(" ", "\n", 1) for method in errors])
+    ax.set_xticks(
+        range(1, len(errors) + 1), [RUNGS[method][0].replace(" ", "\n", 1) for method in errors]
+    )
     ax.set_yscale("log")
     ax.set_ylabel("parameter error (standard errors)")
     return ax

@@ -131,4 +131,6 @@ class CVResult:
 
     def _repr_html_(self):
         head = f"<b>{self.method}</b>: loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.folds)} folds"
-        return f"<p>{head}, {self.seconds:.3g} s</p>" + self.to_frame().describe().to_html(float_format="%.4g")
+        return f"<p>{head}, {self.seconds:.3g} s</p>" + self.to_frame().describe().to_html(
+            float_format="%.4g"
+        )

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import shortest_path
 
-from .graph import check_edges
+from .inference.graph import check_edges
 
 
 def distances(n_sites, edges):
@@ -26,7 +26,9 @@ def buffered(n_sites, edges, radius):
     near = distances(n_sites, edges) <= radius
     if near.all(axis=1).any():
         site = int(np.argmax(near.all(axis=1)))
-        raise ValueError(f"radius {radius}: all {n_sites} sites lie that close to site {site}; choose a smaller one")
+        raise ValueError(
+            f"radius {radius}: all {n_sites} sites lie that close to site {site}; choose a smaller one"
+        )
     return [np.flatnonzero(row) for row in near]
 
 
@@ -43,7 +45,9 @@ def regions(n_sites, edges, k, rng):
     of the graph without a seed goes to the smallest block whole. Raises ValueError unless 2 <= k <= n_sites.
     """
     if not 2 <= k <= n_sites:
-        raise ValueError(f"k = {k} regions of {n_sites} sites: k must be from 2 to the number of sites")
+        raise ValueError(
+            f"k = {k} regions of {n_sites} sites: k must be from 2 to the number of sites"
+        )
     distance = distances(n_sites, edges)
     block = np.full(n_sites, -1)
     seeds = _scattered(distance, k, rng)

@@ -45,4 +45,6 @@ def check(weights, n_sites):
         raise ValueError(f"weights have shape {w.shape}, not ({n_sites},): one weight a site")
     if not (w.min() >= 0.0 and w.max() <= 1.0):  # also false for nan
         bad = int(np.flatnonzero(~((w >= 0.0) & (w <= 1.0)))[0])
-        raise ValueError(f"weight {w[bad]} of site {bad} is outside [0, 1]: 1 keeps a site, 0 leaves it out")
+        raise ValueError(
+            f"weight {w[bad]} of site {bad} is outside [0, 1]: 1 keeps a site, 0 leaves it out"
+        )

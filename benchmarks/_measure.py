@@ -28,7 +28,9 @@ def ratio(numerator, denominator, repeats=7):
 
     The two take turns, so that a slow spell hits both.
     """
-    above, below = np.min([(timed(numerator)[0], timed(denominator)[0]) for _ in range(repeats + 1)], axis=0)
+    above, below = np.min(
+        [(timed(numerator)[0], timed(denominator)[0]) for _ in range(repeats + 1)], axis=0
+    )
     return float(above / below)
 
 
@@ -37,5 +39,6 @@ def report(name, value, limit=None, at_least=False):
     met = limit is None or (value >= limit if at_least else value <= limit)
     word = "at least" if at_least else "at most"
     print(
-        f"{name:<72} {value:10.3g}" + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})")
+        f"{name:<72} {value:10.3g}"
+        + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})")
     )

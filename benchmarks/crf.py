@@ -8,9 +8,9 @@ import importlib.util
 
 import numpy as np
 from _measure import ratio, report, timed
+from acvbook import datasets
 
 import acvlib as acv
-from acvlib import datasets
 from acvlib.models import LinearChainCRF
 
 N_FOLDS = 500
@@ -30,7 +30,9 @@ def derivatives(model, params):
     ones, spread = np.ones(model.n_sites), params + 0.01 * np.arange(64)[:, None]
     hessian = ratio(lambda: model.fast.hessian(params, ones), lambda: gradient(model, params), 3)
     report("Hessian (99 x 99) in gradients", hessian, 120)
-    lanes = ratio(lambda: model.fast.data.chains.many_sums(spread), lambda: gradient(model, params), 3)
+    lanes = ratio(
+        lambda: model.fast.data.chains.many_sums(spread), lambda: gradient(model, params), 3
+    )
     report("gradient of a fold among 64, in gradients", lanes / len(spread), 0.5)
 
 
@@ -42,9 +44,15 @@ def cross_validation(model, fit, rng):
     """500 sentences left out one by one: every rung in gradients a fold, all refits converged."""
     folds = np.sort(rng.choice(model.n_sites, N_FOLDS, replace=False))[:, None]
     one = timed(lambda: gradient(model, fit.params), 5)[0]
-    for rung, limit in ((acv.infinitesimal_jackknife, 0.2), (acv.frozen_newton, 0.2), (acv.exact, 2.0)):
+    for rung, limit in (
+        (acv.infinitesimal_jackknife, 0.2),
+        (acv.frozen_newton, 0.2),
+        (acv.exact, 2.0),
+    ):
         seconds, result = timed(lambda rung=rung: rung(model, fit, folds))
-        report(f"{rung.__name__}, {N_FOLDS} folds, in gradients a fold", seconds / one / N_FOLDS, limit)
+        report(
+            f"{rung.__name__}, {N_FOLDS} folds, in gradients a fold", seconds / one / N_FOLDS, limit
+        )
     report("exact: largest Newton decrement", result.diagnostics["decrement"].max(), 1e-6)
 
 
@@ -73,7 +81,10 @@ def padded(model, numbers):
     mask = torch.zeros(shape, dtype=bool)
     for row, n in enumerate(numbers):
         size = len(model.labels[n])
-        scores[row, :size], tags[row, :size] = torch.from_numpy(model.emissions[n]), torch.from_numpy(model.labels[n])
+        scores[row, :size], tags[row, :size] = (
+            torch.from_numpy(model.emissions[n]),
+            torch.from_numpy(model.labels[n]),
+        )
         mask[row, :size] = True
     return scores, tags, mask
 
@@ -85,7 +96,7 @@ def main():
     derivatives(model, fit.params)
     cross_validation(model, fit, rng)
     if importlib.util.find_spec("torch"):
-        from acvlib.neural.crf_layer import CRFLayer
+        from acvbook.neural.crf_layer import CRFLayer
 
         beside_torch(model, fit.params, lambda: CRFLayer(9), "torch, our training layer")
     if importlib.util.find_spec("torchcrf"):

@@ -5,13 +5,13 @@ Ratios within this run, on a simulated stand-in of cpusmall's shape.
 
 import numpy as np
 from _measure import ratio, report, timed
+from acvbook.datasets import simulate_libsvm
+from acvbook.studies import general, general_timing
 from autograd import hessian
 
 import acvlib as acv
-from acvlib.datasets import simulate_libsvm
 from acvlib.folds import k_fold
 from acvlib.models import RBFAffinity
-from acvlib.studies import general, general_timing
 
 
 def problem(n):
@@ -24,7 +24,10 @@ def problem(n):
 def beside_cross_validation(model, folds):
     """The jackknife with its fit, and exact refits with shared sums, over t-fold CV built anew for every fold."""
     cv, expected = timed(lambda: general_timing.fold_by_fold(model, folds))
-    for name, way in (("approximate", general_timing.approximate), ("exact, shared", general_timing.shared)):
+    for name, way in (
+        ("approximate", general_timing.approximate),
+        ("exact, shared", general_timing.shared),
+    ):
         seconds, found = timed(lambda way=way: way(model, folds), 3)
         report(f"20-fold CV over {name} CV, fits included", cv / seconds, 10, at_least=True)
         report(f"relative difference of the loss, {name}", abs(found / expected - 1.0))
@@ -46,15 +49,21 @@ def beside_memory(model):
     blocks = RBFAffinity(points, sigma)
     everything = np.arange(len(points))
     report(
-        "blocks, over W made whole", ratio(lambda: blocks.product(points), lambda: blocks.rows(everything) @ points), 1
+        "blocks, over W made whole",
+        ratio(lambda: blocks.product(points), lambda: blocks.rows(everything) @ points),
+        1,
     )
 
 
 def jackknife_by_folds(model):
     """20-fold over 5-fold: what more folds cost."""
     full = acv.fit(model)
-    few, many = (k_fold(model.n_sites, t, np.random.default_rng(0), model.observed) for t in (5, 20))
-    runs = [lambda folds=folds: acv.infinitesimal_jackknife(model, full, folds) for folds in (many, few)]
+    few, many = (
+        k_fold(model.n_sites, t, np.random.default_rng(0), model.observed) for t in (5, 20)
+    )
+    runs = [
+        lambda folds=folds: acv.infinitesimal_jackknife(model, full, folds) for folds in (many, few)
+    ]
     report("20-fold over 5-fold jackknife", ratio(*runs), 1.5)
 
 

@@ -6,12 +6,12 @@ Ratios within this run, on a simulated stand-in of the real set's size: 700 gene
 import autograd
 import numpy as np
 from _measure import report, timed
+from acvbook.datasets import simulate_genomics
+from acvbook.studies import genomics
 from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
 
 import acvlib as acv
-from acvlib.datasets import simulate_genomics
-from acvlib.studies import genomics
 
 
 def problem(df=8):
@@ -42,12 +42,19 @@ def blocks_beside_autograd(model, fit, n_genes=10):
     def by_autograd():
         few = genomics.clustering(model.expression[:n_genes], np.arange(14.0), 8, 2).stage_one
         few.basis = one.basis
-        rows = [lambda g, k=k: few.residual(_replaced(genes[:n_genes], k, g), ones)[k] for k in range(n_genes)]
+        rows = [
+            lambda g, k=k: few.residual(_replaced(genes[:n_genes], k, g), ones)[k]
+            for k in range(n_genes)
+        ]
         return np.array([autograd.jacobian(row)(genes[k]) for k, row in enumerate(rows)])
 
     slow, same = timed(by_autograd)
     report("a gene's block, over autograd's", seconds / len(genes) / (slow / n_genes), 0.1)
-    report("largest difference of the blocks, relative", abs(blocks[:n_genes] - same).max() / abs(same).max(), 1e-9)
+    report(
+        "largest difference of the blocks, relative",
+        abs(blocks[:n_genes] - same).max() / abs(same).max(),
+        1e-9,
+    )
 
 
 def _replaced(genes, k, row):
@@ -61,7 +68,11 @@ def elimination_beside_superlu(model, fit):
     seconds, ours = timed(lambda: matrix.factorise()(cross), 3)
     slow, theirs = timed(lambda: splu(whole).solve(cross))
     report("block elimination, over splu of the whole H", seconds / slow, 1)
-    report("largest difference of the solutions, relative", abs(ours - theirs).max() / abs(theirs).max(), 1e-8)
+    report(
+        "largest difference of the solutions, relative",
+        abs(ours - theirs).max() / abs(theirs).max(),
+        1e-8,
+    )
 
 
 def newton_beside_trust_ncg(model, fit, fold):
@@ -84,7 +95,9 @@ def newton_beside_trust_ncg(model, fit, fold):
 
     slow, theirs = timed(trust_ncg)
     report("a refit, over trust-ncg with a Cholesky preconditioner", seconds / slow, 1)
-    gain = two.objective(start + back @ theirs.x, positions) - two.objective(model.split(found[0])[1], positions)
+    gain = two.objective(start + back @ theirs.x, positions) - two.objective(
+        model.split(found[0])[1], positions
+    )
     report("objective of trust-ncg less ours", gain)
 
 

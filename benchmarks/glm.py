@@ -7,12 +7,12 @@ import importlib.util
 
 import numpy as np
 from _measure import ratio, report
+from acvbook.studies.glm_errors import truth
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import LeaveOneOut, cross_validate
 
 import acvlib as acv
 from acvlib.models import GLM
-from acvlib.studies.glm_errors import truth
 
 PENALTY = 1.0
 EQUAL = 1.001  # ratio of errors up to which two one-step formulas count as the same
@@ -55,7 +55,9 @@ def log_loss(estimator, X, y):
 def scikit_learn(model):
     """n refits of LogisticRegression with its default solver and tolerance."""
     estimator = LogisticRegression(C=1.0 / PENALTY, max_iter=1000)
-    return cross_validate(estimator, model.X, model.y, cv=LeaveOneOut(), scoring=log_loss)["test_score"]
+    return cross_validate(estimator, model.X, model.y, cv=LeaveOneOut(), scoring=log_loss)[
+        "test_score"
+    ]
 
 
 def statsmodels_one_step(model):
@@ -76,7 +78,9 @@ def bbai_alo(model):
 
 def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
     """Our seconds over the peer's, fits included in both, and our mean error over the peer's."""
-    reference = acv.exact(model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9)
+    reference = acv.exact(
+        model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9
+    )
     theirs, mine = peer(model), ours(model, rung)
     errors = [abs(losses - reference.pointwise[:, 0]).mean() for losses in (theirs, mine)]
     share = ratio(lambda: ours(model, rung), lambda: peer(model), repeats)

@@ -10,11 +10,11 @@ import resource
 
 import numpy as np
 from _measure import median_seconds, report
+from acvbook import datasets
+from acvbook.studies import mocap_costs, mocap_fits, mocap_orders
 
-from acvlib import datasets
 from acvlib.models import HMM, GaussianHMM
-from acvlib.models.emissions import AutoRegression
-from acvlib.studies import mocap_costs, mocap_fits, mocap_orders
+from acvlib.models.hmm.emissions import AutoRegression
 
 N_STATES = 16
 
@@ -27,7 +27,9 @@ def solves(rng):
     result = mocap_orders.Orders(one, {}, test)
     ratios = mocap_costs.solves(result, 7)
     kind = f"{data.provenance}, D = {one.model.n_params:,}"
-    report(f"100 IJ solves to 1e-6 over log p and gradient ({kind})", ratios["ij_in_gradients"], 120)
+    report(
+        f"100 IJ solves to 1e-6 over log p and gradient ({kind})", ratios["ij_in_gradients"], 120
+    )
     report("all Newton steps over the IJ", ratios["ns_to_ij"], 2)
     report("peak memory, GB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
 
@@ -59,7 +61,9 @@ def jax_seconds(model, params, log_prob):
     named, x = model.unpack(params), np.array(model.sequences)
     arguments = (named.initial, named.transition, named.emission.mean, named.emission.sd)
     compiled = jax.jit(jax.value_and_grad(lambda a: log_prob(*a, x)))
-    return median_seconds(lambda: jax.block_until_ready(compiled(arguments))), float(compiled(arguments)[0])
+    return median_seconds(lambda: jax.block_until_ready(compiled(arguments))), float(
+        compiled(arguments)[0]
+    )
 
 
 def scan_log_prob(initial, transition, mean, sd, x):
@@ -87,7 +91,9 @@ def dynamax_log_prob(initial, transition, mean, sd, x):
     from jax.scipy.stats import norm
 
     density = norm.logpdf(x[:, :, None, :], mean, sd).sum(axis=3)
-    return jax.vmap(lambda node: hmm_filter(initial, transition, node).marginal_loglik)(density).sum()
+    return jax.vmap(lambda node: hmm_filter(initial, transition, node).marginal_loglik)(
+        density
+    ).sum()
 
 
 def hmmlearn_e_step(model, params):

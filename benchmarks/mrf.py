@@ -8,12 +8,13 @@ import importlib.util
 
 import numpy as np
 from _measure import median_seconds, report, timed
+from acvbook.datasets import load_or_simulate
+from acvbook.studies import mrf
 
 import acvlib as acv
-from acvlib import curvature, graph
-from acvlib.datasets import load_or_simulate
+from acvlib import derivatives as curvature
+from acvlib.inference import graph
 from acvlib.models import em
-from acvlib.studies import mrf
 
 BETA = 0.4
 
@@ -40,11 +41,17 @@ def one_evaluation(model, fit, one):
         "marginals, in log-partitions",
         seconds(lambda: graph.Posterior(node, edge, model.elimination).marginals()) / unit,
     )
-    report("gradient, in log-partitions", seconds(lambda: curvature.value_and_gradient(model, fit.params, one)) / unit)
+    report(
+        "gradient, in log-partitions",
+        seconds(lambda: curvature.value_and_gradient(model, fit.params, one)) / unit,
+    )
     both = seconds(lambda: curvature.hessian_and_cross(model, fit.params, one))
     report("H and J, in log-partitions", both / unit)
     slow = WithoutFast(model)
-    report("H and J by autograd over fast", seconds(lambda: curvature.hessian_and_cross(slow, fit.params, one)) / both)
+    report(
+        "H and J by autograd over fast",
+        seconds(lambda: curvature.hessian_and_cross(slow, fit.params, one)) / both,
+    )
     return unit
 
 
@@ -59,14 +66,21 @@ def whole_cv(model, fit, unit):
     acv_seconds, _ = timed(lambda: acv.infinitesimal_jackknife(model, fit, folds))
     report(f"{len(folds)}-fold ACV, in log-partitions", acv_seconds / unit, 1000)
     for rung in (acv.no_adjustment, acv.frozen_newton, acv.newton_step):
-        report(f"{rung.__name__} over ACV", timed(lambda rung=rung: rung(model, fit, folds))[0] / acv_seconds)
+        report(
+            f"{rung.__name__} over ACV",
+            timed(lambda rung=rung: rung(model, fit, folds))[0] / acv_seconds,
+        )
     exact_seconds, exact = timed(lambda: acv.exact(model, fit, folds))
     assert exact.diagnostics["decrement"].max() <= 1e-6
     report("exact over ACV", exact_seconds / acv_seconds, 10)
     cold_seconds, cold = timed(lambda: mrf.cold_em(model, fit, folds))
     report("EM from scratch over ACV", cold_seconds / acv_seconds)
     report("EM from scratch over exact", cold_seconds / exact_seconds)
-    report("EM from scratch, largest distance from exact, in SE", acv.theta_errors(exact, cold).max(), 1e-5)
+    report(
+        "EM from scratch, largest distance from exact, in SE",
+        acv.theta_errors(exact, cold).max(),
+        1e-5,
+    )
 
 
 def fits(model):
@@ -83,13 +97,19 @@ def einsum(model, params, unit):
     import opt_einsum
 
     node, edge = potentials(model, params)
-    scaled = [np.exp(row - row.max()) for row in node] + [np.exp(table - table.max()) for table in edge]
+    scaled = [np.exp(row - row.max()) for row in node] + [
+        np.exp(table - table.max()) for table in edge
+    ]
     scopes = [[i] for i in range(model.n_sites)] + [list(map(int, pair)) for pair in model.edges]
     operands = [part for pair in zip(scaled, scopes, strict=True) for part in pair[:1] + (pair[1],)]
     path, _ = opt_einsum.contract_path(*operands, [], optimize="random-greedy-128")
     peer, z = timed(lambda: opt_einsum.contract(*operands, [], optimize=path), 3)
     log_z = np.log(z) + node.max(axis=1).sum() + edge.max(axis=(1, 2)).sum()
-    report("opt_einsum: difference of log Z", abs(log_z - graph.log_partition(node, edge, model.elimination)), 1e-8)
+    report(
+        "opt_einsum: difference of log Z",
+        abs(log_z - graph.log_partition(node, edge, model.elimination)),
+        1e-8,
+    )
     report("opt_einsum: our seconds over its own", unit / peer, 1)
 
 

@@ -9,9 +9,11 @@ import time
 
 import numpy as np
 from _measure import median_seconds, ratio, report
+from acvbook import datasets
+from acvbook.python_loop import PythonLoop
 
 import acvlib as acv
-from acvlib import curvature
+from acvlib import derivatives as curvature
 
 N_FOLDS = 1_000
 
@@ -29,7 +31,9 @@ def one_evaluation(model, fit, weights):
     both = median_seconds(lambda: curvature.hessian_and_cross(model, fit.params, weights))
     report("H and J over log p and gradient, fast", both / gradient, 4)
     slow = WithoutFast(model)
-    slow_gradient = median_seconds(lambda: curvature.value_and_gradient(slow, fit.params, weights), 3)
+    slow_gradient = median_seconds(
+        lambda: curvature.value_and_gradient(slow, fit.params, weights), 3
+    )
     slow_both = median_seconds(lambda: curvature.hessian_and_cross(slow, fit.params, weights), 1)
     report("H and J over log p and gradient, autograd", slow_both / slow_gradient, 30)
     report("autograd over fast: gradient", slow_gradient / gradient)
@@ -38,8 +42,8 @@ def one_evaluation(model, fit, weights):
 
 def log_marginal(model, params):
     """A function of nothing: one log-marginal without derivatives, the forward pass alone, tables included."""
-    from acvlib import two_state
-    from acvlib.models.poisson_assembly import transitions
+    from acvlib.inference import two_state
+    from acvlib.models.traffic.assembly import transitions
 
     fast, transition = model.fast, transitions(params[None])[:, :, 0]
     filtered, norm = np.empty(model.n_sites + 1), np.empty(model.n_sites)
@@ -65,14 +69,18 @@ def whole_cv(model, fit, kind):
     print(f"\n{kind}, 10 %, {N_FOLDS} folds, IJ {ij:.2f} s")
     evaluate = log_marginal(model, fit.params)
     share = ratio(
-        lambda: acv.infinitesimal_jackknife(model, fit, folds), lambda: [evaluate() for _ in range(N_FOLDS)], 3
+        lambda: acv.infinitesimal_jackknife(model, fit, folds),
+        lambda: [evaluate() for _ in range(N_FOLDS)],
+        3,
     )
     report("IJ, log-marginal evaluations per fold", share, 1)
     report("frozen step over IJ", seconds["frozen_newton"] / ij, 2.5)
     report("Newton step over IJ", seconds["newton_step"] / ij)
     report("exact over IJ", seconds["exact"] / ij, 10)
     report("exact, largest Newton decrement", rungs["exact"].diagnostics["decrement"].max(), 1e-6)
-    frozen, none, jackknife = (error[n] for n in ("frozen_newton", "no_adjustment", "infinitesimal_jackknife"))
+    frozen, none, jackknife = (
+        error[n] for n in ("frozen_newton", "no_adjustment", "infinitesimal_jackknife")
+    )
     report("share of folds with frozen no nearer than no adjustment", np.mean(frozen >= none), 0)
     report("share of folds with frozen no nearer than IJ", np.mean(frozen >= jackknife), 0.05)
 
@@ -80,7 +88,7 @@ def whole_cv(model, fit, kind):
 def as_published(data, gradient):
     """Autograd over a Python loop, one gradient; and the whole exact CV that it would take."""
     model = acv.models.PoissonTraffic(data.counts, data.day)
-    loop = acv.models.PythonLoop(model)
+    loop = PythonLoop(model)
     start, ones = model.initial_params(), np.ones(model.n_sites)
     tick = time.perf_counter()
     curvature.value_and_gradient(loop, start, ones)
@@ -112,7 +120,7 @@ def jax_scan(model, params, gradient):
 
 
 def main():
-    data = acv.datasets.load_or_simulate("dodgers", np.random.default_rng(0))
+    data = datasets.load_or_simulate("dodgers", np.random.default_rng(0))
     model = acv.models.PoissonTraffic(data.counts, data.day)
     fit = acv.fit(model)
     print(f"time-varying Poisson HMM, T = {model.n_sites:,}, {data.provenance} data\n")

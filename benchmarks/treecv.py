@@ -9,13 +9,14 @@ from functools import partial
 import joblib
 import numpy as np
 from _measure import median_seconds, ratio, report
+from acvbook import datasets
 from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
 import acvlib as acv
-from acvlib import datasets, learners
-from acvlib.incremental import read_only
-from acvlib.workers import in_threads
+from acvlib.incremental import learners
+from acvlib.incremental.protocol import read_only
+from acvlib.parallel import in_threads
 
 
 def leave_one_out(name, learner, data):
@@ -23,8 +24,14 @@ def leave_one_out(name, learner, data):
     n, rows, X, y = len(data), np.arange(len(data)), read_only(data.X), read_only(data.y)
     one_pass = median_seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
     fixed = median_seconds(lambda: acv.treecv(learner, data, n))
-    randomized = median_seconds(lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0)))
-    report(f"{name}: LOOCV of {n:,} rows in passes over log2(2n)", fixed / one_pass / np.log2(2 * n), 1.3)
+    randomized = median_seconds(
+        lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0))
+    )
+    report(
+        f"{name}: LOOCV of {n:,} rows in passes over log2(2n)",
+        fixed / one_pass / np.log2(2 * n),
+        1.3,
+    )
     report(f"{name}: random over fixed order", randomized / fixed, 2.5)
     one, two = (partial(tree, learner, data, n_jobs) for n_jobs in (1, 2))
     report(f"{name}: serial over two threads", ratio(one, two), 1.6, at_least=True)
@@ -56,14 +63,22 @@ def scikit_learn(data, k=100):
     learner = learners.PartialFit(sgd, classes=(-1.0, 1.0))
     tree = median_seconds(lambda: acv.treecv(learner, data, k), 3)
     without = median_seconds(lambda: cross_val_score(sgd, data.X, data.y, cv=KFold(k)), 2)
-    report(f"SGDClassifier, n = {len(data):,}, k = {k}: cross_val_score over treecv", without / tree, 8, at_least=True)
+    report(
+        f"SGDClassifier, n = {len(data):,}, k = {k}: cross_val_score over treecv",
+        without / tree,
+        8,
+        at_least=True,
+    )
 
 
 def main():
     rng = np.random.default_rng(0)
     forest = datasets.load_or_simulate("covtype", rng).spruce_fir()
     songs = datasets.simulate_msd(rng).regression("unit_variance")
-    pairs = {"PEGASOS": (learners.pegasos(54), forest), "LSQSGD": (learners.lsqsgd(90, len(songs) ** -0.5), songs)}
+    pairs = {
+        "PEGASOS": (learners.pegasos(54), forest),
+        "LSQSGD": (learners.lsqsgd(90, len(songs) ** -0.5), songs),
+    }
     for name, (learner, data) in pairs.items():
         leave_one_out(name, learner, data)
         folds(name, learner, data)

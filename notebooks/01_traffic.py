@@ -30,10 +30,12 @@ seed = 0
 # %% tags=["remove-cell"]
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.python_loop import PythonLoop
 
 import acvlib as acv
 
-acv.ledger.begin("01_traffic", scale, seed)
+ledger.begin("01_traffic", scale, seed)
 rng = np.random.default_rng(seed)
 kinds, percents = ("iid", "contiguous"), (2, 5, 10)
 
@@ -41,7 +43,7 @@ kinds, percents = ("iid", "contiguous"), (2, 5, 10)
 # ## The data and the model
 
 # %%
-data = acv.datasets.load_or_simulate("dodgers", rng)
+data = datasets.load_or_simulate("dodgers", rng)
 subset = data.head(10_000)
 data
 
@@ -103,10 +105,10 @@ folds = {
 }
 
 # %% tags=["remove-output"]
-fig, ax = acv.figures.subplots(figsize=(9, 2.2))
+fig, ax = figures.subplots(figsize=(9, 2.2))
 counts = np.where(subset.observed, subset.counts, np.nan)
-acv.figures.series(ax, subset.timestamp, counts, folds["contiguous", 2])
-acv.figures.save(fig, "traffic_series", data)
+figures.series(ax, subset.timestamp, counts, folds["contiguous", 2])
+figures.save(fig, "traffic_series", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_series.svg
@@ -133,13 +135,11 @@ max(result["exact"].diagnostics["decrement"].max() for result in rungs.values())
 # diagonal. We measure it by the correlation.
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(2, 3, figsize=(9, 6))
+fig, axes = figures.subplots(2, 3, figsize=(9, 6))
 for ax, setting in zip(axes.flat, settings):
-    acv.figures.scatter(
-        ax, rungs[setting]["exact"], rungs[setting]["infinitesimal_jackknife"]
-    )
+    figures.scatter(ax, rungs[setting]["exact"], rungs[setting]["infinitesimal_jackknife"])
     ax.set_title("{}, {} %".format(*setting))
-acv.figures.save(fig, "traffic_scatter", data)
+figures.save(fig, "traffic_scatter", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_scatter.svg
@@ -169,11 +169,9 @@ correlation.round(5)
 short = {"no_adjustment": "none", "frozen_newton": "frozen", "newton_step": "ns"}
 for kind, percent in settings:
     by_rung = correlation[kind, percent]
-    acv.ledger.record(
-        f"ghosh.fig1.{kind}.{percent}", by_rung["infinitesimal_jackknife"], data
-    )
+    ledger.record(f"ghosh.fig1.{kind}.{percent}", by_rung["infinitesimal_jackknife"], data)
     for method, name in short.items():
-        acv.ledger.record(f"ghosh.fig1.{kind}.{percent}.{name}", by_rung[method], data)
+        ledger.record(f"ghosh.fig1.{kind}.{percent}.{name}", by_rung[method], data)
 
 # %% [markdown]
 # Read the first row of the table. *Doing nothing* already gives a correlation near 0.999. A scatter along the
@@ -181,14 +179,12 @@ for kind, percent in settings:
 # the exact refit move each loss, and does the approximation move it as far?
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(2, 3, figsize=(9, 6))
+fig, axes = figures.subplots(2, 3, figsize=(9, 6))
 for ax, setting in zip(axes.flat, settings):
     none, ij, frozen, _, exact = rungs[setting].values()
-    acv.figures.differences(ax, exact, none, ij, frozen).set_title(
-        "{}, {} %".format(*setting)
-    )
+    figures.differences(ax, exact, none, ij, frozen).set_title("{}, {} %".format(*setting))
 axes[0, 0].legend(markerscale=4)
-acv.figures.save(fig, "traffic_differences", data)
+figures.save(fig, "traffic_differences", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_differences.svg
@@ -262,14 +258,10 @@ pd.DataFrame(rows).T.round(5)
 # %% tags=["remove-cell"]
 for kind, percent in settings:
     by_rung = relative[kind, percent]
-    acv.ledger.record(
-        f"ghosh.tab1.{kind}.{percent}", by_rung["infinitesimal_jackknife"], data
-    )
-    acv.ledger.record(
-        f"ghosh.tab1.{kind}.{percent}.per_point", per_point[kind, percent], data
-    )
+    ledger.record(f"ghosh.tab1.{kind}.{percent}", by_rung["infinitesimal_jackknife"], data)
+    ledger.record(f"ghosh.tab1.{kind}.{percent}.per_point", per_point[kind, percent], data)
     for method, name in short.items():
-        acv.ledger.record(f"ghosh.tab1.{kind}.{percent}.{name}", by_rung[method], data)
+        ledger.record(f"ghosh.tab1.{kind}.{percent}.{name}", by_rung[method], data)
 
 # %% [markdown]
 # The jackknife meets every number of the table with room to spare. But look at the first row again: *no adjustment*
@@ -292,7 +284,7 @@ whole_folds = {
 whole_rungs = {kind: acv.ladder(whole, whole_fit, whole_folds[kind]) for kind in kinds}
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+fig, axes = figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
 errors = {
     kind: {
         name: acv.theta_errors(r["exact"], result)
@@ -302,8 +294,8 @@ errors = {
     for kind, r in whole_rungs.items()
 }
 for ax, kind in zip(axes, kinds):
-    acv.figures.error_ladder(ax, errors[kind]).set_title(f"{kind}, 10 % left out")
-acv.figures.save(fig, "traffic_ladder", data)
+    figures.error_ladder(ax, errors[kind]).set_title(f"{kind}, 10 % left out")
+figures.save(fig, "traffic_ladder", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_ladder.svg
@@ -332,13 +324,13 @@ pd.concat([medians, pd.DataFrame(nearer)]).round(3)
 # %% tags=["remove-cell"]
 for kind in kinds:
     for name, error in medians[kind].items():
-        acv.ledger.record(f"beyond.ladder.traffic.{kind}.{name}", error, data)
-    acv.ledger.record(
+        ledger.record(f"beyond.ladder.traffic.{kind}.{name}", error, data)
+    ledger.record(
         f"beyond.ladder.traffic.{kind}.frozen_beats_none",
         nearer[kind]["frozen nearer than none"],
         data,
     )
-    acv.ledger.record(
+    ledger.record(
         f"beyond.ladder.traffic.{kind}.frozen_beats_ij",
         nearer[kind]["frozen nearer than IJ"],
         data,
@@ -360,14 +352,14 @@ for size in (5_000, 10_000, 20_000, 50_400):
         growth[kind][size] = {r.method: np.median(acv.theta_errors(exact, r)) for r in rest}
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
+fig, axes = figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
 for ax, kind in zip(axes, kinds):
     table = pd.DataFrame(growth[kind]).T.rename_axis("length of the series")
-    acv.figures.lines_by_rung(ax, table, "parameter error (standard errors)").set_title(
+    figures.lines_by_rung(ax, table, "parameter error (standard errors)").set_title(
         f"{kind}, 10 % left out"
     )
 axes[1].legend(fontsize="small")
-acv.figures.save(fig, "traffic_growth", data)
+figures.save(fig, "traffic_growth", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_growth.svg
@@ -395,7 +387,7 @@ correlations = [
     np.corrcoef(np.concatenate(r.pointwise), np.concatenate(exact.pointwise))[0, 1]
     for r in (frozen, mended)
 ]
-acv.ledger.record("beyond.flags.traffic", correlations[1], data)
+ledger.record("beyond.flags.traffic", correlations[1], data)
 pd.Series(
     correlations, ["frozen", "frozen, flagged folds mended"], name="correlation with exact"
 ).to_frame().T
@@ -408,7 +400,7 @@ pd.Series(
 run = whole_rungs["contiguous"]
 estimate = acv.difference_estimate(whole, run["infinitesimal_jackknife"], 20, rng)
 off = abs(estimate.loss - run["exact"].loss) / estimate.se
-acv.ledger.record("beyond.calibrate.traffic", off, data)
+ledger.record("beyond.calibrate.traffic", off, data)
 print(
     f"exact {run['exact'].loss:.2f}, IJ {run['infinitesimal_jackknife'].loss:.2f}, none {run['no_adjustment'].loss:.2f}"
 )
@@ -420,15 +412,15 @@ estimate
 # **The paper's claim.** The Newton step does not substantially improve on the jackknife: the losses agree.
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(1, 4, figsize=(12, 3))
+fig, axes = figures.subplots(1, 4, figsize=(12, 3))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
     none, ij, _, ns, exact = rungs[kind, 10].values()
-    acv.figures.scatter(pair[0], ns, ij).set_title(f"{kind}, 10 %")
-    acv.figures.differences(pair[1], exact, none, ij, ns).set_title(
+    figures.scatter(pair[0], ns, ij).set_title(f"{kind}, 10 %")
+    figures.differences(pair[1], exact, none, ij, ns).set_title(
         "differences from the baseline"
     )
 axes[1].legend(markerscale=4, fontsize="small")
-acv.figures.save(fig, "traffic_newton", data)
+figures.save(fig, "traffic_newton", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_newton.svg
@@ -447,7 +439,7 @@ agreement = {
     for s in settings
 }
 for (kind, percent), value in agreement.items():
-    acv.ledger.record(f"ghosh.fig4.{kind}.{percent}", value, data)
+    ledger.record(f"ghosh.fig4.{kind}.{percent}", value, data)
 pd.Series(agreement, name="correlation of Newton step and IJ").to_frame().T.round(5)
 
 # %% [markdown]
@@ -483,7 +475,7 @@ published_hours = {}
 for size in {"quick": (5_000,), "paper": (5_000, 10_000, 50_400)}[scale]:
     part = data.head(size)
     part_model = acv.models.PoissonTraffic(part.counts, part.day)
-    loop = acv.models.PythonLoop(part_model)
+    loop = PythonLoop(part_model)
     ones, start = np.ones(size), part_model.initial_params()
     tick = pd.Timestamp.now()
     acv.curvature.value_and_gradient(loop, start, ones)
@@ -498,31 +490,31 @@ hours.rename_axis("length of the series").round(1).to_frame()
 cells = {"infinitesimal_jackknife": "ij", "newton_step": "ns", "exact": "exact"}
 for (kind, size), row in seconds.items():
     for method, name in cells.items():
-        acv.ledger.record(
+        ledger.record(
             f"ghosh.tab2.{kind}.{size}.{name}_seconds",
             row[method],
             data,
             seconds=row[method],
         )
 for size, value in published_hours.items():
-    acv.ledger.record(f"ghosh.tab2.as_published.{size}", value, data)
-acv.ledger.record("ghosh.tab2.folds_measured", n_folds, data)
-acv.ledger.record("ghosh.tab2.largest_decrement", max(decrements), data)
+    ledger.record(f"ghosh.tab2.as_published.{size}", value, data)
+ledger.record("ghosh.tab2.folds_measured", n_folds, data)
+ledger.record("ghosh.tab2.largest_decrement", max(decrements), data)
 
 # %% tags=["remove-output"]
-fig, axes = acv.figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+fig, axes = figures.subplots(1, 2, figsize=(9, 3.6), sharey=True)
 minutes = {
     "infinitesimal_jackknife": (66, 132, 660),
     "newton_step": (37_800, 71_640, 354_960),
 }
 minutes["exact"] = (219_960, 668_880, 2_455_920)
 for ax, kind in zip(axes, kinds):
-    acv.figures.lines_by_rung(
+    figures.lines_by_rung(
         ax, measured.loc[kind], f"seconds for {n_folds:,} folds"
     ).set_title(kind)
-    acv.figures.published(ax, pd.DataFrame(minutes, index=measured.loc[kind].index))
+    figures.published(ax, pd.DataFrame(minutes, index=measured.loc[kind].index))
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-acv.figures.save(fig, "traffic_times", data)
+figures.save(fig, "traffic_times", data)
 
 # %% [markdown]
 # ```{figure} figures/traffic_times.svg
@@ -551,8 +543,8 @@ for n in (10, 100, 400):
     counts[n] = {"IJ: H and J": ij.evaluations["hessian_and_cross"], "exact: S": passes}
 counts = pd.DataFrame(counts).rename_axis(columns="folds")
 steady = counts.loc["exact: S"].max() / counts.loc["exact: S"].min()
-acv.ledger.record("ghosh.prop1.ij_passes", bool((counts.loc["IJ: H and J"] == 1).all()))
-acv.ledger.record("ghosh.prop1.exact_passes_spread", steady)
+ledger.record("ghosh.prop1.ij_passes", bool((counts.loc["IJ: H and J"] == 1).all()))
+ledger.record("ghosh.prop1.exact_passes_spread", steady)
 counts.round(2)
 
 # %% [markdown]
@@ -574,7 +566,7 @@ start = pair[0].initial_params()
     acv.curvature.value_and_gradient(m, start, future) for m in pair
 ]
 gap = np.abs(gradient_a - gradient_b).max() / np.abs(gradient_a).max()
-acv.ledger.record("ghosh.prop3.chain", gap, data)
+ledger.record("ghosh.prop3.chain", gap, data)
 gap, (value_a - value_b) / np.log(2)
 
 # %% [markdown]
@@ -589,7 +581,7 @@ nodes = [
 ]
 refits = [acv.exact(m, acv.fit(m), [np.array([3])]) for m in nodes]
 rates = np.exp([r.params[0] for r in refits])
-acv.ledger.record("ghosh.prop3.ring", float(np.abs(rates[0] - rates[1]).max()))
+ledger.record("ghosh.prop3.ring", float(np.abs(rates[0] - rates[1]).max()))
 pd.DataFrame(
     rates, ["A: keep the latent state", "B: drop it"], ["low rate", "high rate"]
 ).round(4)

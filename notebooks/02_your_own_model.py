@@ -26,12 +26,12 @@ seed = 0
 
 # %% tags=["remove-cell"]
 import autograd.numpy as np
+from acvbook import ledger
 
 import acvlib as acv
-from acvlib import chain
-from acvlib.models import hidden_chain
+from acvlib.inference import chain, hidden_chain
 
-acv.ledger.begin("02_your_own_model", scale, seed)
+ledger.begin("02_your_own_model", scale, seed)
 rng = np.random.default_rng(seed)
 
 
@@ -102,8 +102,8 @@ frozen.to_frame().head()
 errors = {
     name: float(np.median(acv.theta_errors(rungs["exact"], r))) for name, r in rungs.items()
 }
-acv.ledger.record("beyond.byo.lines", 18)
-acv.ledger.record(
+ledger.record("beyond.byo.lines", 18)
+ledger.record(
     "beyond.byo.frozen_over_none", errors["frozen_newton"] / errors["no_adjustment"]
 )
 

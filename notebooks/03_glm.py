@@ -30,10 +30,10 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import glm_errors, glm_rates, glm_timing, gradient_norms
 
 import acvlib as acv
-from acvlib import datasets, figures, ledger
-from acvlib.studies import glm_errors, glm_rates, glm_timing, gradient_norms
 
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
@@ -56,7 +56,9 @@ X, y = load_breast_cancer(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 model = LogisticRegression().fit(X, y)
 scores = acv.approx_cross_validate(model, X, y, cv=LeaveOneOut(), scoring="accuracy")
-print(f"leave-one-out accuracy {scores['test_score'].mean():.3f}, on the training data {model.score(X, y):.3f}")
+print(
+    f"leave-one-out accuracy {scores['test_score'].mean():.3f}, on the training data {model.score(X, y):.3f}"
+)
 
 # %% [markdown]
 # ## Claim: a little below exact leave-one-out, and both near the truth
@@ -178,7 +180,10 @@ ledger.record("giordano.fig2.unconverged", seconds.unconverged.sum())
 # that the theorem allows. Every leave-one-out fold of every data set below is refitted and compared.
 
 # %%
-grid = [(size, 2) for size in ((500, 1000, 2000, 5000, 10_000, 20_000) if paper else (500, 1000, 2000))]
+grid = [
+    (size, 2)
+    for size in ((500, 1000, 2000, 5000, 10_000, 20_000) if paper else (500, 1000, 2000))
+]
 more = [(1000, 5), (20_000, 5), (1000, 100)] if paper else [(1000, 5), (1000, 30)]
 bounds = glm_rates.theorem1_on_data(grid + more, rng)
 bounds[["n", "dim", "delta", "limit", "applies", "violated", "bound", "actual", "ratio"]]
@@ -220,7 +225,9 @@ for design, k in studied:
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
-figures.rates(ax, {f"{design}, k = {k}": table for (design, k), table in studied.items()}).legend()
+figures.rates(
+    ax, {f"{design}, k = {k}": table for (design, k), table in studied.items()}
+).legend()
 figures.save(fig, "glm_rates")
 
 # %% [markdown]
@@ -255,8 +262,12 @@ covered.mean().to_frame("mean").T.round(3)
 # %% tags=["remove-cell"]
 ledger.record("giordano.boot.glm.ij", covered.ij.mean())
 ledger.record("giordano.boot.glm.bootstrap", covered.bootstrap.mean())
-ledger.record("giordano.boot.glm.difference", abs(covered.ij.mean() - covered.bootstrap.mean()))
-ledger.record("giordano.boot.glm.width", covered.ij_width.mean() / covered.bootstrap_width.mean())
+ledger.record(
+    "giordano.boot.glm.difference", abs(covered.ij.mean() - covered.bootstrap.mean())
+)
+ledger.record(
+    "giordano.boot.glm.width", covered.ij_width.mean() / covered.bootstrap_width.mean()
+)
 
 # %% [markdown]
 # ## A claim that does not hold as printed
@@ -266,7 +277,9 @@ ledger.record("giordano.boot.glm.width", covered.ij_width.mean() / covered.boots
 # with $c_x$ from 1.2 to 2.6, and labels that owe nothing to the covariates.
 
 # %%
-sizes, dims, repeats = ((800, 1600, 3200, 6400), (5, 20), 100) if paper else ((800, 1600), (5, 10), 25)
+sizes, dims, repeats = (
+    ((800, 1600, 3200, 6400), (5, 20), 100) if paper else ((800, 1600), (5, 10), 25)
+)
 settings = [(law, size, d) for law in gradient_norms.LAWS for size in sizes for d in dims]
 norms = gradient_norms.tails(settings, repeats, rng)
 norms.groupby(["law", "dim"])[["centre", "upper", "two_sided", "scaled_sd"]].mean().round(3)

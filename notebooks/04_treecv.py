@@ -31,11 +31,12 @@ import time
 import joblib
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import treecv_tables
 
 import acvlib as acv
-from acvlib import datasets, figures, learners, ledger
-from acvlib.treecv import repeat
-from acvlib.treecv.chunks import count_updates
+from acvlib.incremental import learners
+from acvlib.incremental.chunks import count_updates
 
 # %% tags=["remove-cell"]
 ledger.begin("04_treecv", scale, seed)
@@ -72,7 +73,7 @@ acv.treecv(pegasos, forest, folds=len(forest))
 # %%
 powers = (5, 10, 30, 100, 300, 1_000, 10_000, 100_000)
 ks = [k for k in powers if k < len(forest)] + [len(forest)]
-fastest = [repeat.timed(pegasos, forest, k, 7 if paper else 2) for k in ks]
+fastest = [treecv_tables.timed(pegasos, forest, k, 7 if paper else 2) for k in ks]
 counted = [result.evaluations["updates"] for result in fastest]
 recursion = [count_updates(np.bincount(result.fold_of)) for result in fastest]
 columns = {
@@ -136,19 +137,19 @@ figures.save(fig, "treecv_bound", data=covtype)
 n, repetitions = len(forest), 100 if paper else 5
 sizes = [n // 27, n // 9, n // 3, n] if paper else [n // 4, n]
 standard_sizes = [1_000, 4_000] if paper else [500, 1_000]
-cells = repeat.grid(sizes, standard_sizes)
+cells = treecv_tables.grid(sizes, standard_sizes)
 
 # %%
 with joblib.parallel_config(n_jobs=2):
-    frame = repeat.repeat(
+    frame = treecv_tables.repeat(
         lambda n: learners.pegasos(54, 1e-6), forest, cells, repetitions, rng
     )
 frame["loss"] *= 100
-pegasos_table = repeat.summary(frame)
+pegasos_table = treecv_tables.summary(frame)
 pegasos_table
 
 # %%
-for name, cell in repeat.printed(pegasos_table).items():
+for name, cell in treecv_tables.printed(pegasos_table).items():
     ledger.record(f"joulani.tab2.pegasos.{name}", cell, data=covtype)
 
 # %%
@@ -158,7 +159,7 @@ papers = {
     for id, c in ledger.load_claims().items()
     if id.startswith(prefix)
 }
-published = repeat.published(papers, n=581_012)
+published = treecv_tables.published(papers, n=581_012)
 pd.concat({"ours": pegasos_table, "paper": published}, axis=1)[
     [("ours", "mean"), ("ours", "sd"), ("paper", "mean"), ("paper", "sd")]
 ]
@@ -184,9 +185,11 @@ for method, order in [
     ("standard", "randomized"),
     ("standard", "fixed"),
 ]:
-    ratio = repeat.spread_ratio(pegasos_table, method, order)
+    ratio = treecv_tables.spread_ratio(pegasos_table, method, order)
     ledger.record(f"joulani.tab2.spread.{method}.{order}", ratio, data=covtype)
-ledger.record("joulani.tab2.gap.pegasos", repeat.largest_gap(pegasos_table), data=covtype)
+ledger.record(
+    "joulani.tab2.gap.pegasos", treecv_tables.largest_gap(pegasos_table), data=covtype
+)
 
 # %% [markdown]
 # ### Centred features
@@ -197,11 +200,11 @@ ledger.record("joulani.tab2.gap.pegasos", repeat.largest_gap(pegasos_table), dat
 centred = (covtype if paper else covtype.take(np.arange(20_000))).spruce_fir(centred=True)
 full_cells = [cell for cell in cells if cell.method == "treecv" and cell.n == n]
 with joblib.parallel_config(n_jobs=2):
-    centred_frame = repeat.repeat(
+    centred_frame = treecv_tables.repeat(
         lambda n: learners.pegasos(54, 1e-6), centred, full_cells, repetitions, rng
     )
 centred_frame["loss"] *= 100
-centred_table = repeat.summary(centred_frame)
+centred_table = treecv_tables.summary(centred_frame)
 choices = {"not centred": pegasos_table, "centred": centred_table, "paper": published}
 pd.concat(
     {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}, axis=1
@@ -221,21 +224,21 @@ pd.concat(
 song_examples = songs.regression("unit_variance")
 n_songs = len(song_examples)
 song_sizes = [n_songs * size // n for size in sizes]
-song_cells = repeat.grid(song_sizes, standard_sizes)
+song_cells = treecv_tables.grid(song_sizes, standard_sizes)
 
 # %%
 with joblib.parallel_config(n_jobs=2):
-    song_frame = repeat.repeat(
+    song_frame = treecv_tables.repeat(
         lambda n: learners.lsqsgd(90, n**-0.5), song_examples, song_cells, repetitions, rng
     )
 song_frame["loss"] *= 100
-song_table = repeat.summary(song_frame)
+song_table = treecv_tables.summary(song_frame)
 song_table
 
 # %%
-for name, cell in repeat.printed(song_table).items():
+for name, cell in treecv_tables.printed(song_table).items():
     ledger.record(f"joulani.tab2.lsqsgd.{name}", cell, data=songs)
-ledger.record("joulani.tab2.gap.lsqsgd", repeat.largest_gap(song_table), data=songs)
+ledger.record("joulani.tab2.gap.lsqsgd", treecv_tables.largest_gap(song_table), data=songs)
 
 # %%
 scalings = {
@@ -275,7 +278,7 @@ figures.save(fig, "treecv_time", data=songs)
 # ```
 
 # %%
-costs = {"pegasos": repeat.costs(frame), "lsqsgd": repeat.costs(song_frame)}
+costs = {"pegasos": treecv_tables.costs(frame), "lsqsgd": treecv_tables.costs(song_frame)}
 for name, data in [("pegasos", covtype), ("lsqsgd", songs)]:
     for cost, ratio in costs[name].items():
         ledger.record(f"joulani.fig2.{name}.{cost}", ratio, data=data)
@@ -375,7 +378,7 @@ pd.DataFrame({"one machine": local.evaluations, "two workers": remote.evaluation
 # With a machine for each chunk, models are all that travels, $O(k \log k)$ of them, as the paper says:
 
 # %%
-from acvlib.treecv.cluster import count_messages
+from acvlib.incremental.cluster import count_messages
 
 ks = np.array([4, 16, 64, 256, 1024])
 messages = {

@@ -34,10 +34,10 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import mrf
 
 import acvlib as acv
-from acvlib import datasets, figures, ledger
-from acvlib.studies import mrf
 
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
@@ -407,11 +407,11 @@ for short, rung in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife")
 # Any geojson of polygons with a column of counts will do. Areas that share a corner are neighbours.
 #
 # ```python
-# data = acv.datasets.areas_from_geojson("districts.geojson", "incidents")
+# data = datasets.areas_from_geojson("districts.geojson", "incidents")
 # model = acv.models.HiddenMRF(data.counts, data.edges, coupling=0.6)
 # fit = acv.fit(model)
 # cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(len(data)))
-# acv.figures.areas(ax, data, cv.fold_losses, "held-out loss (nats)")
+# figures.areas(ax, data, cv.fold_losses, "held-out loss (nats)")
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width 15; a

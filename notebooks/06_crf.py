@@ -31,10 +31,10 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger, neural
+from acvbook.studies import crf_epochs, entities, hidden_labels, inexact
 
 import acvlib as acv
-from acvlib import datasets, figures, ledger, neural
-from acvlib.studies import crf_epochs, entities, hidden_labels, inexact
 
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
@@ -440,9 +440,7 @@ figures.save(fig, "crf_hidden", texts["conll"])
 # Hiding a tenth of all labels at once, in ten random folds:
 
 # %%
-tenth = hidden_labels.ladder(
-    tokens, token_fit, acv.folds.iid(tokens.n_sites, 10, 10, rng)
-)
+tenth = hidden_labels.ladder(tokens, token_fit, acv.folds.iid(tokens.n_sites, 10, 10, rng))
 tenth_table = hidden_labels.summary(tenth)
 hidden_labels.table(tenth).round(3)
 

@@ -31,17 +31,21 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
-from acvlib import datasets, figures, ledger
-from acvlib.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
-
 # %%
-threadpool_limits(1), parallel_config("threading", n_jobs=2)  # two folds at a time, each on one core
+(
+    threadpool_limits(1),
+    parallel_config("threading", n_jobs=2),
+)  # two folds at a time, each on one core
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-known_rng, states_rng, slow_rng, long_rng = rng.spawn(4)  # a stream for each section, whatever others draw
+known_rng, states_rng, slow_rng, long_rng = rng.spawn(
+    4
+)  # a stream for each section, whatever others draw
 data = datasets.load_or_simulate("mocap", rng)
 data
 
@@ -68,7 +72,9 @@ fig, ax = figures.subplots(figsize=(8, 4.6))
 longest = int(np.argmax([len(sequence) for sequence in train.sequences]))
 states = mocap_fits.states_of(fitted["AR(1)"], longest)
 context = mocap_fits.CONTEXT
-figures.channels(ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states)
+figures.channels(
+    ax, train.sequences[longest][context:], data.rate, datasets.mocap.CHANNELS, states
+)
 figures.save(fig, "mocap_recording", data=data)
 
 # %% [markdown]
@@ -91,7 +97,10 @@ figures.save(fig, "mocap_recording", data=data)
 
 # %%
 with mocap_costs.Measured() as measured:
-    studied = {name: mocap_orders.leave_one_sequence_out(one, test.sequences) for name, one in fitted.items()}
+    studied = {
+        name: mocap_orders.leave_one_sequence_out(one, test.sequences)
+        for name, one in fitted.items()
+    }
 losses = mocap_orders.losses(studied)
 mocap_orders.means(losses).round(1)
 
@@ -99,7 +108,9 @@ mocap_orders.means(losses).round(1)
 rows, width = (2, 4) if len(studied) > 4 else (1, len(studied))
 fig, axes = figures.subplots(rows, width, figsize=(11, 3.0 * rows))
 for ax, (name, result) in zip(axes.flat, studied.items(), strict=False):
-    figures.rung_scatter(ax, result.rungs).set_title(f"{name}, D = {result.fitted.model.n_params:,}")
+    figures.rung_scatter(ax, result.rungs).set_title(
+        f"{name}, D = {result.fitted.model.n_params:,}"
+    )
 figures.shared_legend(fig, axes, len(studied))
 figures.save(fig, "mocap_scatter", data=data)
 
@@ -119,7 +130,9 @@ figures.save(fig, "mocap_scatter", data=data)
 
 # %%
 errors = mocap_orders.errors(studied)
-errors[["mean_error", "theta", "theta_max", "indefinite"]].drop("exact", level="rung").round(2)
+errors[["mean_error", "theta", "theta_max", "indefinite"]].drop(
+    "exact", level="rung"
+).round(2)
 
 # %% [markdown]
 # One recording can be all that a state is seen in. The exact refit then moves by many standard errors, further than any
@@ -166,7 +179,9 @@ ledger.record("ghosh.fig6.ns_same_choice", winners["newton_step"] == winners["ex
 ledger.record("ghosh.fig6.ar1_best", winners["exact"] == "AR(1)", data)
 for name, result in studied.items():
     key = mocap_orders.key(name)
-    ledger.record(f"ghosh.fig6.gap.{key}", mocap_orders.gap_in_standard_errors(result), data)
+    ledger.record(
+        f"ghosh.fig6.gap.{key}", mocap_orders.gap_in_standard_errors(result), data
+    )
     ledger.record(f"ghosh.fig6.ns_to_ij.{key}", mocap_orders.error_ratio(result), data)
 
 # %% [markdown]
@@ -201,7 +216,9 @@ ledger.record("ghosh.fig6.ns_to_ij_seconds", solves["ns_to_ij"], data, solves["n
 ledger.record("ghosh.fig6.residual", mocap_costs.largest_residual(studied[last]), data)
 ledger.record("ghosh.fig6.peak_gigabytes", measured.peak_gigabytes, data)
 ledger.record("ghosh.fig6.minutes", measured.minutes, data)
-ledger.record("ghosh.fig6.speedup", float((costs.exact / costs.infinitesimal_jackknife).min()), data)
+ledger.record(
+    "ghosh.fig6.speedup", float((costs.exact / costs.infinitesimal_jackknife).min()), data
+)
 
 # %% [markdown]
 # ## What $\sigma^2$ is decides
@@ -210,15 +227,22 @@ ledger.record("ghosh.fig6.speedup", float((costs.exact / costs.infinitesimal_jac
 # models with $\sigma^2 = 1$, the variance of a channel. States are less certain then, and priors hold.
 
 # %%
-known = mocap_fits.known_variance(mocap_fits.emissions((0, 1, 2) if paper else (0, 1), neural), 1.0)
+known = mocap_fits.known_variance(
+    mocap_fits.emissions((0, 1, 2) if paper else (0, 1), neural), 1.0
+)
 known_fitted = mocap_fits.fit_all(train.sequences, n_states, known, known_rng, n_restarts)
-known_studied = {name: mocap_orders.leave_one_sequence_out(one, test.sequences) for name, one in known_fitted.items()}
+known_studied = {
+    name: mocap_orders.leave_one_sequence_out(one, test.sequences)
+    for name, one in known_fitted.items()
+}
 known_losses = mocap_orders.losses(known_studied)
 mocap_orders.means(known_losses).round(1)
 
 # %%
 known_errors = mocap_orders.errors(known_studied)
-known_errors[["mean_error", "theta", "theta_max", "indefinite"]].drop("exact", level="rung").round(3)
+known_errors[["mean_error", "theta", "theta_max", "indefinite"]].drop(
+    "exact", level="rung"
+).round(3)
 
 # %% [markdown]
 # From AR(1) on a typical refit now moves by less than a standard error, and the approximations follow it: under AR(1) the
@@ -234,8 +258,12 @@ ledger.record("ghosh.fig6.known.unconverged", mocap_orders.unconverged(known_stu
 ledger.record("ghosh.fig6.known.same_choice", mocap_orders.one_choice(known_losses), data)
 for name, result in known_studied.items():
     key = mocap_orders.key(name)
-    ledger.record(f"ghosh.fig6.known.gap.{key}", mocap_orders.gap_in_standard_errors(result), data)
-    ledger.record(f"ghosh.fig6.known.ns_to_ij.{key}", mocap_orders.error_ratio(result), data)
+    ledger.record(
+        f"ghosh.fig6.known.gap.{key}", mocap_orders.gap_in_standard_errors(result), data
+    )
+    ledger.record(
+        f"ghosh.fig6.known.ns_to_ij.{key}", mocap_orders.error_ratio(result), data
+    )
 
 # %% [markdown]
 # ## The number of states
@@ -243,7 +271,9 @@ for name, result in known_studied.items():
 
 # %%
 numbers = (4, 8, 16, 24) if paper else (2, 3)
-by_k = mocap_orders.choices(train.sequences, test.sequences, models["AR(1)"], numbers, states_rng, n_restarts)
+by_k = mocap_orders.choices(
+    train.sequences, test.sequences, models["AR(1)"], numbers, states_rng, n_restarts
+)
 mocap_orders.means(by_k).round(1)
 
 # %% tags=["remove-output"]
@@ -270,10 +300,17 @@ figures.save(fig, "mocap_states", data=data)
 
 # %%
 slow = datasets.load_or_simulate("mocap, 10 fps", slow_rng)
-slow_train, slow_test = mocap_fits.split(slow if paper else slow.take(range(n_train + n_test)), n_train, slow_rng)
+slow_train, slow_test = mocap_fits.split(
+    slow if paper else slow.take(range(n_train + n_test)), n_train, slow_rng
+)
 slow_models = mocap_fits.emissions((0, 1, 2, 3) if paper else (0, 1, 2), ())
-slow_fitted = mocap_fits.fit_all(slow_train.sequences, n_states, slow_models, slow_rng, n_restarts)
-slow_studied = {name: mocap_orders.leave_one_sequence_out(one, slow_test.sequences) for name, one in slow_fitted.items()}
+slow_fitted = mocap_fits.fit_all(
+    slow_train.sequences, n_states, slow_models, slow_rng, n_restarts
+)
+slow_studied = {
+    name: mocap_orders.leave_one_sequence_out(one, slow_test.sequences)
+    for name, one in slow_fitted.items()
+}
 slow_losses = mocap_orders.losses(slow_studied)
 mocap_orders.means(slow_losses).round(1)
 
@@ -296,7 +333,11 @@ figures.save(fig, "mocap_slow", data=slow)
 # %% tags=["remove-cell"]
 slow_winners = mocap_orders.winners(slow_losses)
 ledger.record("ghosh.fig6.ar1_best_10fps", slow_winners["exact"] == "AR(1)", slow)
-ledger.record("ghosh.fig6.same_choice_10fps", slow_winners["infinitesimal_jackknife"] == slow_winners["exact"], slow)
+ledger.record(
+    "ghosh.fig6.same_choice_10fps",
+    slow_winners["infinitesimal_jackknife"] == slow_winners["exact"],
+    slow,
+)
 
 # %% [markdown]
 # ## Everything a parameter
@@ -321,12 +362,16 @@ percents, n_folds = (2, 5, 10), 10 if paper else 4
 gaussian = steps["Gaussian"]
 within = mocap_steps.within(gaussian.model, gaussian.fit, percents, n_folds, long_rng)
 table = mocap_steps.table(within)
-table[["mean_error", "correlation", "theta", "theta_max"]].drop("exact", level="rung").round(3)
+table[["mean_error", "correlation", "theta", "theta_max"]].drop(
+    "exact", level="rung"
+).round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
 for ax, ((scheme, percent), rungs) in zip(axes.flat, within.items(), strict=True):
-    figures.rung_scatter(ax, rungs, mocap_steps.all_losses).set_title(f"{scheme}, {percent} %")
+    figures.rung_scatter(ax, rungs, mocap_steps.all_losses).set_title(
+        f"{scheme}, {percent} %"
+    )
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 
@@ -345,11 +390,23 @@ figures.save(fig, "mocap_within", data=recording)
 # %% tags=["remove-cell"]
 for scheme, percent in within:
     row = table.loc[f"{scheme} {percent} %"]
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}", row.correlation["infinitesimal_jackknife"], recording)
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}.theta", row.theta["infinitesimal_jackknife"], recording)
+    ledger.record(
+        f"ghosh.fig7.{scheme}.{percent}",
+        row.correlation["infinitesimal_jackknife"],
+        recording,
+    )
+    ledger.record(
+        f"ghosh.fig7.{scheme}.{percent}.theta",
+        row.theta["infinitesimal_jackknife"],
+        recording,
+    )
     ledger.record(f"ghosh.fig7.{scheme}.{percent}.ns", row.theta["newton_step"], recording)
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}.frozen", row.theta["frozen_newton"], recording)
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}.none", row.theta["no_adjustment"], recording)
+    ledger.record(
+        f"ghosh.fig7.{scheme}.{percent}.frozen", row.theta["frozen_newton"], recording
+    )
+    ledger.record(
+        f"ghosh.fig7.{scheme}.{percent}.none", row.theta["no_adjustment"], recording
+    )
 worse = table.mean_error["contiguous 10 %"] / table.mean_error["iid 10 %"]
 ledger.record("ghosh.fig7.contiguous_to_iid", worse["infinitesimal_jackknife"], recording)
 
@@ -362,7 +419,9 @@ ledger.record("ghosh.fig7.contiguous_to_iid", worse["infinitesimal_jackknife"], 
 first = 1336 - 1 if paper else len(x) - 9
 future = {name: mocap_steps.future(one, first) for name, one in steps.items()}
 ahead = mocap_steps.table(future, mocap_steps.first_losses)
-ahead[["mean_error", "correlation", "theta", "theta_max"]].drop("exact", level="rung").round(3)
+ahead[["mean_error", "correlation", "theta", "theta_max"]].drop(
+    "exact", level="rung"
+).round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
@@ -389,8 +448,12 @@ figures.save(fig, "mocap_future", data=recording)
 # %% tags=["remove-cell"]
 for name in future:
     row, key = ahead.loc[name], mocap_orders.key(name)
-    ledger.record(f"ghosh.fig8.{key}", row.correlation["infinitesimal_jackknife"], recording)
-    ledger.record(f"ghosh.fig8.{key}.theta", row.theta["infinitesimal_jackknife"], recording)
+    ledger.record(
+        f"ghosh.fig8.{key}", row.correlation["infinitesimal_jackknife"], recording
+    )
+    ledger.record(
+        f"ghosh.fig8.{key}.theta", row.theta["infinitesimal_jackknife"], recording
+    )
     ledger.record(f"ghosh.fig8.{key}.ns", row.theta["newton_step"], recording)
 ij = ahead.mean_error.xs("infinitesimal_jackknife", level="rung")
 ledger.record("ghosh.fig8.neural_to_ar1", ij["NAR(1)"] / ij["AR(1)"], recording)

@@ -28,10 +28,10 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import genomics
 
 import acvlib as acv
-from acvlib import datasets, figures, ledger
-from acvlib.studies import genomics
 
 paper = scale == "paper"
 rng = np.random.default_rng(seed)

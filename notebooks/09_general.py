@@ -32,13 +32,13 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.neural import Adam
+from acvbook.studies import general, general_choice, general_rates, general_timing, siamese
 from joblib import parallel_config
 
 import acvlib as acv
-from acvlib import datasets, figures, ledger
 from acvlib.models import PairwiseLinear
-from acvlib.neural import Adam
-from acvlib.studies import general, general_choice, general_rates, general_timing, siamese
 
 parallel_config("threading", n_jobs=2)
 paper = scale == "paper"
@@ -148,7 +148,9 @@ pd.concat(svm, names=["model"]).drop(columns="seconds").round(5)
 
 # %%
 shares = (0.1, 0.3, 0.9)
-by_labels = general.by_labels(guide, rng, shares, "squared_hinge", gamma_p=0.1, gamma_i=0.01)
+by_labels = general.by_labels(
+    guide, rng, shares, "squared_hinge", gamma_p=0.1, gamma_i=0.01
+)
 by_labels.round(4)
 
 # %% tags=["remove-cell"]
@@ -375,7 +377,9 @@ damped.round(3)
 
 # %% tags=["remove-cell"]
 for share, row in damped.iterrows():
-    ledger.record(f"zhu.fig3.faces.size.{share}", row["size.infinitesimal_jackknife"], faces)
+    ledger.record(
+        f"zhu.fig3.faces.size.{share}", row["size.infinitesimal_jackknife"], faces
+    )
 for rung in ["no_adjustment", *RUNGS]:
     ledger.record(f"zhu.fig3.left.{rung}", left.r_loss[rung], shells)
     ledger.record(f"zhu.fig3.faces.loss.{rung}", spread[f"r_loss.{rung}"].median(), faces)

@@ -57,7 +57,9 @@ def weighted_log_sum(log_density, log_initial, log_transition, weights, scheme):
     first, links = log_initial[path[:, 0]], log_transition[path[:, :-1], path[:, 1:]]
     if scheme == "A":
         return logsumexp(total + first + anp.sum(links, axis=1))
-    return logsumexp(total + weights[0] * first + anp.sum(weights[1:] * weights[:-1] * links, axis=1))
+    return logsumexp(
+        total + weights[0] * first + anp.sum(weights[1:] * weights[:-1] * links, axis=1)
+    )
 
 
 # the traffic model
@@ -65,7 +67,10 @@ def weighted_log_sum(log_density, log_initial, log_transition, weights, scheme):
 
 def traffic_log_density(params, counts, day):
     """log p(x_t | z_t) (T, 2), zero where missing, by a sum over the excess; differentiable."""
-    rows = [_site_log_density(params[d], params[7], params[8], x) for x, d in zip(counts, day, strict=True)]
+    rows = [
+        _site_log_density(params[d], params[7], params[8], x)
+        for x, d in zip(counts, day, strict=True)
+    ]
     return anp.array([[anp.array(entry) for entry in row] for row in rows])
 
 
@@ -92,7 +97,9 @@ def traffic_objective(model, scheme):
     def objective(params, weights):
         density = traffic_log_density(params, model.counts, model.day)
         rates, a, b = anp.mean(anp.exp(params[:7])), anp.exp(params[7]), anp.exp(params[8])
-        return 0.01 * (rates + a + b) - weighted_log_sum(density, *traffic_chain(params), weights, scheme)
+        return 0.01 * (rates + a + b) - weighted_log_sum(
+            density, *traffic_chain(params), weights, scheme
+        )
 
     return objective
 
@@ -100,7 +107,12 @@ def traffic_objective(model, scheme):
 def derivatives(objective, params, weights):
     """(F, gradient (D,), H (D, D), J (D, n_sites)) of any objective, by autograd."""
     cross = jacobian(grad(objective, 0), 1)(params, weights)
-    return objective(params, weights), grad(objective)(params, weights), hessian(objective)(params, weights), cross
+    return (
+        objective(params, weights),
+        grad(objective)(params, weights),
+        hessian(objective)(params, weights),
+        cross,
+    )
 
 
 def traffic_heldout(model, params, fold):
@@ -110,7 +122,10 @@ def traffic_heldout(model, params, fold):
     outside[fold] = 0.0
     base = weighted_log_sum(density, *chain, outside, "A")
     return np.array(
-        [base - weighted_log_sum(density, *chain, outside + unit, "A") for unit in np.eye(len(outside))[fold]]
+        [
+            base - weighted_log_sum(density, *chain, outside + unit, "A")
+            for unit in np.eye(len(outside))[fold]
+        ]
     )
 
 
@@ -131,7 +146,9 @@ TRAFFIC_PARAMS = np.array([2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.4, 1.2, -0.3, 2.8, 1.
 def central_difference(function, params, step=1e-5):
     """Jacobian of a function by central differences, derivative axis last."""
     shifts = step * np.eye(len(params))
-    return np.stack([(function(params + s) - function(params - s)) / (2 * step) for s in shifts], axis=-1)
+    return np.stack(
+        [(function(params + s) - function(params - s)) / (2 * step) for s in shifts], axis=-1
+    )
 
 
 # small models with known answers
@@ -166,7 +183,9 @@ class Logistic(Ridge):
 
     def objective(self, params, weights):
         margin = self.y * (self.x @ params)
-        return anp.sum(weights * anp.logaddexp(0.0, -margin)) + self.penalty * anp.sum(params**2) / 2
+        return (
+            anp.sum(weights * anp.logaddexp(0.0, -margin)) + self.penalty * anp.sum(params**2) / 2
+        )
 
     def heldout_loss(self, params, fold):
         return np.logaddexp(0.0, -self.y[fold] * (self.x[fold] @ params))
@@ -275,7 +294,11 @@ class Counting:
 class CountingFast:
     """Fast paths that count, fold by fold, under the names of `CVResult.evaluations`."""
 
-    KIND = {"value_and_gradient": "gradient", "fold_gradients": "gradient", "hessian_and_cross": "hessian"}
+    KIND = {
+        "value_and_gradient": "gradient",
+        "fold_gradients": "gradient",
+        "hessian_and_cross": "hessian",
+    }
     KIND |= {"fold_hessians": "hessian", "fold_heldout_losses": "heldout"}
 
     def __init__(self, fast, calls):

@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 from oracles import WithoutFast, refit
 
 import acvlib as acv
-from acvlib import bootstrap, curvature
+from acvlib import bootstrap
+from acvlib import derivatives as curvature
 from acvlib.models import GLM
 
 
@@ -37,7 +38,9 @@ def test_many_weightings_equal_autograd(model):
 
 def test_refits_equal_brute_force(model):
     fit, weights = acv.fit(model), acv.folds.bootstrap_weights(150, 6, rng())
-    for row, params in zip(weights, bootstrap.refits(model, fit, weights, tolerance=1e-9), strict=True):
+    for row, params in zip(
+        weights, bootstrap.refits(model, fit, weights, tolerance=1e-9), strict=True
+    ):
         assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
 
 
@@ -45,7 +48,9 @@ def test_halving_the_weights_quarters_the_error(model):
     fit = acv.fit(model, tolerance=1e-11)
     draws = acv.folds.bootstrap_weights(150, 20, rng()) - 1.0
     errors = [
-        np.abs(bootstrap.jackknife_params(model, fit, w) - bootstrap.refits(model, fit, w, 1e-11)).max()
+        np.abs(
+            bootstrap.jackknife_params(model, fit, w) - bootstrap.refits(model, fit, w, 1e-11)
+        ).max()
         for w in (1.0 + 0.1 * draws, 1.0 + 0.05 * draws)
     ]
     assert_allclose(errors[0] / errors[1], 4.0, rtol=0.1)
@@ -64,7 +69,9 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
     x = np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
     model = GLM(x, np.array([0.0, 1.0, 0.0, 1.0]))
     with pytest.warns(bootstrap.UnconvergedFit, match="1 of 2 resamples"):
-        params = bootstrap.refits(model, acv.fit(model), np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]]))
+        params = bootstrap.refits(
+            model, acv.fit(model), np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]])
+        )
     assert np.isfinite(params[0]).all()
     assert np.isnan(params[1]).all()
 
@@ -76,7 +83,9 @@ def mean_model(n):
 
 def test_intervals_of_a_mean_have_the_known_width():
     model = mean_model(400)
-    params = bootstrap.refits(model, acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng()))
+    params = bootstrap.refits(
+        model, acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng())
+    )
     low, high = bootstrap.interval(params, 0.9)[:, 0]
     assert_allclose(high - low, 2 * 1.6449 * model.y.std() / 20, rtol=0.03)
 
@@ -85,7 +94,9 @@ def test_jackknife_after_bootstrap_of_a_mean():
     """Without site i, n draws of the others have a mean of standard error std of the others / sqrt(n)."""
     model, n = mean_model(20), 20
     weights = acv.folds.bootstrap_weights(n, 20_000, rng())
-    errors, own = bootstrap.jackknife_after_bootstrap(bootstrap.refits(model, acv.fit(model), weights), weights)
+    errors, own = bootstrap.jackknife_after_bootstrap(
+        bootstrap.refits(model, acv.fit(model), weights), weights
+    )
     others = np.array([np.delete(model.y, i).std() for i in range(n)]) / np.sqrt(n)
     assert_allclose(errors, model.y.std() / np.sqrt(n), rtol=0.03)
     assert_allclose(own, np.sqrt((n - 1) * others.var()), rtol=0.05)
@@ -93,4 +104,6 @@ def test_jackknife_after_bootstrap_of_a_mean():
 
 def test_too_few_resamples_for_the_jackknife_after_bootstrap():
     with pytest.raises(ValueError, match="site 1 is in all but 0 resamples"):
-        bootstrap.jackknife_after_bootstrap(np.zeros((3, 1)), np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 1.0]]))
+        bootstrap.jackknife_after_bootstrap(
+            np.zeros((3, 1)), np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 1.0]])
+        )

@@ -14,12 +14,17 @@ def model(family, n, penalty=0.0, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=(n, 2))
     mean = FAMILIES[family].mean(x @ np.array([0.5, -0.3]))
-    y = {"gaussian": rng.normal, "poisson": rng.poisson}.get(family, lambda m: rng.binomial(1, m))(mean)
+    y = {"gaussian": rng.normal, "poisson": rng.poisson}.get(family, lambda m: rng.binomial(1, m))(
+        mean
+    )
     return GLM(x, y, family, penalty=penalty)
 
 
 def distances(glm, fit, folds):
-    jackknife, exact = acv.infinitesimal_jackknife(glm, fit, folds), acv.exact(glm, fit, folds, tolerance=1e-10)
+    jackknife, exact = (
+        acv.infinitesimal_jackknife(glm, fit, folds),
+        acv.exact(glm, fit, folds, tolerance=1e-10),
+    )
     return np.linalg.norm(jackknife.params - exact.params, axis=1)
 
 
@@ -45,7 +50,9 @@ def test_the_bound_falls_as_one_over_n_squared():
     bounds = []
     for n in (20_000, 80_000):
         glm = model("logistic", n)
-        bounds.append(theorem1(glm, acv.fit(glm), acv.folds.leave_one_out(n)[:100], radius=0.01).bound.max())
+        bounds.append(
+            theorem1(glm, acv.fit(glm), acv.folds.leave_one_out(n)[:100], radius=0.01).bound.max()
+        )
     assert_allclose(bounds[0] / bounds[1], 16.0, rtol=0.15)
 
 

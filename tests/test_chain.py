@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from acvlib import chain, weighting
-from acvlib.models import hidden_chain
+from acvlib import weighting
+from acvlib.inference import chain, hidden_chain
 
 SCHEMES = {"A": weighting.keep_latents, "B": weighting.drop_latents}
 WEIGHTS = {
@@ -56,7 +56,9 @@ def test_gradient_and_hessian_in_the_potentials_are_the_moments_of_paths(n_sites
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.sampled_from([0.1, 3.0, 30.0]))
+@given(
+    st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.sampled_from([0.1, 3.0, 30.0])
+)
 def test_any_small_chain_equals_enumeration(seed, n_sites, n_states, scale):
     node, edge = potentials(seed, n_sites, n_states, scale)
     log_z, mean, _ = oracles.log_partition_and_moments(node, edge)
@@ -105,7 +107,9 @@ def test_weighted_gaussian_chain_equals_enumeration_to_second_order(scheme, weig
     x, params = rng.standard_normal(6), 0.7 * rng.standard_normal(15)
 
     def objective(p, w):
-        return chain.log_partition(*hidden_chain.potentials(SCHEMES[scheme], w, *gaussian_chain(p, x)))
+        return chain.log_partition(
+            *hidden_chain.potentials(SCHEMES[scheme], w, *gaussian_chain(p, x))
+        )
 
     def enumerated(p, w):
         return oracles.weighted_log_sum(*gaussian_chain(p, x), w, scheme)
@@ -122,7 +126,9 @@ def test_heldout_loss_equals_enumeration():
     parts, outside = gaussian_chain(params, x), np.array([1.0, 0, 0, 1, 1, 0])
     base = oracles.weighted_log_sum(*parts, outside, "A")
     joint = [oracles.weighted_log_sum(*parts, outside + unit, "A") for unit in np.eye(6)[fold]]
-    assert_allclose(hidden_chain.heldout_loss(*parts, fold), base - np.array(joint), rtol=0, atol=1e-10)
+    assert_allclose(
+        hidden_chain.heldout_loss(*parts, fold), base - np.array(joint), rtol=0, atol=1e-10
+    )
 
 
 def test_a_long_chain_keeps_float64_accuracy():
@@ -133,7 +139,11 @@ def test_a_long_chain_keeps_float64_accuracy():
     top = np.argmax(values)
     ends = vectors[:, top].sum() * np.linalg.inv(vectors)[top].sum()
     expected = (n_sites - 1) * np.log(values[top]) + np.log(ends)
-    assert_allclose(chain.log_partition(np.zeros((n_sites, 2)), edge), expected, rtol=n_sites * np.finfo(float).eps)
+    assert_allclose(
+        chain.log_partition(np.zeros((n_sites, 2)), edge),
+        expected,
+        rtol=n_sites * np.finfo(float).eps,
+    )
 
 
 def test_a_long_chain_has_normalised_finite_derivatives():
@@ -154,7 +164,9 @@ def test_a_constant_added_to_potentials_only_shifts_log_partition(shift):
     assert_allclose(chain.marginals(node, edge + shift)[0], gamma, atol=1e-10)
 
 
-@pytest.mark.parametrize(("node_scale", "edge_scale"), [(1e5, 1.0), (100.0, 100.0), (1000.0, 1000.0)])
+@pytest.mark.parametrize(
+    ("node_scale", "edge_scale"), [(1e5, 1.0), (100.0, 100.0), (1000.0, 1000.0)]
+)
 def test_extreme_potentials_equal_enumeration(node_scale, edge_scale):
     node, edge = potentials(9, 6, 3)
     node, edge = node_scale * node, edge_scale * edge

@@ -6,12 +6,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from acvlib import datasets
+from acvbook import datasets
 
 ROOT = Path(__file__).parent.parent
 RUN = 7  # words in a row that no text of ours has by chance
-ASIDE = re.compile(r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?")  # what a table may put between the words of a sentence
+ASIDE = re.compile(
+    r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?"
+)  # what a table may put between the words of a sentence
 
 
 def runs(words):
@@ -41,7 +42,8 @@ def found(page, held_back):
 def test_the_search_finds_a_sentence_shown_as_text_or_as_a_table(held_back):
     sentence = max(held_back)
     cells = "".join(
-        f"<tr><th>{i}</th><td>{word}</td><td>B-PER</td><td>0.5</td></tr>" for i, word in enumerate(sentence)
+        f"<tr><th>{i}</th><td>{word}</td><td>B-PER</td><td>0.5</td></tr>"
+        for i, word in enumerate(sentence)
     )
     for page in (f"<p>{' '.join(sentence)}</p>", f"<table>{cells}</table>"):
         assert found(page, held_back)
@@ -49,14 +51,25 @@ def test_the_search_finds_a_sentence_shown_as_text_or_as_a_table(held_back):
 
 def test_no_sentence_is_in_a_built_page(held_back):
     folders = [ROOT / "book" / "_build", ROOT / "book" / "published", ROOT / "build"]
-    pages = [path for folder in folders for kind in ("html", "ipynb", "json") for path in folder.rglob(f"*.{kind}")]
-    assert [path for path in pages if found(path.read_text("utf-8", errors="ignore"), held_back)] == []
+    pages = [
+        path
+        for folder in folders
+        for kind in ("html", "ipynb", "json")
+        for path in folder.rglob(f"*.{kind}")
+    ]
+    assert [
+        path for path in pages if found(path.read_text("utf-8", errors="ignore"), held_back)
+    ] == []
 
 
 def test_no_sentence_is_in_git(held_back):
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False)
+    listed = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "-z"], capture_output=True, check=False
+    )
     if listed.returncode:
         pytest.skip("no git here")
     paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
     texts = [path for path in paths if path.is_file() and path.suffix != ".svg"]
-    assert [path for path in texts if found(path.read_text("utf-8", errors="ignore"), held_back)] == []
+    assert [
+        path for path in texts if found(path.read_text("utf-8", errors="ignore"), held_back)
+    ] == []

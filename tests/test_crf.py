@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import acvlib as acv
-from acvlib import curvature
+from acvlib import derivatives as curvature
 from acvlib.fit import UnconvergedFit
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
@@ -34,9 +34,15 @@ def crf(scheme=None, seed=0, ridge=0.1, n_tags=K):
 def path_scores(params, scores):
     """Score and labels of every label sequence of a sentence."""
     n_tags = scores.shape[1]
-    start, links, end = params[:n_tags], params[n_tags:-n_tags].reshape(n_tags, n_tags), params[-n_tags:]
+    start, links, end = (
+        params[:n_tags],
+        params[n_tags:-n_tags].reshape(n_tags, n_tags),
+        params[-n_tags:],
+    )
     paths = np.array(list(product(range(n_tags), repeat=len(scores))))
-    total = start[paths[:, 0]] + end[paths[:, -1]] + scores[np.arange(len(scores)), paths].sum(axis=1)
+    total = (
+        start[paths[:, 0]] + end[paths[:, -1]] + scores[np.arange(len(scores)), paths].sum(axis=1)
+    )
     return total + anp.sum(links[paths[:, :-1], paths[:, 1:]], axis=1), paths
 
 
@@ -49,7 +55,9 @@ def enumerated(model, params, weights):
         t += len(labels)
         if model.scheme:
             known = 1.0
-            for place, label in enumerate(labels):  # autograd's prod divides by its factors, which may be 0
+            for place, label in enumerate(
+                labels
+            ):  # autograd's prod divides by its factors, which may be 0
                 known = known * (1.0 - own[place] * (paths[:, place] != label))
             total = total + logsumexp(score) - anp.log(anp.sum(anp.exp(score) * known))
         else:
@@ -58,7 +66,11 @@ def enumerated(model, params, weights):
 
 
 def some_weights(model, rng):
-    return [np.ones(model.n_sites), rng.uniform(0.2, 0.9, model.n_sites), rng.integers(0, 2, model.n_sites) * 1.0]
+    return [
+        np.ones(model.n_sites),
+        rng.uniform(0.2, 0.9, model.n_sites),
+        rng.integers(0, 2, model.n_sites) * 1.0,
+    ]
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
@@ -78,7 +90,9 @@ def test_autograd_path_agrees_with_enumeration(scheme):
     model, rng = crf(scheme), np.random.default_rng(2)
     params = rng.normal(size=D)
     for weights in some_weights(model, rng):
-        assert model.objective(params, weights) == pytest.approx(enumerated(model, params, weights), rel=1e-12)
+        assert model.objective(params, weights) == pytest.approx(
+            enumerated(model, params, weights), rel=1e-12
+        )
     slow, weights = oracles.WithoutFast(model), np.ones(model.n_sites)
     matrix, cross = curvature.hessian_and_cross(slow, params, weights)
     assert matrix == pytest.approx(curvature.hessian(model, params, weights), abs=1e-10)
@@ -98,13 +112,17 @@ def test_fold_paths_agree_with_autograd(scheme):
     model, rng = crf(scheme, n_tags=2), np.random.default_rng(4)
     slow, folds = oracles.WithoutFast(model), [np.array([1]), np.array([0, 3, 4])]
     for params in (rng.normal(size=(2, FEW)), np.tile(rng.normal(size=FEW), (2, 1))):
-        for fast, plain in zip(*(curvature.fold_gradients(m, params, folds) for m in (model, slow)), strict=True):
+        for fast, plain in zip(
+            *(curvature.fold_gradients(m, params, folds) for m in (model, slow)), strict=True
+        ):
             assert fast == pytest.approx(plain, abs=1e-10)
         hessians = curvature.fold_hessians(model, params, folds)
         assert hessians == pytest.approx(curvature.fold_hessians(slow, params, folds), abs=1e-10)
     fit = acv.fit(model)
     for rung in (acv.infinitesimal_jackknife, acv.newton_step):
-        assert rung(model, fit, folds).params == pytest.approx(rung(slow, fit, folds).params, abs=1e-8)
+        assert rung(model, fit, folds).params == pytest.approx(
+            rung(slow, fit, folds).params, abs=1e-8
+        )
 
 
 def test_lanes_give_what_single_passes_give():
@@ -154,14 +172,20 @@ def test_exact_is_the_same_from_far_away():
 def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme):
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit = acv.fit(model, tolerance=1e-10)
-    sure = np.concatenate(acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).pointwise)
-    fold = np.sort(np.argsort(sure)[:2])  # a surprising label moves the params by much more than a quadratic term
+    sure = np.concatenate(
+        acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).pointwise
+    )
+    fold = np.sort(
+        np.argsort(sure)[:2]
+    )  # a surprising label moves the params by much more than a quadratic term
     step = acv.infinitesimal_jackknife(model, fit, [fold]).params[0] - fit.params
     errors = []
     for change in (0.2, 0.1, 0.05):
         weights = np.ones(model.n_sites)
         weights[fold] -= change
-        refitted = oracles.refit(lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12)
+        refitted = oracles.refit(
+            lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12
+        )
         errors.append(np.linalg.norm(refitted - fit.params - change * step))
     assert 3.0 < errors[0] / errors[1] < 5.0
     assert 3.4 < errors[1] / errors[2] < 4.6
@@ -174,7 +198,10 @@ def test_frozen_error_falls_with_the_square_of_a_folds_influence():
         emissions, labels = data(7)
         model = LinearChainCRF(emissions * copies, labels * copies, 0.1 * copies)
         fit = acv.fit(model, tolerance=1e-10)
-        rungs = acv.frozen_newton(model, fit, [np.array([3])]), acv.exact(model, fit, [np.array([3])], 1e-10)
+        rungs = (
+            acv.frozen_newton(model, fit, [np.array([3])]),
+            acv.exact(model, fit, [np.array([3])], 1e-10),
+        )
         errors.append(np.linalg.norm(rungs[0].params - rungs[1].params))
     assert 3.0 < errors[0] / errors[1] < 5.0
     assert 3.4 < errors[1] / errors[2] < 4.6
@@ -183,7 +210,10 @@ def test_frozen_error_falls_with_the_square_of_a_folds_influence():
 def test_of_one_hidden_label_the_jackknife_is_the_frozen_step_over_its_probability():
     model = crf(hide_labels)
     fit, folds = acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites)
-    ij, frozen = acv.infinitesimal_jackknife(model, fit, folds), acv.frozen_newton(model, fit, folds, rescale=False)
+    ij, frozen = (
+        acv.infinitesimal_jackknife(model, fit, folds),
+        acv.frozen_newton(model, fit, folds, rescale=False),
+    )
     probability = np.exp(-np.concatenate(acv.no_adjustment(model, fit, folds).pointwise))
     expected = fit.params + (frozen.params - fit.params) / probability[:, None]
     assert ij.params == pytest.approx(expected, abs=1e-8)
@@ -202,10 +232,14 @@ def test_heldout_loss_by_enumeration(scheme):
 
 def test_marginals_and_viterbi_by_enumeration():
     model, params = crf(), np.random.default_rng(9).normal(size=D)
-    for scores, marginal, best in zip(model.emissions, model.marginals(params), model.predict(params), strict=True):
+    for scores, marginal, best in zip(
+        model.emissions, model.marginals(params), model.predict(params), strict=True
+    ):
         score, paths = path_scores(params, scores)
         probability = np.exp(score - logsumexp(score))
-        assert marginal == pytest.approx(np.einsum("p,ptk->tk", probability, np.eye(K)[paths]), abs=1e-12)
+        assert marginal == pytest.approx(
+            np.einsum("p,ptk->tk", probability, np.eye(K)[paths]), abs=1e-12
+        )
         assert (best == paths[np.argmax(score)]).all()
     other = [np.zeros((2, K))]
     assert model.marginals(params, other)[0].sum(axis=1) == pytest.approx(1.0)
@@ -235,7 +269,9 @@ def test_covariance_is_positive_and_sums_over_sentences(seed):
 def test_scores_far_apart_do_not_overflow():
     emissions, labels = data(10)
     model = LinearChainCRF([140.0 * np.sign(e) for e in emissions], labels, 0.1)
-    value, gradient = curvature.value_and_gradient(model, np.linspace(-70, 70, D), np.ones(model.n_sites))
+    value, gradient = curvature.value_and_gradient(
+        model, np.linspace(-70, 70, D), np.ones(model.n_sites)
+    )
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
@@ -247,8 +283,12 @@ def test_params_that_stray_give_nan_and_harm_no_other_fold():
     values, gradients = model.fast.fold_gradients(np.array([near, far]), folds)
     assert np.isnan(values[1])
     assert np.isnan(gradients[1]).all()
-    np.testing.assert_allclose(values[0], model.fast.fold_gradients(near[None], folds[:1])[0][0], rtol=1e-14)
-    with pytest.warns(UserWarning, match="1 of 2 folds have params that differ by more than 300 nats"):
+    np.testing.assert_allclose(
+        values[0], model.fast.fold_gradients(near[None], folds[:1])[0][0], rtol=1e-14
+    )
+    with pytest.warns(
+        UserWarning, match="1 of 2 folds have params that differ by more than 300 nats"
+    ):
         losses = model.fast.fold_heldout_losses(np.array([near, far]), folds)
     assert np.isfinite(losses[0]).all()
     assert np.isnan(losses[1]).all()
@@ -273,14 +313,23 @@ def test_unseen_transitions_have_a_finite_optimum():
         ({"labels": [np.array([0.0, 1.0]), np.array([0])]}, "sentence 0"),
         ({"labels": [np.array([0]), np.array([0])]}, "do not fit"),
         ({"labels": [np.array([0, 1])]}, "2 sentences of emission scores, 1 of labels"),
-        ({"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]}, "sentence 0: scores must be finite"),
-        ({"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]}, "sentence 1: scores .* 300 nats"),
+        (
+            {"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]},
+            "sentence 0: scores must be finite",
+        ),
+        (
+            {"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]},
+            "sentence 1: scores .* 300 nats",
+        ),
         ({"ridge": 0.0}, "ridge is 0.0"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )
 def test_bad_input_is_named(change, message):
-    good = {"emissions": [np.zeros((2, K)), np.zeros((1, K))], "labels": [np.array([0, 1]), np.array([2])]}
+    good = {
+        "emissions": [np.zeros((2, K)), np.zeros((1, K))],
+        "labels": [np.array([0, 1]), np.array([2])],
+    }
     with pytest.raises(ValueError, match=message):
         LinearChainCRF(**(good | change))
 

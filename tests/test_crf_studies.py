@@ -3,10 +3,10 @@
 import numpy as np
 import oracles
 import pytest
+from acvbook.studies import crf_epochs, entities, hidden_labels, inexact
 
 import acvlib as acv
 from acvlib.models import LinearChainCRF
-from acvlib.studies import crf_epochs, entities, hidden_labels, inexact
 from acvlib.weighting import hide_labels
 
 
@@ -30,7 +30,9 @@ def test_batch_gradients_average_to_the_whole_one(model):
 
 def test_adam_keeps_every_epoch_and_comes_near_the_optimum(model):
     full = acv.fit(model)
-    iterates, seconds = crf_epochs.adam_epochs(model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02)
+    iterates, seconds = crf_epochs.adam_epochs(
+        model, np.zeros(15), 40, np.random.default_rng(2), 10, 0.02
+    )
     assert (iterates.shape, len(seconds)) == ((41, 15), 41)
     assert (np.diff(seconds) > 0).all()
     distance = full.standard_errors_between(iterates, full.params)
@@ -56,7 +58,9 @@ def test_layer_study(model):
     assert (errors["exact"] < 1e-7).all()
     assert errors.infinitesimal_jackknife[30] < errors.infinitesimal_jackknife[1]
     assert list(crf_epochs.progress(study).index) == [1, 30]
-    path = crf_epochs.error_path(model, study.iterates, (0, 10, 30), study.folds, study.reference, study.full)
+    path = crf_epochs.error_path(
+        model, study.iterates, (0, 10, 30), study.folds, study.reference, study.full
+    )
     slope, rank = crf_epochs.decay(path)
     assert slope > 0
     assert rank > 0
@@ -67,7 +71,10 @@ def test_decay_of_a_power_law():
     import pandas as pd
 
     rungs = ["infinitesimal_jackknife"]
-    tables = {e: pd.DataFrame({"mean_error": [e**-1.5], "grad_norm": [1.0 / e]}, index=rungs) for e in (1, 2, 4)}
+    tables = {
+        e: pd.DataFrame({"mean_error": [e**-1.5], "grad_norm": [1.0 / e]}, index=rungs)
+        for e in (1, 2, 4)
+    }
     path = pd.concat(tables, names=["epoch", "rung"])
     assert crf_epochs.decay(path) == pytest.approx((1.5, 1.0))
 
@@ -82,7 +89,9 @@ def test_proposition_2_on_a_quadratic():
     iterates = {1: full.params + rng.normal(size=3), 2: full.params + 0.1}
     table = inexact.proposition2(model, full, iterates, folds, reference)
     assert (table.L_Hinv.astype(float) < 1e-12).all()
-    assert table.lambda_min.astype(float).to_numpy() == pytest.approx(np.linalg.eigvalsh(full.metric)[0])
+    assert table.lambda_min.astype(float).to_numpy() == pytest.approx(
+        np.linalg.eigvalsh(full.metric)[0]
+    )
     assert table.lambda_min_se.astype(float).to_numpy() == pytest.approx(1.0)
     curvatures = (model.x**2).sum(axis=1)  # the sites' Hessians x x' have these norms
     assert (table.L_g.astype(float) <= curvatures.max() + 1e-9).all()
@@ -118,7 +127,10 @@ def test_hidden_labels_ladder(model):
     assert fit.newton_decrement <= 1e-6
     results = hidden_labels.ladder(tokens, fit, np.arange(0, tokens.n_sites, 5)[:, None])
     table, worst = hidden_labels.summary(results), hidden_labels.hardest(results, 0.3)
-    assert results["exact"].fold_losses[worst].min() >= np.delete(results["exact"].fold_losses, worst).max()
+    assert (
+        results["exact"].fold_losses[worst].min()
+        >= np.delete(results["exact"].fold_losses, worst).max()
+    )
     assert table.theta_error["frozen_newton"] < 0.2 * table.theta_error["no_adjustment"]
     assert set(hidden_labels.over_none(table)) == {"frozen", "ij"}
     assert len(hidden_labels.summary(results, worst)) == 3
@@ -143,12 +155,18 @@ def test_entity_scores_by_hand():
 
 
 def test_sentence_for_the_reader():
-    from acvlib.datasets import Sentences
+    from acvbook.datasets import Sentences
 
     words = (("a",) * 9, ("b",) * 8, ("c",) * 8)
-    tags = (("B-PER", "B-LOC", *["O"] * 7), ("B-PER",) + ("O",) * 7, ("B-PER", "B-LOC") + ("O",) * 6)
+    tags = (
+        ("B-PER", "B-LOC", *["O"] * 7),
+        ("B-PER",) + ("O",) * 7,
+        ("B-PER", "B-LOC") + ("O",) * 6,
+    )
     assert entities.example(Sentences(words, tags), 2) == 2
     marginals = np.full((2, 5), 0.2)
-    table = entities.sentence_table(("x", "y"), NAMES, np.array([1, 0]), np.array([1, 1]), marginals)
+    table = entities.sentence_table(
+        ("x", "y"), NAMES, np.array([1, 0]), np.array([1, 1]), marginals
+    )
     assert list(table.predicted) == ["B-PER", "B-PER"]
     assert list(table["P(label)"]) == [0.2, 0.2]

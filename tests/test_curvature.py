@@ -6,8 +6,8 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from acvlib import curvature
-from acvlib.curvature import IndefiniteHessian
+from acvlib import derivatives as curvature
+from acvlib.derivatives import IndefiniteHessian
 
 RNG = np.random.default_rng(0)
 X, U = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3))
@@ -50,7 +50,10 @@ def test_an_estimating_equation_takes_part_with_its_residual():
 def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model):
     params = RNG.standard_normal((3, 3))
     values, gradients = curvature.fold_gradients(model, params, FOLDS)
-    hessians, losses = curvature.fold_hessians(model, params, FOLDS), curvature.heldout_losses(model, params, FOLDS)
+    hessians, losses = (
+        curvature.fold_hessians(model, params, FOLDS),
+        curvature.heldout_losses(model, params, FOLDS),
+    )
     for i, fold in enumerate(FOLDS):
         weights = np.ones(30)
         weights[fold] = 0.0
@@ -64,9 +67,15 @@ def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model):
 @pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
 def test_two_threads_give_identical_numbers(model):
     params = np.tile(PARAMS, (3, 1))
-    alone = curvature.fold_gradients(model, params, FOLDS)[1], curvature.fold_hessians(model, params, FOLDS)
+    alone = (
+        curvature.fold_gradients(model, params, FOLDS)[1],
+        curvature.fold_hessians(model, params, FOLDS),
+    )
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        together = curvature.fold_gradients(model, params, FOLDS)[1], curvature.fold_hessians(model, params, FOLDS)
+        together = (
+            curvature.fold_gradients(model, params, FOLDS)[1],
+            curvature.fold_hessians(model, params, FOLDS),
+        )
     assert_array_equal(alone[0], together[0])
     assert_array_equal(alone[1], together[1])
 
@@ -95,7 +104,9 @@ def test_a_fast_path_stands_in_for_its_namesake(name):
 
 @pytest.mark.parametrize("name", ONE_WEIGHTING)
 def test_what_a_model_does_not_offer_goes_through_autograd(name):
-    ours, plain = (getattr(curvature, name)(model, PARAMS, WEIGHTS) for model in (Offering(), RIDGE))
+    ours, plain = (
+        getattr(curvature, name)(model, PARAMS, WEIGHTS) for model in (Offering(), RIDGE)
+    )
     for a, b in zip(ours, plain, strict=True):
         assert_array_equal(a, b)
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acvlib import datasets
-from acvlib.datasets import registry
+from acvbook import datasets
+from acvbook.datasets import registry
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "covtype"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/covtype")
@@ -28,7 +27,9 @@ def test_simulated_has_the_real_shape_and_scale(simulated):
 
 
 def test_same_seed_same_data(simulated):
-    again, other = (datasets.simulate_covtype(np.random.default_rng(seed), 20_000) for seed in (0, 1))
+    again, other = (
+        datasets.simulate_covtype(np.random.default_rng(seed), 20_000) for seed in (0, 1)
+    )
     assert again.sha256 == simulated.sha256 != other.sha256
 
 
@@ -72,5 +73,11 @@ def test_real_records_are_those_described():
     assert (data.X[:, 14:].sum(axis=0) > 0).all()
     elevation = data.X[:, 0]
     assert (elevation.min(), elevation.max()) == (1863, 3858)
-    assert (elevation.mean(), elevation.std()) == (pytest.approx(2959.57, abs=5e-3), pytest.approx(279.92, abs=5e-3))
-    assert (data.provenance, data.sha256) == ("real", registry.get("covtype").files["covtype_397050.csv.gz"])
+    assert (elevation.mean(), elevation.std()) == (
+        pytest.approx(2959.57, abs=5e-3),
+        pytest.approx(279.92, abs=5e-3),
+    )
+    assert (data.provenance, data.sha256) == (
+        "real",
+        registry.get("covtype").files["covtype_397050.csv.gz"],
+    )

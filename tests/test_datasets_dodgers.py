@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acvlib import datasets
-from acvlib.datasets import registry
-from acvlib.datasets.dodgers import counts_sha256
+from acvbook import datasets
+from acvbook.datasets import registry
+from acvbook.datasets.dodgers import counts_sha256
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "dodgers"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/dodgers")
@@ -47,7 +46,9 @@ def test_simulated_has_the_real_scale(simulated):
     observed = simulated.counts[simulated.observed]
     assert 19 < observed.mean() < 23
     assert 70 < observed.max() < 110
-    by_day = [simulated.counts[simulated.observed & (simulated.day == day)].mean() for day in range(7)]
+    by_day = [
+        simulated.counts[simulated.observed & (simulated.day == day)].mean() for day in range(7)
+    ]
     assert min(by_day) == by_day[0]
     np.testing.assert_allclose(by_day, [16.7, 19.9, 22.3, 22.8, 22.4, 23.2, 19.0], atol=1.2)
 
@@ -83,13 +84,17 @@ def test_head(simulated):
 
 def test_series_is_checked(simulated):
     with pytest.raises(ValueError, match=r"\(3, 50400, 50400\)"):
-        datasets.Dodgers(np.array([1, 2, 3]), simulated.timestamp, simulated.in_game, "simulated", "")
+        datasets.Dodgers(
+            np.array([1, 2, 3]), simulated.timestamp, simulated.in_game, "simulated", ""
+        )
     with pytest.raises(ValueError, match="a count is -2"):
-        datasets.Dodgers(np.array([-2]), simulated.timestamp[:1], simulated.in_game[:1], "simulated", "")
+        datasets.Dodgers(
+            np.array([-2]), simulated.timestamp[:1], simulated.in_game[:1], "simulated", ""
+        )
 
 
 def test_load_without_data_names_the_command(empty_cache):
-    with pytest.raises(datasets.DataNotFound, match=r"python -m acvlib\.datasets fetch dodgers"):
+    with pytest.raises(datasets.DataNotFound, match=r"python -m acvbook\.datasets fetch dodgers"):
         datasets.load_dodgers()
 
 
@@ -115,8 +120,10 @@ def test_stand_in_of_a_set_without_simulator():
 
 
 def test_import_is_light():
-    code = "import sys, acvlib.datasets as d; d.data_sets(); print({'pandas', 'pooch'} & set(sys.modules))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    code = "import sys, acvbook.datasets as d; d.data_sets(); print({'pandas', 'pooch'} & set(sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "set()"
 
 
@@ -127,8 +134,18 @@ def test_real_counts_are_those_described():
     assert (len(data), data.provenance) == (50_400, "real")
     assert data.sha256 == registry.get("dodgers").files["dodgers_counts.csv"]
     missing = run_lengths(~data.observed)
-    assert (missing.size, missing.sum(), missing.max(), data.observed.argmax()) == (55, 2903, 379, 379)
-    assert (observed.min(), np.median(observed), observed.max(), (observed == 0).sum()) == (0, 22, 90, 736)
+    assert (missing.size, missing.sum(), missing.max(), data.observed.argmax()) == (
+        55,
+        2903,
+        379,
+        379,
+    )
+    assert (observed.min(), np.median(observed), observed.max(), (observed == 0).sum()) == (
+        0,
+        22,
+        90,
+        736,
+    )
     assert observed.mean() == pytest.approx(20.915, abs=5e-4)
     assert run_lengths(data.in_game).size == 79
 

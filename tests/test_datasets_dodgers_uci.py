@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
-from acvlib import datasets
-from acvlib.datasets import dodgers_uci, fetch, registry
-from acvlib.datasets.dodgers import counts_sha256
+from acvbook import datasets
+from acvbook.datasets import dodgers_uci, fetch, registry
+from acvbook.datasets.dodgers import counts_sha256
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "dodgers"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/dodgers")
 
 # Invented numbers in the original format: single digits and a byte that is not ASCII are in it too.
-UCI_DATA = "4/10/2005 0:00,-1\n04/10/2005 00:05,7\n4/10/2005 0:10,9\n4/10/2005 0:15,-1\n4/10/2005 0:20,4\n"
+UCI_DATA = (
+    "4/10/2005 0:00,-1\n04/10/2005 00:05,7\n4/10/2005 0:10,9\n4/10/2005 0:15,-1\n4/10/2005 0:20,4\n"
+)
 UCI_EVENTS = "04/10/05,00:05:00,00:18:00,1234,San Jos\xe9,W 1-0\n"
 CANONICAL = (
     "timestamp,count,in_game\n2005-04-10 00:00,-1,0\n2005-04-10 00:05,7,1\n2005-04-10 00:10,9,1\n"
@@ -56,7 +57,9 @@ def test_other_format_is_refused(uci_folder):
 
 
 def test_install_refuses_other_counts(uci_folder, empty_cache):
-    with pytest.raises(datasets.DataCorrupt, match=r"counts of .*Dodgers\.data.*sha256 is .*, expected 7e7d"):
+    with pytest.raises(
+        datasets.DataCorrupt, match=r"counts of .*Dodgers\.data.*sha256 is .*, expected 7e7d"
+    ):
         dodgers_uci.install(uci_folder)
     assert not empty_cache.exists()
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acvlib import datasets
+from acvbook import datasets
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "att_faces"
-needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/att_faces")
+needs_real_data = pytest.mark.skipif(
+    not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/att_faces"
+)
 
 
 def test_a_pgm_is_read():
@@ -45,7 +46,10 @@ def test_simulated_has_the_real_shape():
 
 @pytest.mark.parametrize(
     ("images", "person", "message"),
-    [(np.zeros((2, 3, 3)), np.zeros(3), "one person"), (np.full((1, 1, 1), 2.0), np.zeros(1), "not within 0 ... 1")],
+    [
+        (np.zeros((2, 3, 3)), np.zeros(3), "one person"),
+        (np.full((1, 1, 1), 2.0), np.zeros(1), "not within 0 ... 1"),
+    ],
 )
 def test_bad_tables(images, person, message):
     with pytest.raises(ValueError, match=message):

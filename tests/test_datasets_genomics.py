@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from acvbook import datasets
+from acvbook.datasets import registry
 from numpy.testing import assert_allclose
-
-from acvlib import datasets
-from acvlib.datasets import registry
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "genomics"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/genomics")
@@ -52,8 +51,12 @@ def test_a_few_genes_keep_their_kind(simulated):
 
 
 def test_shapes_are_checked(simulated):
-    with pytest.raises(ValueError, match=r"means \(400, 13\) and donors \(50, 14, 3\) do not fit 14 times"):
-        datasets.Genomics(simulated.means[:, 1:], simulated.train, simulated.donors, "simulated", "")
+    with pytest.raises(
+        ValueError, match=r"means \(400, 13\) and donors \(50, 14, 3\) do not fit 14 times"
+    ):
+        datasets.Genomics(
+            simulated.means[:, 1:], simulated.train, simulated.donors, "simulated", ""
+        )
 
 
 def test_stand_in_says_so(monkeypatch, tmp_path):

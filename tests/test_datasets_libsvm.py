@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acvlib import datasets
-from acvlib.datasets.libsvm import SHAPES
+from acvbook import datasets
+from acvbook.datasets.libsvm import SHAPES
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "libsvm"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/libsvm")
@@ -62,7 +61,9 @@ def test_simulated_has_the_real_shape(name):
 
 
 def test_scaling_is_that_of_the_scaled_files():
-    data = datasets.Libsvm("abalone", np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]]), np.zeros(3), "simulated", "")
+    data = datasets.Libsvm(
+        "abalone", np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]]), np.zeros(3), "simulated", ""
+    )
     np.testing.assert_array_equal(data.scaled(), [[-1.0, 0.0], [-0.5, 0.0], [1.0, 0.0]])
 
 
@@ -77,7 +78,9 @@ def test_unknown_names():
 
 
 @needs_real_data
-@pytest.mark.parametrize(("name", "positive", "nonzero"), [("svmguide3", 296, 22014), ("w2a_standin", 107, 41106)])
+@pytest.mark.parametrize(
+    ("name", "positive", "nonzero"), [("svmguide3", 296, 22014), ("w2a_standin", 107, 41106)]
+)
 def test_real_classification_sets(name, positive, nonzero):
     data = datasets.load_libsvm(name)
     assert data.X.shape == SHAPES[name][:2]

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from acvbook import datasets
+from acvbook.datasets import mocap, registry
+from acvbook.datasets.mocap import Mocap
 
-from acvlib import datasets
-from acvlib.datasets import mocap, registry
-from acvlib.datasets.mocap import Mocap
 from acvlib.models import HMM
-from acvlib.models.emissions import AutoRegression
+from acvlib.models.hmm.emissions import AutoRegression
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "mocap"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/mocap")
@@ -92,7 +92,10 @@ def test_a_channel_constant_in_some_sequences_only_is_fine():
 
 def test_sequences_shorter_than_the_order_are_counted():
     x = [np.random.default_rng(n).normal(size=(length, 12)) for n, length in enumerate((20, 5, 3))]
-    with pytest.raises(ValueError, match="sequence 1 has 5 frames.*leave out the 2 sequences of fewer than 6 frames"):
+    with pytest.raises(
+        ValueError,
+        match="sequence 1 has 5 frames.*leave out the 2 sequences of fewer than 6 frames",
+    ):
         HMM(small(*x).scaled().sequences, 2, AutoRegression(5))
 
 

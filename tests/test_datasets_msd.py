@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from acvlib import datasets
-from acvlib.datasets import msd, registry
+from acvbook import datasets
+from acvbook.datasets import msd, registry
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "msd"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/msd")
@@ -34,7 +33,9 @@ def test_same_seed_same_data(simulated):
 
 
 def test_scalings(simulated):
-    variance, centred, rows = (simulated.regression(s) for s in ("unit_variance", "centred", "unit_rows"))
+    variance, centred, rows = (
+        simulated.regression(s) for s in ("unit_variance", "centred", "unit_rows")
+    )
     np.testing.assert_allclose([variance.X.std(axis=0), centred.X.std(axis=0)], 1.0, rtol=1e-9)
     np.testing.assert_allclose(centred.X.mean(axis=0), 0.0, atol=1e-9)
     assert abs(variance.X.mean(axis=0)[0]) > 5
@@ -52,7 +53,12 @@ def test_songs_are_checked():
 @needs_real_data
 def test_real_rows_are_those_described():
     data = datasets.load_msd()
-    assert (len(data), data.provenance, data.year.min(), data.year.max()) == (1176, "real", 1930, 2010)
+    assert (len(data), data.provenance, data.year.min(), data.year.max()) == (
+        1176,
+        "real",
+        1930,
+        2010,
+    )
     assert data.year.mean() == pytest.approx(1998.125, abs=5e-4)
     assert data.year.std(ddof=1) == pytest.approx(12.488, abs=1e-3)  # the README truncates to 12.48
     assert data.sha256 == registry.get("msd").files[msd.ROWS_FILE]
@@ -62,8 +68,14 @@ def test_real_rows_are_those_described():
 def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
     """Of 100,000 songs; the published mean of the year, which no quantile fixes, comes out within a year."""
     data, real = datasets.simulate_msd(np.random.default_rng(0), 100_000), datasets.load_msd()
-    np.testing.assert_allclose(np.quantile(data.year, [0.25, 0.5, 0.75]), [1994, 2002, 2006], atol=1)
-    np.testing.assert_allclose(np.quantile(data.X[:, 0], [0.25, 0.5, 0.75]), [39.95, 44.26, 47.83], atol=0.1)
+    np.testing.assert_allclose(
+        np.quantile(data.year, [0.25, 0.5, 0.75]), [1994, 2002, 2006], atol=1
+    )
+    np.testing.assert_allclose(
+        np.quantile(data.X[:, 0], [0.25, 0.5, 0.75]), [39.95, 44.26, 47.83], atol=0.1
+    )
     assert abs(data.year.mean() - 1998.4) < 1.5
-    ours, theirs = (np.corrcoef(table.X[:, :12].T)[np.triu_indices(12, 1)] for table in (data, real))
+    ours, theirs = (
+        np.corrcoef(table.X[:, :12].T)[np.triu_indices(12, 1)] for table in (data, real)
+    )
     assert np.corrcoef(ours, theirs)[0, 1] > 0.95

@@ -6,19 +6,27 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from acvbook import datasets
+from acvbook.datasets import philadelphia, registry
 
-from acvlib import datasets, graph
-from acvlib.datasets import philadelphia, registry
-from acvlib.datasets.areas import shared_corners
+from acvlib.inference import graph
+from acvlib.models.mrf.areas import shared_corners
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "philadelphia"
-needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/philadelphia")
+needs_real_data = pytest.mark.skipif(
+    not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/philadelphia"
+)
 
 
 @needs_real_data
 def test_real_counts_and_edges():
     june, may = datasets.load_philadelphia(), datasets.load_philadelphia(philadelphia.MAY_2016)
-    assert (len(june), june.counts.sum(), june.counts.max(), (june.counts == 0).sum()) == (384, 3578, 49, 16)
+    assert (len(june), june.counts.sum(), june.counts.max(), (june.counts == 0).sum()) == (
+        384,
+        3578,
+        49,
+        16,
+    )
     assert (may.counts.sum(), may.counts.max()) == (3729, 45)
     assert june.edges.shape == (1153, 2)
     assert june.provenance == "real"
@@ -37,7 +45,13 @@ def test_outlines_give_back_the_adjacency():
 @needs_real_data
 def test_toy_of_the_authors():
     toy = datasets.load_philadelphia_toy()
-    assert (len(toy), len(toy.edges), toy.counts.sum(), toy.counts.min(), toy.counts.max()) == (21, 42, 1148, 6, 119)
+    assert (len(toy), len(toy.edges), toy.counts.sum(), toy.counts.min(), toy.counts.max()) == (
+        21,
+        42,
+        1148,
+        6,
+        119,
+    )
 
 
 @pytest.fixture
@@ -69,7 +83,10 @@ def test_stand_in_is_like_the_real_map():
 
 def feature(x, y, count, **properties):
     ring = [[x, y], [x + 1, y], [x + 1, y + 1], [x, y + 1], [x, y]]
-    return {"geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {"n": count} | properties}
+    return {
+        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "properties": {"n": count} | properties,
+    }
 
 
 @pytest.fixture
@@ -85,8 +102,13 @@ def write(tmp_path):
 def test_any_geojson_with_a_column_of_counts(write):
     """Three cells: two share a side, the third touches one of them in a corner; a fourth is an island of two parts."""
     island = feature(9, 9, 4)
-    island["geometry"] = {"type": "MultiPolygon", "coordinates": [island["geometry"]["coordinates"]] * 2}
-    data = datasets.areas_from_geojson(write(feature(0, 0, 3), feature(1, 0, 7), feature(2, 1, 0), island), "n")
+    island["geometry"] = {
+        "type": "MultiPolygon",
+        "coordinates": [island["geometry"]["coordinates"]] * 2,
+    }
+    data = datasets.areas_from_geojson(
+        write(feature(0, 0, 3), feature(1, 0, 7), feature(2, 1, 0), island), "n"
+    )
     assert data.counts.tolist() == [3, 7, 0, 4]
     assert data.edges.tolist() == [[0, 1], [1, 2]]
     assert [len(rings) for rings in data.outlines] == [1, 1, 1, 2]

@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-
-from acvlib.datasets import __main__ as command_line
-from acvlib.datasets import registry
-from acvlib.datasets.fetch import _INSTALL, fetch
+from acvbook.datasets import __main__ as command_line
+from acvbook.datasets import registry
+from acvbook.datasets.fetch import _INSTALL, fetch
 
 CONTENT = b"made up\n"
 TOY = registry.DataSet(
@@ -59,7 +58,9 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
 def test_registry_is_complete():
     assert len(registry.data_sets()) == 10
     for data_set in registry.data_sets().values():
-        assert all([data_set.title, data_set.source, data_set.licence, data_set.citation, data_set.files])
+        assert all(
+            [data_set.title, data_set.source, data_set.licence, data_set.citation, data_set.files]
+        )
         assert all(len(sha256) == 64 and int(sha256, 16) for sha256 in data_set.files.values())
         assert set(data_set.urls) in (set(), set(data_set.files))
 
@@ -78,7 +79,9 @@ def test_given_folder_comes_before_cache(toy):
 
 
 def test_missing_file_names_places_and_remedy(toy):
-    with pytest.raises(registry.DataNotFound, match=r"given.*or.*cache.*by hand from https://example\.org"):
+    with pytest.raises(
+        registry.DataNotFound, match=r"given.*or.*cache.*by hand from https://example\.org"
+    ):
         registry.find("toy", "a.csv")
 
 
@@ -88,7 +91,12 @@ def test_corrupt_file_is_not_passed_over_for_a_good_one(toy):
     (cached / "a.csv").write_bytes(CONTENT)
     with pytest.raises(registry.DataCorrupt) as raised:
         registry.find("toy", "a.csv")
-    for part in (str(given / "a.csv"), hashlib.sha256(b"altered").hexdigest(), TOY.files["a.csv"], "Delete"):
+    for part in (
+        str(given / "a.csv"),
+        hashlib.sha256(b"altered").hexdigest(),
+        TOY.files["a.csv"],
+        "Delete",
+    ):
         assert part in str(raised.value)
 
 
@@ -205,4 +213,6 @@ def test_list_names_a_mistyped_data_folder(toy, capsys, monkeypatch):
 
 def test_fetch_command_fails_in_one_line(toy, capsys):
     assert command_line.main(["fetch", "toy"]) == 1
-    assert capsys.readouterr().err == "toy has no download; by hand from https://example.org. Ask.\n"
+    assert (
+        capsys.readouterr().err == "toy has no download; by hand from https://example.org. Ask.\n"
+    )

@@ -1,4 +1,4 @@
-"""pyproject.toml, environment.yml, requirements.lock and CONTRIBUTING.md name the same packages."""
+"""Both pyprojects, environment.yml, requirements.lock and CONTRIBUTING.md name the same packages."""
 
 import re
 import tomllib
@@ -7,8 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-DIRECT = sorted([*PROJECT["dependencies"], *sum(PROJECT["optional-dependencies"].values(), [])])
+PROJECT, BOOK = (
+    tomllib.loads((ROOT / path).read_text("utf-8"))["project"]
+    for path in ("pyproject.toml", "book/pyproject.toml")
+)
+EVERYTHING = [
+    *PROJECT["dependencies"],
+    *sum(PROJECT["optional-dependencies"].values(), []),
+    *BOOK["dependencies"],
+]
+DIRECT = sorted(
+    {requirement for requirement in EVERYTHING if not requirement.startswith("acvlib[")}
+)
 
 
 def name(requirement):
@@ -18,13 +28,21 @@ def name(requirement):
 
 def test_conda_environment_has_the_same_dependencies():
     text = (ROOT / "environment.yml").read_text("utf-8")
-    listed = [line.strip().removeprefix("- ") for line in text.splitlines() if re.match(r" +- \S+[=<>]", line)]
+    listed = [
+        line.strip().removeprefix("- ")
+        for line in text.splitlines()
+        if re.match(r" +- \S+[=<>]", line)
+    ]
     assert sorted(listed) == sorted([*DIRECT, f"python{PROJECT['requires-python']}"])
 
 
 @pytest.mark.parametrize("requirement", DIRECT)
 def test_dependency_is_locked(requirement):
-    locked = [name(line) for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines() if line[0] != "#"]
+    locked = [
+        name(line)
+        for line in (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+        if line[0] != "#"
+    ]
     assert name(requirement) in locked
 
 

@@ -3,8 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-
-from acvlib import figures
+from acvbook import figures
 
 
 @pytest.fixture(autouse=True)

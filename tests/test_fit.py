@@ -30,7 +30,9 @@ def test_linear_models_are_fitted_to_their_closed_form(model):
 
 def test_logistic_regression_is_fitted_to_scipys_optimum():
     fit = acv.fit(LOGISTIC, tolerance=1e-10)
-    assert_allclose(fit.params, oracles.refit(LOGISTIC.objective, np.zeros(3), np.ones(60)), atol=1e-9)
+    assert_allclose(
+        fit.params, oracles.refit(LOGISTIC.objective, np.zeros(3), np.ones(60)), atol=1e-9
+    )
 
 
 def test_traffic_is_fitted_to_the_optimum_that_scipy_finds_nearby():
@@ -73,8 +75,12 @@ def test_the_same_fit_twice_is_bit_identical():
 def test_newton_decrement_is_the_distance_to_the_optimum_in_standard_errors():
     optimum, shift = RIDGE.solution(np.ones(60)), np.array([0.2, 0.0, -0.1])
     fit = acv.fit_at(RIDGE, optimum + shift)
-    assert_allclose(fit.newton_decrement, fit.standard_errors_between(fit.params, optimum), rtol=1e-12)
-    assert_allclose(fit.newton_decrement, np.sqrt(shift @ (X.T @ X + np.eye(3)) @ shift), rtol=1e-12)
+    assert_allclose(
+        fit.newton_decrement, fit.standard_errors_between(fit.params, optimum), rtol=1e-12
+    )
+    assert_allclose(
+        fit.newton_decrement, np.sqrt(shift @ (X.T @ X + np.eye(3)) @ shift), rtol=1e-12
+    )
 
 
 def test_newton_decrement_is_infinite_where_the_hessian_is_indefinite():
@@ -85,7 +91,9 @@ def test_newton_decrement_is_infinite_where_the_hessian_is_indefinite():
 def test_distances_in_standard_errors_take_rows_of_params():
     fit = acv.fit(RIDGE)
     rows = fit.params + np.array([[0.0, 0, 0], [1.0, 0, 0]])
-    assert_allclose(fit.standard_errors_between(rows, fit.params), [0.0, np.sqrt(fit.metric[0, 0])], rtol=1e-13)
+    assert_allclose(
+        fit.standard_errors_between(rows, fit.params), [0.0, np.sqrt(fit.metric[0, 0])], rtol=1e-13
+    )
 
 
 def test_an_equations_metric_is_the_inverse_of_its_sandwich_covariance():
@@ -123,4 +131,9 @@ def test_a_day_without_data_has_an_optimum_only_under_a_prior_that_bounds_it():
     counts, day = TRAFFIC.counts[TRAFFIC.day < 6], TRAFFIC.day[TRAFFIC.day < 6]
     with pytest.raises(ValueError, match="no count of day 6"):
         acv.fit(PoissonTraffic(counts, day))
-    assert acv.fit(PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))).newton_decrement <= 1e-6
+    assert (
+        acv.fit(
+            PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
+        ).newton_decrement
+        <= 1e-6
+    )

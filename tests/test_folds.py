@@ -114,7 +114,9 @@ def test_a_future_that_is_everything_or_nothing_is_refused(start):
         folds.validate(folds.leave_future_out(10, [start]), 10)
 
 
-@pytest.mark.parametrize("splitter", [KFold(4), TimeSeriesSplit(3), GroupKFold(3)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "splitter", [KFold(4), TimeSeriesSplit(3), GroupKFold(3)], ids=lambda s: type(s).__name__
+)
 def test_any_scikit_learn_splitter_gives_its_test_sets(splitter):
     x, groups = np.zeros((12, 1)), np.repeat([0, 1, 2], 4)
     groups = groups if isinstance(splitter, GroupKFold) else None
@@ -163,11 +165,15 @@ def test_leave_one_out_is_a_table_that_is_checked_whole():
     assert_array_equal(folds.sizes(table), np.ones(8))
 
 
-@pytest.mark.parametrize("name", ["negative", "too large", "repeated", "fractions", "missing site", "everything"])
+@pytest.mark.parametrize(
+    "name", ["negative", "too large", "repeated", "fractions", "missing site", "everything"]
+)
 def test_a_bad_table_is_refused_as_its_rows_are(name):
     bad, message = BAD_FOLDS[name]
     table = np.array([fold for fold in bad if len(fold) == len(bad[-1])])
-    with pytest.raises(ValueError, match=message.replace("fold 2", "fold 0").replace("fold 1", "fold 0")):
+    with pytest.raises(
+        ValueError, match=message.replace("fold 2", "fold 0").replace("fold 1", "fold 0")
+    ):
         folds.validate(table, 10, HOLES)
 
 

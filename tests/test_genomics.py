@@ -12,7 +12,9 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import acvlib as acv
-from acvlib.models import GeneClusters, mixture_newton, spline_basis, two_stage
+from acvlib.models import GeneClusters, spline_basis
+from acvlib.models.genomics import jacobian as two_stage
+from acvlib.models.genomics import newton
 
 HOURS = np.array([0.0, 3, 6, 9, 12, 18, 24, 36, 60])
 FOLDS = [np.array(fold) for fold in ([0], [2], [4], [1, 3], [0, 5])]
@@ -22,7 +24,9 @@ def expression(n_genes=9, seed=0, n_replicates=3):
     """Three shapes of curves, replicates about them, and an offset for each gene."""
     rng = np.random.default_rng(seed)
     shapes = np.array([np.sin(HOURS / 20), np.cos(HOURS / 12), HOURS / 40])
-    curves = shapes[np.arange(n_genes) % 3] * rng.uniform(1.0, 2.0, (n_genes, 1)) + rng.normal(8.0, 2.0, (n_genes, 1))
+    curves = shapes[np.arange(n_genes) % 3] * rng.uniform(1.0, 2.0, (n_genes, 1)) + rng.normal(
+        8.0, 2.0, (n_genes, 1)
+    )
     return curves[..., None] + 0.3 * rng.standard_normal((n_genes, len(HOURS), n_replicates))
 
 
@@ -40,7 +44,9 @@ def fit(model):
 def point(model, fit):
     """(params, weights) away from any solution."""
     rng = np.random.default_rng(3)
-    return fit.params + 0.05 * rng.standard_normal(len(fit.params)), rng.uniform(0.4, 1.2, model.n_sites)
+    return fit.params + 0.05 * rng.standard_normal(len(fit.params)), rng.uniform(
+        0.4, 1.2, model.n_sites
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,12 @@ def test_regressions_are_weighted_least_squares_on_all_replicates(model, point):
         assert_allclose(regression.coefficients[gene], beta, rtol=1e-9)
         assert_allclose(1 / regression.precision[gene], variance, rtol=1e-9)
         information = (rows.T * scale**2) @ rows / variance
-        assert_allclose(regression.cholesky[gene] @ regression.cholesky[gene].T, information, rtol=1e-9, atol=1e-9)
+        assert_allclose(
+            regression.cholesky[gene] @ regression.cholesky[gene].T,
+            information,
+            rtol=1e-9,
+            atol=1e-9,
+        )
 
 
 def test_stage_one_is_the_gradient_of_its_divergence(model, point):
@@ -88,7 +99,9 @@ def test_stage_one_is_the_gradient_of_its_divergence(model, point):
 
 def test_packing_and_unpacking_are_inverse(model, point):
     genes = model.split(point[0])[0]
-    assert_allclose(model.stage_one.pack(model.stage_one.unpack(genes)), genes, rtol=1e-12, atol=1e-14)
+    assert_allclose(
+        model.stage_one.pack(model.stage_one.unpack(genes)), genes, rtol=1e-12, atol=1e-14
+    )
 
 
 # stage two
@@ -105,7 +118,9 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     for beta, covariance in zip(regression.coefficients, inverse, strict=True):
         spread = two.transform @ (covariance + 0.1 * np.eye(len(covariance))) @ two.transform.T
         seen, pairs = two.transform @ beta, zip(log_shares, centroids, strict=True)
-        joint = [share + multivariate_normal(centroid, spread).logpdf(seen) for share, centroid in pairs]
+        joint = [
+            share + multivariate_normal(centroid, spread).logpdf(seen) for share, centroid in pairs
+        ]
         constant = -0.5 * np.linalg.slogdet(2 * np.pi * spread)[1]
         total -= np.logaddexp.reduce(joint) - constant
         members.append(np.exp(joint - np.logaddexp.reduce(joint)))
@@ -131,9 +146,14 @@ def test_damped_newton_ends_where_a_trust_region_does(model):
     two = model.stage_two
     positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
     start = model.split(model.initial_params())[1]
-    found = mixture_newton.minimise(two, start, positions)
-    derivatives = {"jac": lambda p: two.gradient(p, positions), "hess": lambda p: two.hessian(p, positions)}
-    trusted = minimize(lambda p: two.objective(p, positions), start, method="trust-exact", tol=1e-7, **derivatives)
+    found = newton.minimise(two, start, positions)
+    derivatives = {
+        "jac": lambda p: two.gradient(p, positions),
+        "hess": lambda p: two.hessian(p, positions),
+    }
+    trusted = minimize(
+        lambda p: two.objective(p, positions), start, method="trust-exact", tol=1e-7, **derivatives
+    )
     assert_allclose(found.params, trusted.x, atol=1e-6)
     assert found.smallest_eigenvalue > 0
     assert found.decrement < 1e-8
@@ -195,14 +215,18 @@ def test_every_fit_and_refit_solves_the_equation(model, fit):
     assert fit.newton_decrement <= 1e-8
     result = acv.exact(model, fit, FOLDS)
     assert result.diagnostics["converged"].all()
-    for params, fold, reported in zip(result.params, FOLDS, result.diagnostics["residual"], strict=True):
+    for params, fold, reported in zip(
+        result.params, FOLDS, result.diagnostics["residual"], strict=True
+    ):
         norm = np.linalg.norm(model.residual(params, acv.folds.weights(model.n_sites, fold)))
         assert norm == reported <= 1e-8
 
 
 @pytest.mark.parametrize("folds", [FOLDS[:2], FOLDS * 2], ids=["more sites", "more folds"])
 def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
-    results = [acv.infinitesimal_jackknife(each, fit, folds) for each in (model, WithoutFast(model))]
+    results = [
+        acv.infinitesimal_jackknife(each, fit, folds) for each in (model, WithoutFast(model))
+    ]
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 
@@ -214,7 +238,9 @@ def test_sparse_steps_equal_dense_ones(model, fit, rung):
 
 def test_one_factorisation_serves_all_folds(model, fit, monkeypatch):
     calls = []
-    monkeypatch.setattr(two_stage, "splu", lambda *a, real=two_stage.splu, **k: calls.append(1) or real(*a, **k))
+    monkeypatch.setattr(
+        two_stage, "splu", lambda *a, real=two_stage.splu, **k: calls.append(1) or real(*a, **k)
+    )
     result = acv.infinitesimal_jackknife(model, fit, FOLDS * 10)
     assert len(calls) == result.evaluations["hessian_and_cross"] == 1
 
@@ -232,7 +258,10 @@ def test_the_jackknife_is_exact_to_first_order_in_the_weights(model, fit):
 
 def test_repeated_frozen_steps_converge_to_the_solution_of_slightly_changed_weights(model, fit):
     weights = 1.0 - 0.05 * np.eye(model.n_sites)[4]
-    refit, solve = model.fast.solve(fit.params, weights)[0], model.fast.hessian(fit.params, np.ones(9)).factorise()
+    refit, solve = (
+        model.fast.solve(fit.params, weights)[0],
+        model.fast.hessian(fit.params, np.ones(9)).factorise(),
+    )
     params, errors = fit.params, []
     for _ in range(8):
         params = params - solve(model.residual(params, weights))
@@ -249,26 +278,38 @@ def test_errors_written_out(model, fit):
     members = model.stage_two.memberships(own, positions)
     errors = model.errors(fit.params)
     for g in range(3):
-        curve = sum(z * model.curves @ mu for z, mu in zip(members[g], named.centroids, strict=True))
-        assert_allclose(errors[g], model.expression[g] - model.expression[g].mean() - curve[:, None], atol=1e-12)
+        curve = sum(
+            z * model.curves @ mu for z, mu in zip(members[g], named.centroids, strict=True)
+        )
+        assert_allclose(
+            errors[g], model.expression[g] - model.expression[g].mean() - curve[:, None], atol=1e-12
+        )
     assert_allclose(model.heldout_loss(fit.params, np.array([1, 4]))[1], abs(errors[:, 4]).mean())
 
 
 def test_training_genes_as_test_genes_have_the_training_errors(model, fit):
-    assert_allclose(model.errors_on(model.expression[:5], fit.params), model.errors(fit.params)[:5], atol=1e-10)
+    assert_allclose(
+        model.errors_on(model.expression[:5], fit.params), model.errors(fit.params)[:5], atol=1e-10
+    )
 
 
 def test_assignment_by_kept_times_uses_the_regressions_in_params(model, fit):
-    kept = GeneClusters(model.expression, model.basis, 3, concentration=1.5, assigned_by="kept times")
+    kept = GeneClusters(
+        model.expression, model.basis, 3, concentration=1.5, assigned_by="kept times"
+    )
     refit = acv.exact(model, fit, FOLDS[3:4]).params[0]
     assert_allclose(kept.errors(fit.params), model.errors(fit.params), atol=1e-10)
     assert abs(kept.errors(refit) - model.errors(refit)).max() > 1e-4
 
 
 def test_offsets_of_genes_do_not_matter(model, fit):
-    moved = GeneClusters(model.expression + np.arange(9.0)[:, None, None], model.basis, 3, concentration=1.5)
+    moved = GeneClusters(
+        model.expression + np.arange(9.0)[:, None, None], model.basis, 3, concentration=1.5
+    )
     other = acv.fit(moved)
-    assert_allclose(moved.unpack(other.params).centroids, model.unpack(fit.params).centroids, atol=1e-7)
+    assert_allclose(
+        moved.unpack(other.params).centroids, model.unpack(fit.params).centroids, atol=1e-7
+    )
     for rung in (acv.infinitesimal_jackknife, acv.exact):
         results = rung(model, fit, FOLDS), rung(moved, other, FOLDS)
         assert_allclose(*[result.fold_losses for result in results], atol=1e-7)
@@ -298,7 +339,10 @@ def test_the_spline_reproduces_cubics_and_levels(df):
 def test_inner_knots_are_equally_spaced():
     """Between knots a cubic's fourth differences vanish; across one they need not."""
     times = np.linspace(0.0, 60.0, 61)
-    kinks = abs(np.diff(spline_basis(np.append(times, 100.0), 6, 1)[:-1, :6], n=4, axis=0)).max(axis=1) > 1e-10
+    kinks = (
+        abs(np.diff(spline_basis(np.append(times, 100.0), 6, 1)[:-1, :6], n=4, axis=0)).max(axis=1)
+        > 1e-10
+    )
     assert set(np.flatnonzero(kinks) // 20) == {0, 1}
     assert not kinks[:16].any()
     assert not kinks[21:36].any()

@@ -12,7 +12,10 @@ NAN = np.where(np.arange(Y.size).reshape(Y.shape) == 5, np.nan, Y)
 CONSTANT = np.concatenate([Y[:7], np.ones((1, 9, 3)), Y[7:]])
 
 BAD = {
-    "no replicates axis": ({"expression": Y[..., 0]}, r"expression \(24, 9\) must be genes by times by replicates"),
+    "no replicates axis": (
+        {"expression": Y[..., 0]},
+        r"expression \(24, 9\) must be genes by times by replicates",
+    ),
     "other times": ({"basis": BASIS[1:]}, r"basis \(8, 6\) times by p"),
     "NaN": ({"expression": NAN}, "expression holds 1 values"),
     "infinite basis": ({"basis": np.where(BASIS == 1, np.inf, BASIS)}, "basis holds"),
@@ -22,7 +25,10 @@ BAD = {
     "more clusters than genes": ({"n_clusters": 25}, "n_clusters = 25"),
     "unknown reading": ({"assigned_by": "folds"}, "one of 'all times', 'kept times'"),
     "collinear basis": ({"basis": BASIS[:, [0, 1, 2, 3, 4, 4]]}, "determine 5 of 6"),
-    "constant gene": ({"expression": CONSTANT}, r"1 genes without residual variance \(first: gene 7\)"),
+    "constant gene": (
+        {"expression": CONSTANT},
+        r"1 genes without residual variance \(first: gene 7\)",
+    ),
 }
 
 
@@ -33,24 +39,37 @@ def test_a_model_that_cannot_be_fitted_is_refused(changes, message):
 
 
 def test_means_alone_leave_nothing_to_estimate_a_variance_from():
-    with pytest.raises(SingularRegression, match="leaves 9 times of 1 replicates, which determine 9 of 9 coefficients"):
+    with pytest.raises(
+        SingularRegression,
+        match="leaves 9 times of 1 replicates, which determine 9 of 9 coefficients",
+    ):
         GeneClusters(Y[..., :1], spline_basis(HOURS, 7, 2), 3)
 
 
-RUNGS = [acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact]
+RUNGS = [
+    acv.no_adjustment,
+    acv.infinitesimal_jackknife,
+    acv.frozen_newton,
+    acv.newton_step,
+    acv.exact,
+]
 
 
 @pytest.mark.parametrize("rung", RUNGS)
 def test_a_fold_that_leaves_fewer_times_than_coefficients_is_named(rung):
     model = GeneClusters(Y, BASIS, 3)
     folds = [*FOLDS, np.arange(4)]
-    with pytest.raises(SingularRegression, match="fold 5 leaves 5 times of 3 replicates, which determine 5 of 6"):
+    with pytest.raises(
+        SingularRegression, match="fold 5 leaves 5 times of 3 replicates, which determine 5 of 6"
+    ):
         rung(model, acv.fit(model), folds)
 
 
 def test_a_fold_that_leaves_out_a_level_is_named():
     model = GeneClusters(Y, BASIS, 3)
-    with pytest.raises(SingularRegression, match="fold 0 leaves 8 times of 3 replicates, which determine 5 of 6"):
+    with pytest.raises(
+        SingularRegression, match="fold 0 leaves 8 times of 3 replicates, which determine 5 of 6"
+    ):
         acv.exact(model, acv.fit(model), [np.array([8])])
 
 
@@ -58,11 +77,15 @@ def test_a_fold_that_takes_a_genes_variance_is_named():
     flat = Y.copy()
     flat[4, 1:] = 2.0  # varies at the first time alone
     model = GeneClusters(flat, BASIS, 3)
-    with pytest.raises(SingularRegression, match="fold 1 leaves 1 genes without residual variance .first: gene 4."):
+    with pytest.raises(
+        SingularRegression, match="fold 1 leaves 1 genes without residual variance .first: gene 4."
+    ):
         acv.infinitesimal_jackknife(model, acv.fit(model), [np.array([3]), np.array([0])])
 
 
-@pytest.mark.parametrize(("df", "hours"), [(3, HOURS), (8, HOURS), (4, HOURS[::-1]), (4, np.repeat(HOURS, 2))])
+@pytest.mark.parametrize(
+    ("df", "hours"), [(3, HOURS), (8, HOURS), (4, HOURS[::-1]), (4, np.repeat(HOURS, 2))]
+)
 def test_a_basis_that_cannot_be_is_refused(df, hours):
     with pytest.raises(ValueError, match=f"df = {df} needs to be at least 4"):
         spline_basis(hours, df, 2)
@@ -77,7 +100,9 @@ def emptied(model, params, share=1e-4):
 
 def test_a_cluster_that_empties_is_named():
     model = GeneClusters(Y, BASIS, 3)
-    with pytest.raises(EmptyCluster, match="leaves cluster 2 with .* of 24 genes: take fewer clusters than 3"):
+    with pytest.raises(
+        EmptyCluster, match="leaves cluster 2 with .* of 24 genes: take fewer clusters than 3"
+    ):
         model.check_optimum(emptied(model, acv.fit(model).params))
 
 

@@ -10,16 +10,21 @@ from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 import acvlib as acv
-from acvlib import curvature, workers
+from acvlib import derivatives as curvature
+from acvlib import parallel
 from acvlib.models import FAMILIES, GLM
-from acvlib.models.glm_sums import SINGLE
+from acvlib.models.glm.sums import SINGLE
 
 SETTINGS = {
     "plain": {},
     "penalty": {"penalty": 2.0},
     "site penalty": {"site_penalty": 0.1},
     "no intercept": {"penalty": 1.0, "intercept": False},
-    "weights and offset": {"site_penalty": 0.1, "sample_weight": np.tile([0.0, 1.0, 2.0, 1.0], 10), "offset": 0.3},
+    "weights and offset": {
+        "site_penalty": 0.1,
+        "sample_weight": np.tile([0.0, 1.0, 2.0, 1.0], 10),
+        "offset": 0.3,
+    },
 }
 
 
@@ -27,7 +32,11 @@ def draw(family, rng, n=40, p=3, scale=0.5):
     """X (n, p) Gaussian and y from the family."""
     x = rng.normal(size=(n, p))
     mean = FAMILIES[family].mean(0.3 + scale * x @ rng.normal(size=p))
-    draws = {"gaussian": rng.normal, "poisson": rng.poisson, "logistic": lambda m: rng.binomial(1, m)}
+    draws = {
+        "gaussian": rng.normal,
+        "poisson": rng.poisson,
+        "logistic": lambda m: rng.binomial(1, m),
+    }
     return x, np.asarray(draws.get(family, draws["logistic"])(mean), float)
 
 
@@ -47,12 +56,18 @@ def some_folds(model):
     sites = np.flatnonzero(model.observed)
     pairs = sites[: len(sites) // 2 * 2].reshape(-1, 2)
     one = acv.folds.leave_one_out(model.n_sites, model.observed)
-    return [one, pairs, acv.folds.k_fold(model.n_sites, 7, np.random.default_rng(0), model.observed)]
+    return [
+        one,
+        pairs,
+        acv.folds.k_fold(model.n_sites, 7, np.random.default_rng(0), model.observed),
+    ]
 
 
 def both(name, model, *arguments):
     """The same function of `curvature` by the fast path and by autograd."""
-    return getattr(curvature, name)(model, *arguments), getattr(curvature, name)(WithoutFast(model), *arguments)
+    return getattr(curvature, name)(model, *arguments), getattr(curvature, name)(
+        WithoutFast(model), *arguments
+    )
 
 
 def test_families_differentiate_themselves(family):
@@ -109,22 +124,29 @@ def test_many_folds_equal_autograd(model, some_folds):
 def test_jackknife_and_newton_params_equal_autograd(model, some_folds, damping, optimal):
     fit = acv.fit(model) if optimal else acv.fit_at(model, np.full(model.design.shape[1], 0.2))
     for folds in some_folds:
-        assert_allclose(*both("jackknife_params", model, fit, folds, damping), rtol=1e-10, atol=1e-12)
+        assert_allclose(
+            *both("jackknife_params", model, fit, folds, damping), rtol=1e-10, atol=1e-12
+        )
         fast, slow = both("newton_params", model, fit, folds, damping)
         assert_allclose(fast.params, slow.params, rtol=1e-10, atol=1e-12)
         assert (fast.smallest_eigenvalue > 0).all()
         assert (fast.smallest_eigenvalue <= slow.smallest_eigenvalue * (1 + 1e-9)).all()
         assert (fast.heldout is not None) == (acv.folds.sizes(folds).max() == 1)
         if fast.heldout is not None:
-            assert_allclose(fast.heldout, curvature.heldout_losses(model, fast.params, folds), rtol=1e-10, atol=1e-13)
+            assert_allclose(
+                fast.heldout,
+                curvature.heldout_losses(model, fast.params, folds),
+                rtol=1e-10,
+                atol=1e-13,
+            )
 
 
 def test_threads_that_share_the_folds_leave_no_trace(model, some_folds, monkeypatch):
     fit, (singles, *_) = acv.fit(model), some_folds
     alone = curvature.newton_params(model, fit, singles)
-    monkeypatch.setattr(workers, "LARGE", 0.0)
+    monkeypatch.setattr(parallel, "LARGE", 0.0)
     with threadpool_limits(2, "blas"):
-        assert len(workers.shares(len(singles), 1.0)) == 2
+        assert len(parallel.shares(len(singles), 1.0)) == 2
         shared = curvature.newton_params(model, fit, singles)
     for one, other in zip(alone, shared, strict=True):
         assert_allclose(one, other, rtol=1e-12, atol=1e-14)
@@ -137,7 +159,9 @@ def test_exact_equals_delete_and_refit(model, some_folds):
         assert result.diagnostics["converged"].all()
         for fold, params in list(zip(folds, result.params, strict=True))[:4]:
             weights = acv.folds.weights(model.n_sites, fold)
-            assert_allclose(params, refit(model.objective, fit.params, weights, gtol=1e-10), atol=1e-7)
+            assert_allclose(
+                params, refit(model.objective, fit.params, weights, gtol=1e-10), atol=1e-7
+            )
 
 
 def test_exact_folds_have_at_most_the_decrement_they_report(family):
@@ -148,7 +172,9 @@ def test_exact_folds_have_at_most_the_decrement_they_report(family):
     result = acv.exact(model, fit, folds)
     _, gradients = curvature.fold_gradients(slow, result.params, folds)
     hessians = curvature.fold_hessians(slow, np.tile(fit.params, (300, 1)), folds)
-    decrement = np.sqrt(np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0]))
+    decrement = np.sqrt(
+        np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
+    )
     assert (decrement <= result.diagnostics["decrement"] * (1 + 1e-6) + 1e-12).all()
     assert result.diagnostics["decrement"].max() <= 1e-6
     certified = decrement < 0.9 * result.diagnostics["decrement"]
@@ -167,7 +193,9 @@ def distance(model, fit, eps):
     weights[:3] -= eps
     hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(model.n_sites))
     expansion = fit.params - np.linalg.solve(hessian, cross @ (weights - 1))
-    return fit.standard_errors_between(refit(model.objective, fit.params, weights, gtol=1e-11), expansion)
+    return fit.standard_errors_between(
+        refit(model.objective, fit.params, weights, gtol=1e-11), expansion
+    )
 
 
 def test_halving_the_perturbation_quarters_the_jackknife_error(model):
@@ -185,7 +213,9 @@ def test_single_precision_gradients_are_as_accurate_as_they_say(family):
     moved = fit.params + 3.0 * (chords.start - fit.params)
     furthest = fit.standard_errors_between(moved, fit.params).max()
     error = chords.gradients(moved, rows, np.inf) - chords.gradients(moved, rows, 0.0)
-    error_in_se = np.sqrt(np.einsum("ni,ni->n", error, np.linalg.solve(fit.metric, error.T).T)).max()
+    error_in_se = np.sqrt(
+        np.einsum("ni,ni->n", error, np.linalg.solve(fit.metric, error.T).T)
+    ).max()
     assert 0.0 < error_in_se <= SINGLE * furthest
 
 
@@ -193,7 +223,9 @@ def test_newton_step_is_exact_for_squares():
     model = GLM(*draw("gaussian", np.random.default_rng(6)), "gaussian", penalty=0.7)
     fit = acv.fit(model, tolerance=1e-12)
     folds = acv.folds.leave_one_out(40)
-    assert_allclose(acv.newton_step(model, fit, folds).params, acv.exact(model, fit, folds).params, atol=1e-12)
+    assert_allclose(
+        acv.newton_step(model, fit, folds).params, acv.exact(model, fit, folds).params, atol=1e-12
+    )
 
 
 def test_a_model_goes_with_its_last_name():

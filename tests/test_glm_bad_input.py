@@ -92,7 +92,9 @@ def test_a_fold_that_leaves_one_class_is_named(method, table):
     y[[4, 9]] = 1.0
     model = GLM(X, y, penalty=1.0)
     folds = [np.array([0, 1]), np.array([4, 9])]
-    with pytest.raises(NoFiniteOptimum, match="fold 1 leaves 28 sites to fit, and their responses are all of one"):
+    with pytest.raises(
+        NoFiniteOptimum, match="fold 1 leaves 28 sites to fit, and their responses are all of one"
+    ):
         method(model, acv.fit(model), np.array(folds) if table else folds)
 
 
@@ -102,7 +104,9 @@ def test_a_fold_that_alone_identifies_a_column_is_named(method, table):
     x = np.column_stack([X, np.arange(30) == 7])
     model = GLM(x, RNG.normal(size=30), "gaussian")
     folds = [np.array([3]), np.array([7])]
-    with pytest.raises(np.linalg.LinAlgError, match=f"singular without {'site 7' if table else 'fold 1'}"):
+    with pytest.raises(
+        np.linalg.LinAlgError, match=f"singular without {'site 7' if table else 'fold 1'}"
+    ):
         method(model, acv.fit(model), np.array(folds) if table else folds)
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from acvlib import chain, elimination, graph, graph_kernels
+from acvlib.inference import chain, graph
+from acvlib.inference.graph import collect, elimination
 
 
 def random_graph(seed, n_sites, n_states, density, scale=1.0):
@@ -18,7 +19,10 @@ def random_graph(seed, n_sites, n_states, density, scale=1.0):
     rng = np.random.default_rng(seed)
     pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a in range(n_sites) for b in range(a)]
     edges = np.array([pair for pair in pairs if rng.random() < density], int).reshape(-1, 2)
-    node, edge = rng.normal(size=(n_sites, n_states)), rng.normal(size=(len(edges), n_states, n_states))
+    node, edge = (
+        rng.normal(size=(n_sites, n_states)),
+        rng.normal(size=(len(edges), n_states, n_states)),
+    )
     return edges, scale * node, scale * edge
 
 
@@ -65,7 +69,9 @@ def test_sums_equal_enumeration(seed, n_sites, n_states, density, scale):
     assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-12, abs=1e-11)
     np.testing.assert_allclose(flat(posterior.marginals()), mean, rtol=0, atol=1e-11)
     some = np.arange(0, n_sites, 2)
-    assert np.array_equal(graph.marginals_at(node, edge, order, some), posterior.marginals()[0][some])
+    assert np.array_equal(
+        graph.marginals_at(node, edge, order, some), posterior.marginals()[0][some]
+    )
 
 
 @settings(max_examples=25)
@@ -82,7 +88,9 @@ def test_second_derivatives_equal_enumeration(seed, n_sites, n_states, density):
     expected = posterior.expect(*(np.stack(pair) for pair in zip(a, b, strict=True)))
     moved = [flat(part) for part in posterior.tangents(expected)]
     np.testing.assert_allclose(moved, directions @ covariance, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(posterior.covariance(expected), directions @ covariance @ directions.T, atol=1e-10)
+    np.testing.assert_allclose(
+        posterior.covariance(expected), directions @ covariance @ directions.T, atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("n_states", [2, 3])
@@ -120,8 +128,12 @@ def test_agrees_with_the_chain_kernels(n_states):
     steps = np.stack([np.arange(59), np.arange(1, 60)], axis=1)
     order = graph.eliminate(60, steps, n_states)
     assert order.width == 1
-    assert graph.log_partition(node, edge, order) == pytest.approx(chain.log_partition(node, edge), rel=1e-13)
-    for ours, theirs in zip(graph.marginals(node, edge, order), chain.marginals(node, edge), strict=True):
+    assert graph.log_partition(node, edge, order) == pytest.approx(
+        chain.log_partition(node, edge), rel=1e-13
+    )
+    for ours, theirs in zip(
+        graph.marginals(node, edge, order), chain.marginals(node, edge), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
     d_node, d_edge = rng.normal(size=node.shape), rng.normal(size=edge.shape)
     posterior = graph.Posterior(node, edge, order)
@@ -137,10 +149,14 @@ def test_extreme_potentials_are_summed_in_logarithms():
         order = graph.eliminate(8, edges, 2)
         log_z, mean, _ = moments(edges, node, edge)
         nothing = np.zeros(8, bool)
-        assert graph_kernels.collect(order, node, edge, nothing)[2] == in_products
-        assert graph_kernels.collect_logs(order, node, edge, nothing)[0] == pytest.approx(log_z, rel=1e-13)
+        assert collect.collect(order, node, edge, nothing)[2] == in_products
+        assert collect.collect_logs(order, node, edge, nothing)[0] == pytest.approx(
+            log_z, rel=1e-13
+        )
         assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-13)
-        np.testing.assert_allclose(flat(graph.marginals(node, edge, order)), mean, rtol=0, atol=1e-11)
+        np.testing.assert_allclose(
+            flat(graph.marginals(node, edge, order)), mean, rtol=0, atol=1e-11
+        )
 
 
 def test_samples_have_the_marginals():
@@ -181,7 +197,9 @@ def test_restarts_do_not_make_it_worse():
 
 def test_a_graph_too_wide_says_width_memory_and_remedy():
     edges = [[i, j] for i in range(30) for j in range(i)]
-    with pytest.raises(graph.TooWide, match=r"width 29.*2\^29 entries, 56 GiB.*limit of 2 GiB.*Merge sites"):
+    with pytest.raises(
+        graph.TooWide, match=r"width 29.*2\^29 entries, 56 GiB.*limit of 2 GiB.*Merge sites"
+    ):
         graph.eliminate(30, edges, 2)
     with pytest.raises(elimination.TooWide):
         graph.eliminate(8, edges[:28], 2, memory=1000)

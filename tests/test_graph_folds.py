@@ -8,34 +8,40 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 import acvlib as acv
-from acvlib import graph_folds
+from acvlib import spatial_folds
 from acvlib.models import HiddenMRF
 
-GRID = [(i, i + 1) for i in range(30) if i % 6 != 5] + [(i, i + 6) for i in range(24)]  # 5 rows of 6
+GRID = [(i, i + 1) for i in range(30) if i % 6 != 5] + [
+    (i, i + 6) for i in range(24)
+]  # 5 rows of 6
 
 
 def test_buffers_are_balls_on_the_grid():
     row, column = np.divmod(np.arange(30), 6)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
     for radius in (0, 1, 3):
-        folds = graph_folds.buffered(30, GRID, radius)
-        assert all(np.array_equal(fold, np.flatnonzero(apart[i] <= radius)) for i, fold in enumerate(folds))
+        folds = spatial_folds.buffered(30, GRID, radius)
+        assert all(
+            np.array_equal(fold, np.flatnonzero(apart[i] <= radius)) for i, fold in enumerate(folds)
+        )
 
 
 def test_a_buffer_that_leaves_nothing_says_so():
     with pytest.raises(ValueError, match="radius 5: all 30 sites lie that close to site 14"):
-        graph_folds.buffered(30, GRID, 5)
+        spatial_folds.buffered(30, GRID, 5)
 
 
 def parts(n_sites, edges, sites):
-    matrix = csr_matrix((np.ones(len(edges)), np.array(edges).T), shape=(n_sites, n_sites))[sites][:, sites]
+    matrix = csr_matrix((np.ones(len(edges)), np.array(edges).T), shape=(n_sites, n_sites))[sites][
+        :, sites
+    ]
     return connected_components(matrix, directed=False)[0]
 
 
 @settings(max_examples=30)
 @given(k=st.integers(2, 12), seed=st.integers(0, 10**6))
 def test_regions_are_a_partition_into_connected_blocks(k, seed):
-    blocks = graph_folds.regions(30, GRID, k, np.random.default_rng(seed))
+    blocks = spatial_folds.regions(30, GRID, k, np.random.default_rng(seed))
     assert len(blocks) == k
     assert sorted(np.concatenate(blocks)) == list(range(30))
     assert all(parts(30, GRID, block) == 1 for block in blocks)
@@ -43,16 +49,18 @@ def test_regions_are_a_partition_into_connected_blocks(k, seed):
 
 def test_regions_of_a_graph_in_several_parts():
     edges = [(0, 1), (1, 2), (4, 5)]  # 3 and 6 are islands
-    blocks = graph_folds.regions(7, edges, 2, np.random.default_rng(0))
+    blocks = spatial_folds.regions(7, edges, 2, np.random.default_rng(0))
     assert sorted(np.concatenate(blocks)) == list(range(7))
     with pytest.raises(ValueError, match="k = 8 regions of 7 sites"):
-        graph_folds.regions(7, edges, 8, np.random.default_rng(0))
+        spatial_folds.regions(7, edges, 8, np.random.default_rng(0))
 
 
 def test_centre_losses_are_those_of_the_centres():
     counts = np.random.default_rng(0).poisson(np.where(np.arange(30) % 6 < 3, 3, 15))
     model = HiddenMRF(counts, GRID, 0.5)
-    fit, folds = acv.fit(model), graph_folds.buffered(30, GRID, 1)
+    fit, folds = acv.fit(model), spatial_folds.buffered(30, GRID, 1)
     result = acv.no_adjustment(model, fit, folds)
-    expected = [model.heldout_loss(fit.params, fold)[list(fold).index(i)] for i, fold in enumerate(folds)]
-    assert np.array_equal(graph_folds.centre_losses(result), expected)
+    expected = [
+        model.heldout_loss(fit.params, fold)[list(fold).index(i)] for i, fold in enumerate(folds)
+    ]
+    assert np.array_equal(spatial_folds.centre_losses(result), expected)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.krylov import HessianOperator, conjugate_gradient, solve
+from acvlib.solvers.krylov import HessianOperator, conjugate_gradient, solve
 
 RNG = np.random.default_rng(0)
 N, D = 5, 30
@@ -56,9 +56,14 @@ def test_residuals_are_true_ones_and_converged_rows_take_no_more_products():
     products = Dense(matrices)
     found = conjugate_gradient(products, b, 1e-6)
     residual = b - np.einsum("nij,nj->ni", matrices, found.x)
-    assert_allclose(found.residual, np.linalg.norm(residual, axis=1) / np.linalg.norm(b, axis=1), atol=1e-12)
+    assert_allclose(
+        found.residual, np.linalg.norm(residual, axis=1) / np.linalg.norm(b, axis=1), atol=1e-12
+    )
     assert found.products == products.count < N * D * 2
-    alone = [conjugate_gradient(Dense(matrices[i : i + 1]), b[i : i + 1], 1e-6).products for i in range(N)]
+    alone = [
+        conjugate_gradient(Dense(matrices[i : i + 1]), b[i : i + 1], 1e-6).products
+        for i in range(N)
+    ]
     assert found.products == sum(alone)
 
 
@@ -93,7 +98,10 @@ def test_trust_region_holds_in_the_preconditioners_norm_and_promises_what_the_mo
 
 def test_operator_multiplies_rows_and_solves_columns():
     matrices = definite(1)
-    operator, rows = HessianOperator(Dense(matrices), D, tolerance=1e-12), RNG.normal(size=(2, 3, D))
+    operator, rows = (
+        HessianOperator(Dense(matrices), D, tolerance=1e-12),
+        RNG.normal(size=(2, 3, D)),
+    )
     assert_allclose(rows @ operator, rows @ matrices[0], rtol=1e-12)
     b = RNG.normal(size=(D, 4))
     assert_allclose(operator.solve(b), np.linalg.solve(matrices[0], b), atol=1e-9)

@@ -8,9 +8,8 @@ from sklearn.model_selection import KFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from acvlib import learners
-from acvlib.incremental import Examples
-from acvlib.treecv import FoldsFailed, kfold, treecv
+from acvlib.incremental import FoldsFailed, kfold, learners, treecv
+from acvlib.incremental.protocol import Examples
 
 
 @pytest.fixture
@@ -46,7 +45,9 @@ def test_lsqsgd_averages_the_projected_iterates(table):
         w = w / max(1.0, np.linalg.norm(w))
     learner, mean = learners.lsqsgd(4, step), np.mean(iterates, axis=0)
     np.testing.assert_allclose(
-        learner.loss(trained(learner, table), table.X, table.y), (table.X @ mean - table.y) ** 2, rtol=1e-9
+        learner.loss(trained(learner, table), table.X, table.y),
+        (table.X @ mean - table.y) ** 2,
+        rtol=1e-9,
     )
     assert max(np.linalg.norm(iterates, axis=1)) == pytest.approx(1.0)  # the projection was at work
 
@@ -83,15 +84,21 @@ def test_histogram_is_a_density(table):
     middle = (np.arange(12) + 0.5) / 2 - 3
     grid = np.array([[a, b] for a in middle for b in middle])
     assert np.exp(-learner.loss(state, grid, None)).sum() * 0.25 == pytest.approx(1.0, rel=1e-12)
-    inside = np.histogramdd(np.clip(table.X[:, :2], -2.99, 2.99), [12, 12], [[-3, 3], [-3, 3]])[0].ravel()
-    np.testing.assert_allclose(learner.loss(state, grid, None), -np.log((inside + 0.5) / (300 + 72) / 0.25), rtol=1e-12)
+    inside = np.histogramdd(np.clip(table.X[:, :2], -2.99, 2.99), [12, 12], [[-3, 3], [-3, 3]])[
+        0
+    ].ravel()
+    np.testing.assert_allclose(
+        learner.loss(state, grid, None), -np.log((inside + 0.5) / (300 + 72) / 0.25), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("k", [3, 300])
 def test_order_does_not_matter_to_a_histogram(table, k):
     """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
     learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
-    np.testing.assert_array_equal(treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise)
+    np.testing.assert_array_equal(
+        treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,13 +121,21 @@ def test_settings_are_checked(make, message):
 @pytest.mark.parametrize(
     ("learner", "change", "message"),
     [
-        (learners.pegasos(4), lambda t: Examples(t.X, (t.y + 1) / 2), "label 0 of row .*: labels are -1 and 1"),
+        (
+            learners.pegasos(4),
+            lambda t: Examples(t.X, (t.y + 1) / 2),
+            "label 0 of row .*: labels are -1 and 1",
+        ),
         (learners.pegasos(4), lambda t: Examples(t.X), "needs labels"),
         (learners.pegasos(5), lambda t: t, "X has 4 features, and the learner 5"),
         (learners.lsqsgd(4, 0.1), lambda t: Examples(t.X), "needs targets"),
         (learners.k_means(4, 300), lambda t: t, "300 rows for 300 clusters"),
         (learners.histogram([0], [1], 5), lambda t: t, "X has 4 features, and the learner 1"),
-        (learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0)), lambda t: t, "label -1 of row .* is not in classes"),
+        (
+            learners.PartialFit(SGDClassifier(), classes=(0.0, 1.0)),
+            lambda t: t,
+            "label -1 of row .* is not in classes",
+        ),
     ],
 )
 def test_rows_that_a_learner_cannot_take(table, learner, change, message):
@@ -153,5 +168,8 @@ def test_errors_of_an_estimator_name_the_fold(table):
     def always(estimator, X, y):
         raise ZeroDivisionError("no loss")
 
-    with pytest.raises(FoldsFailed, match="fold 0 failed while testing on chunk 0: ZeroDivisionError: no loss .and 4"):
+    with pytest.raises(
+        FoldsFailed,
+        match="fold 0 failed while testing on chunk 0: ZeroDivisionError: no loss .and 4",
+    ):
         treecv(learners.PartialFit(SGDRegressor(), row_loss=always), table, 5)

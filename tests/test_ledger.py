@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
-from acvlib import ledger
+from acvbook import ledger
 
 CLAIMS = """
 [claims.plain]
@@ -77,7 +76,19 @@ def test_rule_that_is_none_is_refused(rule):
 def test_record_has_all_keys_and_plain_values(claims, tmp_path):
     ledger.record("plain", np.float64(3.05), REAL, seconds=1.5)
     (record,) = json.loads((tmp_path / "ledger" / "demo.json").read_text("utf-8"))
-    keys = {"id", "value", "paper", "ok", "data", "scale", "seed", "commit", "data_sha256", "seconds", "versions"}
+    keys = {
+        "id",
+        "value",
+        "paper",
+        "ok",
+        "data",
+        "scale",
+        "seed",
+        "commit",
+        "data_sha256",
+        "seconds",
+        "versions",
+    }
     assert keys <= record.keys()
     assert (record["value"], record["ok"], record["paper"]) == (3.05, True, 3)
     assert (record["data"], record["data_sha256"], record["seed"]) == ("real", REAL.sha256, 7)
@@ -124,7 +135,12 @@ def test_parent_counts_its_judged_parts(claims, tmp_path):
     ledger.record("pair.right", 0.05, REAL, seconds=2)
     ledger.record("pair.seconds", 12, REAL)
     parent = ledger.merge(tmp_path)[0]
-    assert (parent["id"], parent["value"], parent["ok"], parent["seconds"]) == ("pair", "2 of 2 parts hold", True, 3)
+    assert (parent["id"], parent["value"], parent["ok"], parent["seconds"]) == (
+        "pair",
+        "2 of 2 parts hold",
+        True,
+        3,
+    )
 
 
 def test_parent_fails_with_one_part_and_has_no_verdict_with_a_stand_in(claims, tmp_path):
@@ -141,7 +157,10 @@ def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
     ledger.record("plain", 3, REAL)
     claims["plain"].must["quick"] = ">= 4"
     merged = ledger.merge(tmp_path)
-    assert [(record["id"], record["ok"]) for record in merged] == [("plain", False), ("design", True)]
+    assert [(record["id"], record["ok"]) for record in merged] == [
+        ("plain", False),
+        ("design", True),
+    ]
     assert json.loads((tmp_path / "ledger.json").read_text("utf-8")) == merged
 
 
@@ -159,11 +178,16 @@ def test_missing_and_unexplained_are_problems(claims, tmp_path):
     assert unexplained.startswith("design: False does not meet 'is true'")
 
 
-@pytest.mark.parametrize(("explanation", "found"), [("why", []), (None, ["a.x: 0 does not meet '> 1', unexplained"])])
+@pytest.mark.parametrize(
+    ("explanation", "found"), [("why", []), (None, ["a.x: 0 does not meet '> 1', unexplained"])]
+)
 def test_a_claim_of_parts_is_explained_by_them(explanation, found):
     part = ledger.Claim("a.x", "", "", must={"quick": "> 1"}, explanation=explanation)
     records = [{"id": id, "ok": False, "value": 0, "scale": "quick"} for id in ("a", "a.x")]
-    assert ledger.problems(records, {"a": ledger.Claim("a", "", "", parts=("a.x",)), "a.x": part}) == found
+    assert (
+        ledger.problems(records, {"a": ledger.Claim("a", "", "", parts=("a.x",)), "a.x": part})
+        == found
+    )
 
 
 def test_interrupted_write_leaves_the_old_file(claims, tmp_path, monkeypatch):

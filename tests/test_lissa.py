@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.curvature import lissa
-from acvlib.lissa import Disagreement, largest_eigenvalue
+from acvlib.derivatives import lissa
+from acvlib.solvers.lissa import Disagreement, largest_eigenvalue
 
 
 class Dense:
@@ -43,13 +43,17 @@ def test_more_sites_in_a_sample_come_nearer(products):
     b = np.random.default_rng(1).standard_normal((1, 5))
     distance = {}
     for size in (20, 200):
-        found = lissa(products, b, np.random.default_rng(3), size=size, scale=30.0, depth=600, tolerance=1.0)
+        found = lissa(
+            products, b, np.random.default_rng(3), size=size, scale=30.0, depth=600, tolerance=1.0
+        )
         distance[size] = found.distance[0]
     assert distance[200] < 1e-3 < distance[20] < 0.5
 
 
 def test_too_few_steps_are_said_so(products):
-    with pytest.warns(Disagreement, match="1 of 1 rows differ from conjugate gradients by more than 0.1"):
+    with pytest.warns(
+        Disagreement, match="1 of 1 rows differ from conjugate gradients by more than 0.1"
+    ):
         found = lissa(products, np.ones((1, 5)), np.random.default_rng(0), depth=2)
     assert not found.agrees.any()
     assert found.residual[0] > 0.1

@@ -17,12 +17,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles import Counting, WithoutFast
 
 import acvlib as acv
-from acvlib import curvature
-from acvlib.curvature import IndefiniteHessian
+from acvlib import derivatives as curvature
+from acvlib.derivatives import IndefiniteHessian
 from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.methods.newton_step import IndefiniteFold
 from acvlib.models import PoissonTraffic
-from acvlib.newton import IndefiniteFold
-from acvlib.refine import refine
+from acvlib.solvers.newton import refine
 from acvlib.weighting import drop_latents
 
 RNG = np.random.default_rng(0)
@@ -34,7 +34,13 @@ INSTRUMENTS, CURVED = oracles.Instruments(U, X, Y), oracles.CurvedInstruments(U,
 SMALL = {"ridge": RIDGE, "logistic": LOGISTIC, "instruments": INSTRUMENTS, "curved": CURVED}
 FOLDS = [np.array([3]), np.arange(10), np.array([59, 20, 21, 40])]
 TIGHT = 1e-9
-METHODS = [acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact]
+METHODS = [
+    acv.no_adjustment,
+    acv.infinitesimal_jackknife,
+    acv.frozen_newton,
+    acv.newton_step,
+    acv.exact,
+]
 SERIES = oracles.simulate_traffic(np.random.default_rng(1), 800)
 TRAFFIC, DROPPING = PoissonTraffic(*SERIES), PoissonTraffic(*SERIES, drop_latents)
 
@@ -107,7 +113,9 @@ def test_jackknife_is_the_derivative_of_tight_refits(name, fits):
     step = acv.infinitesimal_jackknife(model, fit, FOLDS).params - fit.params
     for i, fold in enumerate(FOLDS):
         ahead, behind = (tight_refit(model, fit.params, left_out(model, fold, s)) for s in (h, -h))
-        assert_allclose(step[i], (ahead - behind) / (2 * h), rtol=0, atol=1e-6 * np.abs(step[i]).max())
+        assert_allclose(
+            step[i], (ahead - behind) / (2 * h), rtol=0, atol=1e-6 * np.abs(step[i]).max()
+        )
 
 
 @pytest.mark.parametrize("model", [TRAFFIC, DROPPING], ids=["A", "B"])
@@ -124,7 +132,9 @@ def errors_at_shares(model, fit, fold, step, shares):
     """SE distance of fit + share * step from the refit with that share of the fold's weight taken away."""
     refits = [tight_refit(model, fit.params, left_out(model, fold, share)) for share in shares]
     guesses = [fit.params + share * step for share in shares]
-    return np.array([fit.standard_errors_between(a, b) for a, b in zip(refits, guesses, strict=True)])
+    return np.array(
+        [fit.standard_errors_between(a, b) for a, b in zip(refits, guesses, strict=True)]
+    )
 
 
 CASES = ["ridge", "logistic", "instruments", "curved", "traffic A", "traffic B"]
@@ -154,7 +164,10 @@ def test_negative_control_no_adjustment_only_halves_its_error(name, fits, traffi
 
 
 def test_jackknife_by_fast_path_equals_jackknife_by_autograd(traffic_fit, traffic_folds):
-    fast, slow = (acv.infinitesimal_jackknife(m, traffic_fit, traffic_folds) for m in (TRAFFIC, WithoutFast(TRAFFIC)))
+    fast, slow = (
+        acv.infinitesimal_jackknife(m, traffic_fit, traffic_folds)
+        for m in (TRAFFIC, WithoutFast(TRAFFIC))
+    )
     assert traffic_fit.standard_errors_between(fast.params, slow.params).max() < 1e-9
     assert_allclose(fast.fold_losses, slow.fold_losses, rtol=1e-11)
 
@@ -181,7 +194,9 @@ def test_for_linear_weights_the_two_differ_only_by_the_gradient_at_the_fit(fits)
     assert_allclose(frozen.params - jackknife.params, gap, rtol=0, atol=1e-10)
 
 
-def test_negative_control_for_traffic_the_frozen_step_is_not_the_jackknife(traffic_fit, traffic_folds):
+def test_negative_control_for_traffic_the_frozen_step_is_not_the_jackknife(
+    traffic_fit, traffic_folds
+):
     frozen = acv.frozen_newton(TRAFFIC, traffic_fit, traffic_folds, rescale=False)
     jackknife = acv.infinitesimal_jackknife(TRAFFIC, traffic_fit, traffic_folds)
     assert traffic_fit.standard_errors_between(frozen.params, jackknife.params).max() > 0.01
@@ -191,21 +206,34 @@ def test_negative_control_for_traffic_the_frozen_step_is_not_the_jackknife(traff
 @pytest.mark.parametrize("name", SMALL)
 def test_repeated_frozen_steps_converge_to_the_exact_refit(name, rescale, fits):
     fit, exact = fits[name], acv.exact(SMALL[name], fits[name], FOLDS, tolerance=TIGHT)
-    rows = [acv.frozen_newton(SMALL[name], fit, FOLDS, steps=s, rescale=rescale).params for s in (1, 2, 4, 60)]
+    rows = [
+        acv.frozen_newton(SMALL[name], fit, FOLDS, steps=s, rescale=rescale).params
+        for s in (1, 2, 4, 60)
+    ]
     errors = [fit.standard_errors_between(row, exact.params).max() for row in rows]
     assert errors[0] > errors[1] > errors[2]
     assert errors[3] < 1e-7
 
 
-def test_repeated_frozen_steps_converge_to_the_exact_refit_of_traffic(traffic_fit, traffic_folds, traffic_exact):
-    rows = [acv.frozen_newton(TRAFFIC, traffic_fit, traffic_folds[:20], steps=s).params for s in (1, 3, 60)]
-    errors = [np.median(traffic_fit.standard_errors_between(row, traffic_exact.params[:20])) for row in rows]
+def test_repeated_frozen_steps_converge_to_the_exact_refit_of_traffic(
+    traffic_fit, traffic_folds, traffic_exact
+):
+    rows = [
+        acv.frozen_newton(TRAFFIC, traffic_fit, traffic_folds[:20], steps=s).params
+        for s in (1, 3, 60)
+    ]
+    errors = [
+        np.median(traffic_fit.standard_errors_between(row, traffic_exact.params[:20]))
+        for row in rows
+    ]
     assert errors[0] > 2 * errors[1]
     assert errors[2] < 2e-6
 
 
 def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
-    plain = acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
+    plain = (
+        acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, rescale=False).params - fits["ridge"].params
+    )
     scaled = acv.frozen_newton(RIDGE, fits["ridge"], FOLDS).params - fits["ridge"].params
     assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
 
@@ -227,7 +255,11 @@ def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits,
     """Newton's method converges quadratically: started at distance d from the optimum it ends O(d^2) away."""
     model, fit, fold = case(name, fits, traffic_fit)
     optimum = tight_refit(model, fit.params, left_out(model, fold))
-    away = 0.05 * np.linalg.eigh(np.linalg.inv(fit.metric))[1][:, -1] / np.sqrt(np.linalg.eigvalsh(fit.metric)[0])
+    away = (
+        0.05
+        * np.linalg.eigh(np.linalg.inv(fit.metric))[1][:, -1]
+        / np.sqrt(np.linalg.eigvalsh(fit.metric)[0])
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
         starts = [acv.fit_at(model, optimum + scale * away) for scale in (1.0, 0.5, 0.25)]
@@ -279,7 +311,9 @@ def test_exact_equals_refitting_by_scipy(fits):
         assert fits["logistic"].standard_errors_between(params, refitted) < 1e-6
 
 
-def test_exact_equals_deleting_the_sites_and_refitting_by_scipy(traffic_fit, traffic_folds, traffic_exact):
+def test_exact_equals_deleting_the_sites_and_refitting_by_scipy(
+    traffic_fit, traffic_folds, traffic_exact
+):
     """Scheme A: left out is as good as never counted."""
     for i in (0, 25, 33):
         counts = TRAFFIC.counts.copy()
@@ -304,7 +338,9 @@ def test_exact_by_autograd_and_for_scheme_b(traffic_fit, traffic_folds, traffic_
     slow = acv.exact(WithoutFast(TRAFFIC), traffic_fit, traffic_folds[:2])
     assert traffic_fit.standard_errors_between(slow.params, traffic_exact.params[:2]).max() < 2e-6
     dropped = acv.exact(DROPPING, traffic_fit, traffic_folds[-1:])
-    refitted = oracles.refit(DROPPING.objective, traffic_fit.params, left_out(DROPPING, traffic_folds[-1]), gtol=1e-7)
+    refitted = oracles.refit(
+        DROPPING.objective, traffic_fit.params, left_out(DROPPING, traffic_folds[-1]), gtol=1e-7
+    )
     assert traffic_fit.standard_errors_between(dropped.params[0], refitted) < 1e-6
 
 
@@ -332,8 +368,12 @@ def test_exact_warns_once_of_folds_that_do_not_converge():
     model = separable()
     model.penalty = 0.0
     fit = acv.fit(model)
-    with pytest.warns(UnconvergedFit, match="exact: 2 of 3 folds did not converge; largest decrement") as record:
-        result = acv.exact(model, fit, [np.array([0]), np.array([5]), np.array([0, 1])], tolerance=1e-12)
+    with pytest.warns(
+        UnconvergedFit, match="exact: 2 of 3 folds did not converge; largest decrement"
+    ) as record:
+        result = acv.exact(
+            model, fit, [np.array([0]), np.array([5]), np.array([0, 1])], tolerance=1e-12
+        )
     assert len(record) == 1
     assert record[0].filename == __file__
     assert_array_equal(result.diagnostics["converged"], [False, True, False])
@@ -348,7 +388,9 @@ def test_no_adjustment_keeps_the_full_fit(fits):
     assert_allclose(result.pointwise[1], (Y - X @ fits["ridge"].params)[:10] ** 2 / 2, rtol=1e-13)
 
 
-def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(traffic_fit, traffic_folds, traffic_exact):
+def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(
+    traffic_fit, traffic_folds, traffic_exact
+):
     rungs = [method(TRAFFIC, traffic_fit, traffic_folds) for method in METHODS[:4]]
     table = acv.compare(traffic_exact, *rungs)["theta_error"]
     assert table["exact"] == 0.0
@@ -361,7 +403,9 @@ def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(traffic_fit, traf
 def test_all_rungs_of_a_quadratic_agree_with_the_closed_form_as_they_promise(sets):
     folds, fit = [np.array(sorted(s)) for s in sets], acv.fit(RIDGE, tolerance=TIGHT)
     closed = np.array([RIDGE.solution(left_out(RIDGE, fold)) for fold in folds])
-    error = [fit.standard_errors_between(method(RIDGE, fit, folds).params, closed) for method in METHODS]
+    error = [
+        fit.standard_errors_between(method(RIDGE, fit, folds).params, closed) for method in METHODS
+    ]
     assert error[3].max() < 1e-8
     assert error[4].max() < 1e-6
     assert (error[1] < error[0] + 1e-12).all()
@@ -383,16 +427,30 @@ def test_results_are_complete_and_consistent(method, fits):
     assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(3), rtol=1e-14)
     assert result.seconds > 0.0
     assert all(np.shape(column) == (3,) for column in result.diagnostics.values())
-    defaults = {k: p.default for k, p in inspect.signature(method).parameters.items() if p.default is not p.empty}
+    defaults = {
+        k: p.default
+        for k, p in inspect.signature(method).parameters.items()
+        if p.default is not p.empty
+    }
     assert result.settings == defaults
 
 
 def test_results_show_themselves(fits):
     result = acv.exact(RIDGE, fits["ridge"], FOLDS)
     frame = result.to_frame()
-    assert list(frame.columns) == ["size", "loss", "step_se", "decrement", "smallest_eigenvalue", "steps", "converged"]
+    assert list(frame.columns) == [
+        "size",
+        "loss",
+        "step_se",
+        "decrement",
+        "smallest_eigenvalue",
+        "steps",
+        "converged",
+    ]
     assert_array_equal(frame["size"], [1, 10, 4])
-    assert_allclose(frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params))
+    assert_allclose(
+        frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params)
+    )
     assert "exact" in result._repr_html_()
     assert f"{result.loss:.6g}" in result._repr_html_()
 
@@ -403,7 +461,9 @@ def test_a_single_fold_has_no_standard_error(fits):
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 def test_an_unsorted_fold_keeps_its_order(method, fits):
-    shuffled, ordered = (method(RIDGE, fits["ridge"], [np.array(fold)]) for fold in ([40, 7, 21], [7, 21, 40]))
+    shuffled, ordered = (
+        method(RIDGE, fits["ridge"], [np.array(fold)]) for fold in ([40, 7, 21], [7, 21, 40])
+    )
     assert_allclose(shuffled.pointwise[0], ordered.pointwise[0][[2, 0, 1]], rtol=1e-10)
 
 
@@ -440,7 +500,9 @@ def test_two_threads_give_identical_results(method, model, traffic_fit, traffic_
     assert alone.evaluations == together.evaluations
 
 
-def test_no_sum_is_ordered_by_where_its_arrays_lie_in_memory(traffic_fit, traffic_folds, traffic_exact):
+def test_no_sum_is_ordered_by_where_its_arrays_lie_in_memory(
+    traffic_fit, traffic_folds, traffic_exact
+):
     """A compiler that may reorder sums takes one of two orders, by the addresses that two threads happen to get."""
     with joblib.parallel_config(backend="threading", n_jobs=2):
         runs = [acv.exact(TRAFFIC, traffic_fit, traffic_folds) for _ in range(20)]
@@ -449,8 +511,12 @@ def test_no_sum_is_ordered_by_where_its_arrays_lie_in_memory(traffic_fit, traffi
 
 @pytest.mark.parametrize("name", [*SMALL, "traffic"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_evaluations_are_what_the_model_was_asked_for(method, name, fits, traffic_fit, traffic_folds):
-    model, fit, folds = (SMALL[name], fits[name], FOLDS) if name in SMALL else (TRAFFIC, traffic_fit, traffic_folds)
+def test_evaluations_are_what_the_model_was_asked_for(
+    method, name, fits, traffic_fit, traffic_folds
+):
+    model, fit, folds = (
+        (SMALL[name], fits[name], FOLDS) if name in SMALL else (TRAFFIC, traffic_fit, traffic_folds)
+    )
     counting = Counting(model)
     said = method(counting, fit, folds).evaluations
     hessians = said["hessian"] + said["hessian_and_cross"]
@@ -464,12 +530,16 @@ def test_evaluations_are_what_the_model_was_asked_for(method, name, fits, traffi
 
 
 def test_each_rung_costs_what_the_ladder_promises(fits):
-    result = {method.__name__: method(LOGISTIC, fits["logistic"], FOLDS).evaluations for method in METHODS}
+    result = {
+        method.__name__: method(LOGISTIC, fits["logistic"], FOLDS).evaluations for method in METHODS
+    }
     assert result["no_adjustment"] == {"heldout": 3}
     assert result["infinitesimal_jackknife"] == {"hessian_and_cross": 1, "heldout": 3}
     assert result["frozen_newton"] == {"hessian": 1, "gradient": 3, "heldout": 3}
     assert result["newton_step"] == {"hessian": 3, "gradient": 3, "heldout": 3}
-    assert acv.frozen_newton(LOGISTIC, fits["logistic"], FOLDS, steps=4).evaluations["gradient"] == 12
+    assert (
+        acv.frozen_newton(LOGISTIC, fits["logistic"], FOLDS, steps=4).evaluations["gradient"] == 12
+    )
 
 
 # compare
@@ -480,7 +550,11 @@ def test_compare_reports_loss_and_parameter_errors(fits):
     table = acv.compare(exact, base)
     gap = fits["ridge"].standard_errors_between(base.params, exact.params)
     assert list(table.index) == ["exact", "no_adjustment"]
-    assert table.loc["exact", ["relative_error", "theta_error", "theta_error_max"]].tolist() == [0.0, 0.0, 0.0]
+    assert table.loc["exact", ["relative_error", "theta_error", "theta_error_max"]].tolist() == [
+        0.0,
+        0.0,
+        0.0,
+    ]
     relative = np.abs(base.fold_losses - exact.fold_losses) / exact.fold_losses
     assert_allclose(table.loc["no_adjustment", "relative_error"], relative.mean(), rtol=1e-14)
     assert_allclose(table.loc["no_adjustment", "theta_error"], np.median(gap), rtol=1e-14)
@@ -489,10 +563,14 @@ def test_compare_reports_loss_and_parameter_errors(fits):
     assert "3 heldout" in table.loc["no_adjustment", "evaluations"]
 
 
-@pytest.mark.parametrize("others", [FOLDS[:2], FOLDS[::-1], [*FOLDS[:2], np.array([59, 20, 21, 41])]])
+@pytest.mark.parametrize(
+    "others", [FOLDS[:2], FOLDS[::-1], [*FOLDS[:2], np.array([59, 20, 21, 41])]]
+)
 def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(RIDGE, fits["ridge"], folds) for folds in (FOLDS, others))
-    with pytest.raises(ValueError, match="no_adjustment and no_adjustment were run on different folds"):
+    with pytest.raises(
+        ValueError, match="no_adjustment and no_adjustment were run on different folds"
+    ):
         acv.compare(ours, theirs)
 
 
@@ -502,7 +580,9 @@ def test_results_on_different_folds_are_not_compared(others, fits):
 BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]
 
 
-@pytest.mark.parametrize("folds", BAD_FOLDS, ids=["none", "empty", "large", "negative", "repeated", "float", "all"])
+@pytest.mark.parametrize(
+    "folds", BAD_FOLDS, ids=["none", "empty", "large", "negative", "repeated", "float", "all"]
+)
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
 def test_every_method_refuses_bad_folds(method, folds, fits):
     with pytest.raises(ValueError, match="fold"):
@@ -579,7 +659,11 @@ def test_fits_and_results_cannot_be_changed(fits):
 
 
 def test_methods_leave_fit_and_folds_as_they_were(fits):
-    fit, params, folds = fits["logistic"], fits["logistic"].params.copy(), [fold.copy() for fold in FOLDS]
+    fit, params, folds = (
+        fits["logistic"],
+        fits["logistic"].params.copy(),
+        [fold.copy() for fold in FOLDS],
+    )
     for method in METHODS:
         method(LOGISTIC, fit, folds)
     assert_array_equal(fit.params, params)

@@ -10,14 +10,18 @@ from oracles import WithoutFast, derivatives, refit
 from test_graph import states
 
 import acvlib as acv
-from acvlib import curvature, graph
-from acvlib.models import EmptyState, HiddenMRF, em, mrf_em
+from acvlib import derivatives as curvature
+from acvlib.inference import graph
+from acvlib.models import EmptyState, HiddenMRF, em
+from acvlib.models.mrf import em as mrf_em
 from acvlib.weighting import drop_latents, keep_latents
 
 EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)]  # a ring with a tail; site 6 is an island
 COUNTS = [1, 9, 12, 2, 0, 8, 3]
 SCHEMES = [keep_latents, drop_latents]
-GRID = [(i, i + 1) for i in range(48) if i % 8 != 7] + [(i, i + 8) for i in range(40)]  # 6 rows of 8
+GRID = [(i, i + 1) for i in range(48) if i % 8 != 7] + [
+    (i, i + 8) for i in range(40)
+]  # 6 rows of 8
 
 
 def enumerated(counts, edges, coupling, n_states, scheme):
@@ -28,7 +32,11 @@ def enumerated(counts, edges, coupling, n_states, scheme):
     def objective(params, weights):
         density = counts[:, None] * params - anp.exp(params) - gammaln(counts[:, None] + 1.0)
         observed = anp.sum(weights * density[np.arange(len(counts)), z], axis=1)
-        kept = weights[edges[:, 0]] * weights[edges[:, 1]] if scheme is drop_latents else np.ones(len(edges))
+        kept = (
+            weights[edges[:, 0]] * weights[edges[:, 1]]
+            if scheme is drop_latents
+            else np.ones(len(edges))
+        )
         return -logsumexp(observed + coupling * anp.sum(kept * agree, axis=1))
 
     return objective
@@ -49,13 +57,19 @@ def params_of(n_states):
 def test_objective_and_derivatives_equal_enumeration(scheme, n_states):
     model, params = HiddenMRF(COUNTS, EDGES, 0.7, n_states, scheme), params_of(n_states)
     objective = enumerated(COUNTS, EDGES, 0.7, n_states, scheme)
-    for weights in (np.ones(7), np.random.default_rng(0).uniform(0.2, 0.9, 7), acv.folds.weights(7, [1, 4])):
+    for weights in (
+        np.ones(7),
+        np.random.default_rng(0).uniform(0.2, 0.9, 7),
+        acv.folds.weights(7, [1, 4]),
+    ):
         value, gradient, hessian, cross = derivatives(objective, params, weights)
         for one in (model, WithoutFast(model)):
             ours = curvature.value_and_gradient(one, params, weights)
             assert ours[0] == pytest.approx(value, rel=1e-12)
             np.testing.assert_allclose(ours[1], gradient, rtol=0, atol=1e-10)
-            for mine, theirs in zip(curvature.hessian_and_cross(one, params, weights), (hessian, cross), strict=True):
+            for mine, theirs in zip(
+                curvature.hessian_and_cross(one, params, weights), (hessian, cross), strict=True
+            ):
                 np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-10)
 
 
@@ -63,11 +77,15 @@ def test_objective_and_derivatives_equal_enumeration(scheme, n_states):
 @given(seed=st.integers(0, 10**6), coupling=st.floats(-1, 3), scheme=st.sampled_from(SCHEMES))
 def test_fast_paths_equal_autograd(seed, coupling, scheme):
     rng = np.random.default_rng(seed)
-    model = HiddenMRF(rng.poisson(6, 10), [(i, i + 1) for i in range(9)] + [(0, 5), (2, 8)], coupling, 2, scheme)
+    model = HiddenMRF(
+        rng.poisson(6, 10), [(i, i + 1) for i in range(9)] + [(0, 5), (2, 8)], coupling, 2, scheme
+    )
     params, weights = rng.normal(1.5, 0.5, 2), rng.random(10)
     plain = WithoutFast(model)
     for function in (curvature.value_and_gradient, curvature.hessian_and_cross):
-        for ours, theirs in zip(function(model, params, weights), function(plain, params, weights), strict=True):
+        for ours, theirs in zip(
+            function(model, params, weights), function(plain, params, weights), strict=True
+        ):
             np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
@@ -83,7 +101,9 @@ def test_states_may_be_permuted(seed, coupling):
     assert switched == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(moved, gradient[order], atol=1e-10)
     fold = np.array([1, 5])
-    np.testing.assert_allclose(model.heldout_loss(params, fold), model.heldout_loss(params[order], fold), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.heldout_loss(params, fold), model.heldout_loss(params[order], fold), rtol=1e-12
+    )
 
 
 def test_derivatives_pass_the_check_for_users():
@@ -96,7 +116,9 @@ def test_heldout_loss_equals_enumeration():
     objective, params = enumerated(COUNTS, EDGES, 0.7, 2, keep_latents), params_of(2)
     model, fold = HiddenMRF(COUNTS, EDGES, 0.7), np.array([0, 3, 6])
     outside = acv.folds.weights(7, fold)
-    expected = [objective(params, outside + np.eye(7)[t]) - objective(params, outside) for t in fold]
+    expected = [
+        objective(params, outside + np.eye(7)[t]) - objective(params, outside) for t in fold
+    ]
     np.testing.assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-12)
 
 
@@ -105,8 +127,12 @@ def test_schemes_are_those_of_the_paper(scheme):
     """Weight 0 under style B is the model of the remaining sites; under style A the site stays, unobserved."""
     params, left = params_of(2), np.array([0, 1, 2, 4, 5, 6])
     ours = HiddenMRF(COUNTS, EDGES, 0.7, 2, scheme).objective(params, acv.folds.weights(7, [3]))
-    rest = [(np.searchsorted(left, a), np.searchsorted(left, b)) for a, b in EDGES if 3 not in (a, b)]
-    deleted = HiddenMRF(np.array(COUNTS)[left], rest, 0.7).objective(params, np.ones(6)) - np.log(2)  # a free state
+    rest = [
+        (np.searchsorted(left, a), np.searchsorted(left, b)) for a, b in EDGES if 3 not in (a, b)
+    ]
+    deleted = HiddenMRF(np.array(COUNTS)[left], rest, 0.7).objective(params, np.ones(6)) - np.log(
+        2
+    )  # a free state
     assert (ours == pytest.approx(deleted, rel=1e-12)) == (scheme is drop_latents)
 
 
@@ -135,7 +161,10 @@ def test_em_never_raises_the_objective_and_sorts():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_exact_is_delete_and_refit(scheme):
-    model, folds = grid_model(scheme=scheme), [np.array([0]), np.array([21]), np.array([30, 31, 38, 39])]
+    model, folds = (
+        grid_model(scheme=scheme),
+        [np.array([0]), np.array([21]), np.array([30, 31, 38, 39])],
+    )
     fit = acv.fit(model)
     result = acv.exact(model, fit, folds)
     assert result.diagnostics["converged"].all()
@@ -174,18 +203,27 @@ def test_every_rung_runs_and_the_ladder_holds():
     model = grid_model()
     fit, folds = acv.fit(model), acv.folds.leave_one_out(48)
     rungs = acv.ladder(model, fit, folds)
-    median = {name: np.median(acv.theta_errors(rungs["exact"], result)) for name, result in rungs.items()}
+    median = {
+        name: np.median(acv.theta_errors(rungs["exact"], result)) for name, result in rungs.items()
+    }
     assert median["newton_step"] < median["infinitesimal_jackknife"] < median["no_adjustment"]
     assert rungs["exact"].evaluations["hessian"] >= 48
     plain = acv.newton_step(WithoutFast(model), fit, folds)
     np.testing.assert_allclose(plain.params, rungs["newton_step"].params, atol=1e-10)
     np.testing.assert_allclose(plain.fold_losses, rungs["newton_step"].fold_losses, atol=1e-10)
     smallest = plain.diagnostics["smallest_eigenvalue"]
-    np.testing.assert_allclose(rungs["newton_step"].diagnostics["smallest_eigenvalue"], smallest, rtol=1e-8)
+    np.testing.assert_allclose(
+        rungs["newton_step"].diagnostics["smallest_eigenvalue"], smallest, rtol=1e-8
+    )
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 10**6), n_states=st.integers(1, 3), scheme=st.sampled_from(SCHEMES), size=st.integers(1, 5))
+@given(
+    seed=st.integers(0, 10**6),
+    n_states=st.integers(1, 3),
+    scheme=st.sampled_from(SCHEMES),
+    size=st.integers(1, 5),
+)
 def test_folds_at_one_point_equal_folds_alone(seed, n_states, scheme, size):
     """Renewing only the tables above what is left out gives what summing anew gives; also on a graph in parts."""
     rng = np.random.default_rng(seed)
@@ -201,15 +239,22 @@ def test_folds_at_one_point_equal_folds_alone(seed, n_states, scheme, size):
         assert values[i] == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(gradients[i], gradient, rtol=0, atol=1e-10)
         hessian = curvature.hessian(model, params, weights)
-        np.testing.assert_allclose(model.fast.fold_hessians(rows, folds)[i], hessian, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(model.fast.expansions(rows, folds)[1][i], hessian, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(
+            model.fast.fold_hessians(rows, folds)[i], hessian, rtol=0, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            model.fast.expansions(rows, folds)[1][i], hessian, rtol=0, atol=1e-9
+        )
 
 
 def test_folds_at_one_point_near_underflow_are_summed_in_logarithms():
     model = HiddenMRF(np.arange(12) * 40, [(i, i + 1) for i in range(11)], 300.0)
     params, folds = np.log([20.0, 300.0]), acv.folds.leave_one_out(12)[::2]
     _, gradients = model.fast.fold_gradients(np.tile(params, (6, 1)), folds)
-    expected = [curvature.value_and_gradient(model, params, acv.folds.weights(12, fold))[1] for fold in folds]
+    expected = [
+        curvature.value_and_gradient(model, params, acv.folds.weights(12, fold))[1]
+        for fold in folds
+    ]
     np.testing.assert_allclose(gradients, expected, rtol=1e-10)
 
 
@@ -265,7 +310,9 @@ def test_bad_input_is_named(change, message):
 
 
 def test_a_coupling_so_large_that_one_state_empties_says_so():
-    with pytest.raises(EmptyState, match=r"at coupling 60, state \d of the fit holds .* Lower the coupling"):
+    with pytest.raises(
+        EmptyState, match=r"at coupling 60, state \d of the fit holds .* Lower the coupling"
+    ):
         acv.fit(grid_model(coupling=60.0))
 
 

@@ -5,29 +5,33 @@ import sys
 
 import numpy as np
 import pytest
+from acvbook.datasets import Sentences
+from acvbook.datasets.tagged import simulated_text
 
-from acvlib.datasets import Sentences
-from acvlib.datasets.tagged import simulated_text
 from acvlib.models import LinearChainCRF
 
 torch = pytest.importorskip("torch")
-neural = pytest.importorskip("acvlib.neural")
+neural = pytest.importorskip("acvbook.neural")
 
-from acvlib.neural import checkpoint  # noqa: E402
-from acvlib.neural.batches import in_order, make_batch, shuffled  # noqa: E402
-from acvlib.neural.crf_layer import CRFLayer  # noqa: E402
-from acvlib.neural.emissions import score  # noqa: E402
-from acvlib.neural.glove import embedding  # noqa: E402
-from acvlib.neural.training import Training, train  # noqa: E402
-from acvlib.neural.vocabulary import LONGEST_WORD, UNKNOWN, UnseenTag, Vocabulary  # noqa: E402
+from acvbook.neural import checkpoint  # noqa: E402
+from acvbook.neural.batches import in_order, make_batch, shuffled  # noqa: E402
+from acvbook.neural.crf_layer import CRFLayer  # noqa: E402
+from acvbook.neural.emissions import score  # noqa: E402
+from acvbook.neural.glove import embedding  # noqa: E402
+from acvbook.neural.training import Training, train  # noqa: E402
+from acvbook.neural.vocabulary import LONGEST_WORD, UNKNOWN, UnseenTag, Vocabulary  # noqa: E402
 
-TINY = Training(neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01)
+TINY = Training(
+    neural.Sizes(word=6, character=4, filters=4, hidden=5, layers=2), epochs=3, learning_rate=0.01
+)
 
 
 @pytest.fixture(scope="module")
 def text():
     torch.set_num_threads(1)
-    return simulated_text("simulated", np.random.default_rng(0), (150, 30, 30), 10.0, 0.2, shareable=True)
+    return simulated_text(
+        "simulated", np.random.default_rng(0), (150, 30, 30), 10.0, 0.2, shareable=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,8 @@ def test_training_learns(trained):
 def test_interrupted_training_ends_where_the_whole_one_does(text, trained, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(
-            "acvlib.neural.training.track", lambda epochs, label: list(epochs)[:1] if label == "epochs" else epochs
+            "acvbook.neural.training.track",
+            lambda epochs, label: list(epochs)[:1] if label == "epochs" else epochs,
         )
         train(text, TINY, tmp_path)
     resumed = train(text, TINY, tmp_path)
@@ -72,7 +77,9 @@ def test_kept_weights_are_those_of_the_best_validation_loss(text, trained):
     data = trained.vocabulary.encode(text.valid)
     batches = in_order(np.array([len(tags) for tags in data[2]]))
     with torch.no_grad():
-        loss = sum(float(trained.network(make_batch(data, b))) for b in batches) / len(text.valid.words)
+        loss = sum(float(trained.network(make_batch(data, b))) for b in batches) / len(
+            text.valid.words
+        )
     assert loss == pytest.approx(min(valid for _, valid in trained.history), rel=1e-5)
 
 
@@ -113,7 +120,9 @@ def test_unseen_tags_are_named(text):
 def test_words_are_normalised_and_unknown_ones_marked(text):
     vocabulary = Vocabulary.of(Sentences((("In", "1999", "in"),), (("O",) * 3,)), ("O",))
     assert set(vocabulary.words) == {"in", "0000"}
-    words, characters, _ = vocabulary.encode(Sentences((("IN", "2024", "new" * 20),), (("O",) * 3,)))
+    words, characters, _ = vocabulary.encode(
+        Sentences((("IN", "2024", "new" * 20),), (("O",) * 3,))
+    )
     assert words[0][1] == vocabulary.words["0000"]
     assert words[0][2] == UNKNOWN
     assert characters[0].shape == (3, LONGEST_WORD)
@@ -128,7 +137,7 @@ def test_every_sentence_is_in_one_batch_sorted_by_length():
 
 def test_emissions_are_kept_and_reused(text, tmp_path, monkeypatch):
     first = neural.encoded(text, TINY, folder=tmp_path)
-    monkeypatch.setattr("acvlib.neural.emissions.train", None)  # calling it again would fail
+    monkeypatch.setattr("acvbook.neural.emissions.train", None)  # calling it again would fail
     again = neural.encoded(text, TINY, folder=tmp_path)
     assert [len(s) for s in first.scores["train"]] == [len(words) for words in text.train.words]
     for a, b in zip(first.scores["test"], again.scores["test"], strict=True):
@@ -141,7 +150,11 @@ def test_word_vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("the 1 2\n. . . 3 4\nhouse 5 6\n", encoding="utf-8")
     vectors = neural.read_word_vectors(path)
-    assert {word: list(v) for word, v in vectors.items()} == {"the": [1, 2], ". . .": [3, 4], "house": [5, 6]}
+    assert {word: list(v) for word, v in vectors.items()} == {
+        "the": [1, 2],
+        ". . .": [3, 4],
+        "house": [5, 6],
+    }
     assert set(neural.read_word_vectors(path, {"house"})) == {"house"}
     vocabulary = Vocabulary.of(Sentences((("The", "cat"),), (("O", "O"),)), ("O",), vectors)
     table = embedding(vocabulary, vectors, np.random.default_rng(0))
@@ -166,8 +179,9 @@ def test_training_starts_from_word_vectors(text, tmp_path):
 
 def test_without_torch_the_rest_works():
     code = (
-        "import sys; sys.modules['torch'] = None; import acvlib; acvlib.datasets.TaggedText, acvlib.models\n"
-        "try:\n    import acvlib.neural\nexcept ImportError as error:\n    print(error)"
+        "import sys; sys.modules['torch'] = None; import acvlib.models\n"
+        "import acvbook.datasets; acvbook.datasets.TaggedText\n"
+        "try:\n    import acvbook.neural\nexcept ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'acvlib[neural]'" in done.stdout
+    assert "pip install torch" in done.stdout

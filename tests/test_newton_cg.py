@@ -6,11 +6,12 @@ from autograd import grad, hessian
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib import newton_cg as engine
 from acvlib.folds import WHOLE
-from acvlib.models import AutoRegressiveHMM, hmm_fast
-from acvlib.newton_cg import below_saddle, newton_cg
-from acvlib.refine import refine
+from acvlib.models import AutoRegressiveHMM
+from acvlib.models.hmm import derivatives
+from acvlib.solvers import newton_cg as engine
+from acvlib.solvers.newton import refine
+from acvlib.solvers.newton_cg import below_saddle, newton_cg
 
 
 class Products:
@@ -59,12 +60,12 @@ def flat_at_infinity(p):
 @pytest.fixture(scope="module")
 def hidden():
     """(a matrix-free AR-HMM, its fit, folds)."""
-    rng, dense = np.random.default_rng(0), hmm_fast.DENSE
-    hmm_fast.DENSE = 0
+    rng, dense = np.random.default_rng(0), derivatives.DENSE
+    derivatives.DENSE = 0
     x = [np.cumsum(rng.normal(size=(30, 2)), axis=0) for _ in range(5)]
     model = AutoRegressiveHMM(x, 2)
     yield model, acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
-    hmm_fast.DENSE = dense
+    derivatives.DENSE = dense
 
 
 def test_optima_are_those_of_dense_newton(hidden):
@@ -83,7 +84,10 @@ def test_decrement_is_the_newton_decrement(hidden):
     loose = newton_cg(model, np.tile(fit.params, (len(folds), 1)), folds, 1e-2)
     for params, fold, decrement in zip(loose.params, folds, loose.decrement, strict=True):
         weights = acv.folds.weights(model.n_sites, fold)
-        gradient, matrix = model.fast.value_and_gradient(params, weights)[1], model.fast.hessian(params, weights)
+        gradient, matrix = (
+            model.fast.value_and_gradient(params, weights)[1],
+            model.fast.hessian(params, weights),
+        )
         assert_allclose(decrement, np.sqrt(gradient @ np.linalg.solve(matrix, gradient)), rtol=0.05)
 
 
@@ -93,7 +97,9 @@ def test_a_saddle_is_left_downhill(start):
     end = newton_cg(Toy(double_well), start[None], WHOLE, 1e-10)
     assert end.converged.all()
     assert_allclose(abs(end.params[0]), [1.0, 0.0], atol=1e-9)
-    assert end.smallest_eigenvalue[0] > 0.99  # of eigenvalues 1 and 2: the Krylov space need not have both
+    assert (
+        end.smallest_eigenvalue[0] > 0.99
+    )  # of eigenvalues 1 and 2: the Krylov space need not have both
 
 
 def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
@@ -135,7 +141,9 @@ def test_near_the_optimum_a_step_gains_what_it_is_solved_to(hidden, monkeypatch)
     for n_steps in range(1, 9):
         monkeypatch.setattr(engine, "MAX_STEPS", n_steps)
         decrements.append(newton_cg(model, fit.params[None], folds[:1], 0.0).decrement[0])
-    near = [pair for pair in zip(decrements[:-1], decrements[1:], strict=True) if 1e-6 < pair[0] < 0.1]
+    near = [
+        pair for pair in zip(decrements[:-1], decrements[1:], strict=True) if 1e-6 < pair[0] < 0.1
+    ]
     assert near
     assert all(after <= 0.05 * before for before, after in near)
 

@@ -40,13 +40,15 @@ def enumerated(model, params, weights):
 def test_objective_is_the_sum_over_all_pairs(loss):
     model, rng = problem(loss), np.random.default_rng(1)
     params, weights = rng.standard_normal(3), rng.random(30)
-    assert_allclose(model.objective(params, weights), enumerated(model, params, weights), rtol=1e-12)
+    assert_allclose(
+        model.objective(params, weights), enumerated(model, params, weights), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("block", [100, 2**20])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_closed_forms_are_autograds(loss, block, monkeypatch):
-    monkeypatch.setattr("acvlib.models.pairwise_fast.BLOCK", block)
+    monkeypatch.setattr("acvlib.models.pairwise.derivatives.BLOCK", block)
     model, rng = problem(loss), np.random.default_rng(2)
     params, weights = rng.standard_normal(3), rng.random(30)
     weights[4] = 0.0
@@ -73,12 +75,18 @@ def test_exact_is_deleting_points_and_refitting(loss):
 def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     folds, full = acv.folds.k_fold(30, 5), acv.fit(model)
-    results = [acv.infinitesimal_jackknife(m, full, folds).params for m in (model, WithoutFast(model))]
+    results = [
+        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, WithoutFast(model))
+    ]
     assert_allclose(*results, rtol=1e-8)
 
 
-@pytest.mark.parametrize(("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)])
-def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_jackknifes(method, order):
+@pytest.mark.parametrize(
+    ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
+)
+def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_jackknifes(
+    method, order
+):
     errors = []
     for copies in (6, 12):
         model, fold = problem("ranking", copies=copies), [np.arange(5)]
@@ -91,7 +99,9 @@ def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_ja
 def test_heldout_losses_average_to_equation_8():
     model, fold = problem("contrastive"), np.array([1, 4, 9])
     params = np.array([0.2, 0.1, -0.4])
-    pairs = [model.pair_losses(params, np.array([j, k]))[0, 1] for j in fold for k in fold if j != k]
+    pairs = [
+        model.pair_losses(params, np.array([j, k]))[0, 1] for j in fold for k in fold if j != k
+    ]
     # A point with itself has loss 0: same class, distance 0.
     assert_allclose(model.heldout_loss(params, fold).mean(), np.sum(pairs) / 9.0)
 
@@ -101,7 +111,9 @@ def test_linearised_losses_are_first_order(loss):
     model = problem(loss)
     full, folds = acv.fit(model), acv.folds.k_fold(30, 5)
     jackknife = acv.infinitesimal_jackknife(model, full, folds)
-    ours, autograds = (acv.linearised(m, jackknife).pointwise[0] for m in (model, WithoutFast(model)))
+    ours, autograds = (
+        acv.linearised(m, jackknife).pointwise[0] for m in (model, WithoutFast(model))
+    )
     assert_allclose(ours, autograds, rtol=1e-9)
 
 

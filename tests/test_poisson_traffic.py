@@ -11,11 +11,13 @@ from oracles import TRAFFIC_PARAMS, WithoutFast
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from acvlib import curvature, lanes, weighting
+from acvlib import derivatives as curvature
+from acvlib import weighting
 from acvlib.folds import weights as fold_weights
+from acvlib.inference import lanes
 from acvlib.models import PoissonTraffic, TrafficPrior
-from acvlib.models.poisson_assembly import EmissionDerivatives
-from acvlib.models.poisson_emission import CountClasses, excess_moments, log_density
+from acvlib.models.traffic.assembly import EmissionDerivatives
+from acvlib.models.traffic.emission import CountClasses, excess_moments, log_density
 
 COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])
 DAY = np.array([2, 2, 2, 2, 5, 5, 0, 0])
@@ -76,7 +78,9 @@ def test_excess_moments_are_posterior_means():
     growth, change = digamma(a + excess) - digamma(a), polygamma(1, a + excess) - polygamma(1, a)
     statistics = [excess, growth, excess**2, excess * growth, growth**2, change]
     moments = excess_moments(*law(rate, a, b), np.array([x]), np.array([0]))
-    assert_allclose(moments[:, 0, 0], statistics @ posterior / posterior.sum(), rtol=1e-12, atol=1e-13)
+    assert_allclose(
+        moments[:, 0, 0], statistics @ posterior / posterior.sum(), rtol=1e-12, atol=1e-13
+    )
 
 
 def local_scores(params, classes):
@@ -88,7 +92,9 @@ def local_scores(params, classes):
 
     first = oracles.central_difference(table, np.zeros(3))
     second = oracles.central_difference(
-        lambda s: oracles.central_difference(lambda r: table(s + r), np.zeros(3), 1e-3), np.zeros(3), 1e-3
+        lambda s: oracles.central_difference(lambda r: table(s + r), np.zeros(3), 1e-3),
+        np.zeros(3),
+        1e-3,
     )
     return np.moveaxis(first, -1, 1), np.moveaxis(second, (-2, -1), (1, 2))
 
@@ -110,9 +116,15 @@ def test_emission_derivatives_equal_finite_differences():
 @settings(max_examples=25)
 @given(st.integers(0, 1000), st.lists(st.floats(0.1, 5.0), min_size=11, max_size=11))
 def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
-    prior = TrafficPrior((h[0], h[1]), h[2], (h[3], h[4]), (h[5], h[6]), (h[7], h[8]), (h[9], h[10]))
+    prior = TrafficPrior(
+        (h[0], h[1]), h[2], (h[3], h[4]), (h[5], h[6]), (h[7], h[8]), (h[9], h[10])
+    )
     params = np.stack([params_near(seed), params_near(seed + 1)])
-    value, gradient, second = prior.negative_log_density(params), prior.gradient(params), prior.hessian(params)
+    value, gradient, second = (
+        prior.negative_log_density(params),
+        prior.gradient(params),
+        prior.hessian(params),
+    )
     for i, p in enumerate(params):
         close(value[i], prior.negative_log_density(p), 1e-13)
         close(gradient[i], grad(prior.negative_log_density)(p), 1e-13)
@@ -122,14 +134,18 @@ def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
 def test_prior_is_the_densities_of_scipy_up_to_a_constant():
     def log_density(params):
         p = SMALL.unpack(params)
-        days = stats.dirichlet.logpdf(p.day_effect / p.day_effect.sum(), np.full(7, PRIOR.day_concentration))
+        days = stats.dirichlet.logpdf(
+            p.day_effect / p.day_effect.sum(), np.full(7, PRIOR.day_concentration)
+        )
         gammas = [
             (p.base_rate, PRIOR.base_rate),
             (p.excess_shape, PRIOR.excess_shape),
             (p.excess_rate, PRIOR.excess_rate),
         ]
         betas = zip(p.stay, (PRIOR.stay_quiet, PRIOR.stay_event), strict=True)
-        total = days + sum(stats.gamma.logpdf(x, shape, scale=1 / rate) for x, (shape, rate) in gammas)
+        total = days + sum(
+            stats.gamma.logpdf(x, shape, scale=1 / rate) for x, (shape, rate) in gammas
+        )
         return total + sum(stats.beta.logpdf(x, *counts) for x, counts in betas)
 
     gaps = [log_density(p) + PRIOR.negative_log_density(p) for p in map(params_near, range(5))]
@@ -147,11 +163,17 @@ def test_prior_refuses_hyperparameters_that_are_not_positive(bad):
 # objective and fast paths against enumeration
 
 
-@pytest.mark.parametrize("weights", [np.ones(8), np.zeros(8), FRACTIONS, fold_weights(8, [3, 4])], ids=str)
+@pytest.mark.parametrize(
+    "weights", [np.ones(8), np.zeros(8), FRACTIONS, fold_weights(8, [3, 4])], ids=str
+)
 @pytest.mark.parametrize("scheme", ["A", "B"])
 def test_objective_and_its_derivatives_equal_enumeration(scheme, weights):
-    model = PoissonTraffic(COUNTS, DAY, weighting.keep_latents if scheme == "A" else weighting.drop_latents)
-    expected = oracles.derivatives(oracles.traffic_objective(model, scheme), TRAFFIC_PARAMS, weights)
+    model = PoissonTraffic(
+        COUNTS, DAY, weighting.keep_latents if scheme == "A" else weighting.drop_latents
+    )
+    expected = oracles.derivatives(
+        oracles.traffic_objective(model, scheme), TRAFFIC_PARAMS, weights
+    )
     for path in (model, WithoutFast(model)):
         ours = [
             *curvature.value_and_gradient(path, TRAFFIC_PARAMS, weights),
@@ -169,7 +191,9 @@ def test_fold_functions_equal_enumeration_each_fold_at_its_own_params(model):
     losses = curvature.heldout_losses(model, params, SMALL_FOLDS)
     objective = oracles.traffic_objective(SMALL, "A")
     for i, fold in enumerate(SMALL_FOLDS):
-        value, gradient, second, _ = oracles.derivatives(objective, params[i], fold_weights(8, fold))
+        value, gradient, second, _ = oracles.derivatives(
+            objective, params[i], fold_weights(8, fold)
+        )
         close(values[i], value)
         close(gradients[i], gradient)
         close(hessians[i], second)
@@ -182,9 +206,13 @@ def test_fast_paths_equal_enumeration_for_any_counts_and_weights(seed, counts, d
     counts = np.array([5, *counts])
     n = len(counts)
     day = np.sort(data.draw(st.lists(st.integers(0, 6), min_size=n, max_size=n)))
-    weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 0.25, 0.8, 1.0]), min_size=n, max_size=n)))
+    weights = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 0.25, 0.8, 1.0]), min_size=n, max_size=n))
+    )
     model, params = PoissonTraffic(counts, day), params_near(seed)
-    value, gradient, second, cross = oracles.derivatives(oracles.traffic_objective(model, "A"), params, weights)
+    value, gradient, second, cross = oracles.derivatives(
+        oracles.traffic_objective(model, "A"), params, weights
+    )
     close(model.fast.value_and_gradient(params, weights)[0], value)
     close(model.fast.value_and_gradient(params, weights)[1], gradient)
     close(model.fast.hessian_and_cross(params, weights)[0], second)
@@ -196,7 +224,9 @@ def test_a_nearly_absorbing_state_that_the_data_leave_costs_no_digits(logit):
     """P(leave) taken as 1 - P(stay) keeps five digits at a logit of 25, and none at 37."""
     model = PoissonTraffic(np.array([1, 2, -1, 30, 42, 0, -1, 1]), DAY)
     params = np.concatenate([TRAFFIC_PARAMS[:7] - 2.0, TRAFFIC_PARAMS[7:9], [logit, 1.6]])
-    value, gradient, second, _ = oracles.derivatives(oracles.traffic_objective(model, "A"), params, np.ones(8))
+    value, gradient, second, _ = oracles.derivatives(
+        oracles.traffic_objective(model, "A"), params, np.ones(8)
+    )
     for path in (model, WithoutFast(model)):
         close(curvature.value_and_gradient(path, params, np.ones(8))[0], value, 1e-9)
         close(curvature.value_and_gradient(path, params, np.ones(8))[1], gradient, 1e-9)
@@ -208,7 +238,10 @@ def test_a_count_far_from_all_rates_is_not_clipped(count):
     model = PoissonTraffic(np.array([3, count, 2, 4]), np.zeros(4, int))
     params = np.concatenate([np.zeros(7), [0.7, 2.5, 2.0, 1.0]])
     expected = oracles.derivatives(oracles.traffic_objective(model, "A"), params, np.ones(4))
-    fast = [*model.fast.value_and_gradient(params, np.ones(4)), *model.fast.hessian_and_cross(params, np.ones(4))]
+    fast = [
+        *model.fast.value_and_gradient(params, np.ones(4)),
+        *model.fast.hessian_and_cross(params, np.ones(4)),
+    ]
     for a, b in zip(fast, expected, strict=True):
         close(a, b, 1e-9)
 
@@ -235,10 +268,20 @@ def some_folds(model, n_folds, seed=4):
 
 @pytest.mark.parametrize("weights", ["ones", "zeros", "fractions"])
 def test_fast_single_weighting_equals_autograd_on_long_blocks(weights):
-    w = {"ones": np.ones(800), "zeros": np.zeros(800), "fractions": np.random.default_rng(5).random(800)}[weights]
+    w = {
+        "ones": np.ones(800),
+        "zeros": np.zeros(800),
+        "fractions": np.random.default_rng(5).random(800),
+    }[weights]
     params, slow = params_near(6, 0.1), WithoutFast(LONGER)
-    fast = [*curvature.value_and_gradient(LONGER, params, w), *curvature.hessian_and_cross(LONGER, params, w)]
-    auto = [*curvature.value_and_gradient(slow, params, w), *curvature.hessian_and_cross(slow, params, w)]
+    fast = [
+        *curvature.value_and_gradient(LONGER, params, w),
+        *curvature.hessian_and_cross(LONGER, params, w),
+    ]
+    auto = [
+        *curvature.value_and_gradient(slow, params, w),
+        *curvature.hessian_and_cross(slow, params, w),
+    ]
     for a, b in zip(fast, auto, strict=True):
         close(a, b)
 
@@ -247,21 +290,35 @@ def test_fast_fold_functions_equal_autograd_on_long_blocks():
     folds = some_folds(LONGER, 5)
     params, slow = np.stack([params_near(i, 0.1) for i in range(5)]), WithoutFast(LONGER)
     for function in (curvature.fold_gradients, curvature.fold_hessians, curvature.heldout_losses):
-        for a, b in zip(function(LONGER, params, folds), function(slow, params, folds), strict=True):
+        for a, b in zip(
+            function(LONGER, params, folds), function(slow, params, folds), strict=True
+        ):
             close(a, b)
 
 
-@pytest.mark.parametrize("n_folds", [1, lanes.N_LANES - 1, lanes.N_LANES, lanes.N_LANES + 1, 2 * lanes.N_LANES + 7])
+@pytest.mark.parametrize(
+    "n_folds", [1, lanes.N_LANES - 1, lanes.N_LANES, lanes.N_LANES + 1, 2 * lanes.N_LANES + 7]
+)
 def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
-    folds, params = some_folds(LONGER, n_folds), np.stack([params_near(i, 0.1) for i in range(n_folds)])
+    folds, params = (
+        some_folds(LONGER, n_folds),
+        np.stack([params_near(i, 0.1) for i in range(n_folds)]),
+    )
     values, gradients = LONGER.fast.fold_gradients(params, folds)
-    hessians, losses = LONGER.fast.fold_hessians(params, folds), LONGER.fast.fold_heldout_losses(params, folds)
+    hessians, losses = (
+        LONGER.fast.fold_hessians(params, folds),
+        LONGER.fast.fold_heldout_losses(params, folds),
+    )
     assert [len(part) for part in (values, gradients, hessians, losses)] == [n_folds] * 4
     for i in {0, n_folds // 2, n_folds - 1}:
         value, gradient = LONGER.fast.value_and_gradient(params[i], fold_weights(800, folds[i]))
         close(values[i], value, 1e-12)
         close(gradients[i], gradient, 1e-11)
-        close(hessians[i], LONGER.fast.hessian_and_cross(params[i], fold_weights(800, folds[i]))[0], 1e-10)
+        close(
+            hessians[i],
+            LONGER.fast.hessian_and_cross(params[i], fold_weights(800, folds[i]))[0],
+            1e-10,
+        )
         close(losses[i], LONGER.heldout_loss(params[i], folds[i]), 1e-11)
 
 
@@ -376,4 +433,8 @@ def test_a_long_series_is_float64_accurate():
     model = PoissonTraffic(*oracles.simulate_traffic(np.random.default_rng(8), 50_000, days=288))
     value, gradient = model.fast.value_and_gradient(TRAFFIC_PARAMS, np.ones(50_000))
     assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(50_000)), rtol=1e-12)
-    close(gradient, curvature.value_and_gradient(WithoutFast(model), TRAFFIC_PARAMS, np.ones(50_000))[1], 1e-10)
+    close(
+        gradient,
+        curvature.value_and_gradient(WithoutFast(model), TRAFFIC_PARAMS, np.ones(50_000))[1],
+        1e-10,
+    )

@@ -6,8 +6,8 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from acvlib import curvature
-from acvlib.refine import MAX_STEPS, Refinement, refine
+from acvlib import derivatives as curvature
+from acvlib.solvers.newton import MAX_STEPS, Refinement, refine
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -43,7 +43,9 @@ def test_every_fold_reaches_the_optimum_that_scipy_finds():
     for params, fold in zip(state.params, FOLDS, strict=True):
         weights = np.ones(40)
         weights[fold] = 0.0
-        assert_allclose(params, oracles.refit(LOGISTIC.objective, np.zeros(3), weights), rtol=0, atol=1e-8)
+        assert_allclose(
+            params, oracles.refit(LOGISTIC.objective, np.zeros(3), weights), rtol=0, atol=1e-8
+        )
 
 
 def test_a_quadratic_takes_one_step():
@@ -67,7 +69,9 @@ def test_the_decrement_at_the_end_is_that_of_the_returned_point():
     state = refine(LOGISTIC, START, FOLDS, 1e-5)
     _, gradients = curvature.fold_gradients(LOGISTIC, state.params, FOLDS)
     hessians = curvature.fold_hessians(LOGISTIC, state.params, FOLDS)
-    true = np.sqrt(np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0]))
+    true = np.sqrt(
+        np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
+    )
     assert (true <= 1.1e-5).all()
     assert_allclose(state.smallest_eigenvalue, np.linalg.eigvalsh(hessians)[:, 0], rtol=0.05)
 
@@ -138,7 +142,9 @@ def test_refinement_does_not_change_its_start():
 def test_an_equation_is_solved_although_its_jacobian_is_not_symmetric():
     rng = np.random.default_rng(1)
     x, noise = rng.standard_normal((40, 3)), rng.standard_normal((40, 3))
-    equation = oracles.CurvedInstruments(x + noise, x, np.exp(x @ [0.5, 0.0, -0.5]) + rng.standard_normal(40))
+    equation = oracles.CurvedInstruments(
+        x + noise, x, np.exp(x @ [0.5, 0.0, -0.5]) + rng.standard_normal(40)
+    )
     state = refine(equation, START, FOLDS, 1e-10)
     assert state.converged.all()
     for params, fold in zip(state.params, FOLDS, strict=True):

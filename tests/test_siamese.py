@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from acvbook.datasets import Faces
 from joblib import parallel_config
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.datasets import Faces
 
-neural = pytest.importorskip("acvlib.neural")
-siamese = pytest.importorskip("acvlib.studies.siamese")
+neural = pytest.importorskip("acvbook.neural")
+siamese = pytest.importorskip("acvbook.studies.siamese")
 Siamese, Adam, train = neural.Siamese, neural.Adam, neural.train_siamese
 
 
@@ -32,7 +32,9 @@ FOLD = np.array([3, 4, 5])
 
 
 def central(function, at, direction, step=1e-5):
-    return (np.asarray(function(at + step * direction)) - function(at - step * direction)) / (2 * step)
+    return (np.asarray(function(at + step * direction)) - function(at - step * direction)) / (
+        2 * step
+    )
 
 
 def test_objective_is_the_mean_over_all_pairs(model, params):
@@ -54,7 +56,9 @@ def test_derivatives_are_finite_differences(model, params):
     v, fast = rng.standard_normal(len(params)), model.fast
     value, gradient = fast.value_and_gradient(params, ones)
     assert_allclose(central(lambda p: model.objective(p, ones), params, v), gradient @ v, rtol=1e-6)
-    product = fast.hessian_products(params[None], [np.array([], int)]).multiply(v[None], np.zeros(1, int))[0]
+    product = fast.hessian_products(params[None], [np.array([], int)]).multiply(
+        v[None], np.zeros(1, int)
+    )[0]
     expected = central(lambda p: fast.value_and_gradient(p, ones)[1], params, v)
     assert_allclose(product, expected, rtol=1e-4, atol=1e-6)
     change = acv.folds.weights(12, FOLD) - 1.0
@@ -69,7 +73,9 @@ def test_derivatives_are_finite_differences(model, params):
 def test_the_printed_cross_differs_by_the_normaliser(model, params):
     ones, without = np.ones(12), replace(model, gamma_i=0.0)
     mean = without.fast.value_and_gradient(params, ones)[1]
-    printed, ours = (f(params, [FOLD])[0] for f in (model.fast.printed_cross, model.fast.fold_cross))
+    printed, ours = (
+        f(params, [FOLD])[0] for f in (model.fast.printed_cross, model.fast.fold_cross)
+    )
     assert_allclose(printed * (9 / 12) ** 2, ours - 2 * 3 / 12 * mean, rtol=1e-8, atol=1e-12)
 
 
@@ -102,7 +108,9 @@ def test_threads_predict_what_one_does(model, params):
 def test_study_of_one_split():
     rng = np.random.default_rng(4)
     own = np.repeat(rng.random((4, 60, 60)), 3, axis=0)
-    faces = Faces(0.7 * own + 0.3 * rng.random((12, 60, 60)), np.repeat(np.arange(4), 3), "simulated", "")
+    faces = Faces(
+        0.7 * own + 0.3 * rng.random((12, 60, 60)), np.repeat(np.arange(4), 3), "simulated", ""
+    )
     network, training = siamese.network(faces), Adam(5)
     fold = acv.folds.by_class(faces.person, 1, rng)[0]
     losses, moves = siamese.one_split(network, training, 0, fold)
@@ -110,7 +118,9 @@ def test_study_of_one_split():
     assert moves["infinitesimal_jackknife"] < moves["no_adjustment"]
     perfect = siamese.agreement(losses.assign(as_printed=losses.retrained), moves)
     assert_allclose([perfect["size.as_printed"], perfect["r_difference.as_printed"]], 1.0)
-    sizes = siamese.by_damping(network, training, 0, fold, (1.0, 0.3))["size.infinitesimal_jackknife"]
+    sizes = siamese.by_damping(network, training, 0, fold, (1.0, 0.3))[
+        "size.infinitesimal_jackknife"
+    ]
     assert 0.0 < abs(sizes[1.0]) < abs(sizes[0.3])
     table = siamese.seconds(network, training, 0, rng, (2,))
     assert (table > 0).all(axis=None)

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from acvbook.datasets import giordano_results, load_giordano_results
+from acvbook.studies import glm_errors, glm_rates, glm_timing, gradient_norms
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.datasets import giordano_results, load_giordano_results
 from acvlib.models import GLM
-from acvlib.studies import glm_errors, glm_rates, glm_timing, gradient_norms
 
 
 def rng(seed=0):
@@ -26,7 +26,9 @@ def test_laws_have_variance_one_and_the_sub_gaussian_constant_they_name(law):
 def test_rate_recovers_the_slope_of_every_group():
     n = np.tile([100.0, 400.0, 1600.0], 2)
     level = np.repeat([1.0, 7.0], 3)
-    table = pd.DataFrame({"law": "a", "dim": np.repeat([2, 3], 3), "n": n, "t": n**-0.5, "scaled_sd": level})
+    table = pd.DataFrame(
+        {"law": "a", "dim": np.repeat([2, 3], 3), "n": n, "t": n**-0.5, "scaled_sd": level}
+    )
     assert_allclose(gradient_norms.rate(table), -0.5)
 
 
@@ -36,7 +38,9 @@ def test_slopes_recover_a_power_law():
     assert_allclose([slopes["ij"], slopes["ns"]], [-2.0, -3.0])
 
 
-@pytest.mark.parametrize(("family", "mean", "expected"), [("logistic", 0.7, 0.5), ("poisson", 0.5, 0.25)])
+@pytest.mark.parametrize(
+    ("family", "mean", "expected"), [("logistic", 0.7, 0.5), ("poisson", 0.5, 0.25)]
+)
 def test_errors_are_wrong_labels_or_squares(family, mean, expected):
     assert glm_errors.error(family, np.array([0.0, 1.0]), np.array([mean, mean])) == expected
 

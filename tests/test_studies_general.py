@@ -5,19 +5,23 @@ import weakref
 import numpy as np
 import pandas as pd
 import pytest
+from acvbook.datasets import Libsvm, simulate_msd
+from acvbook.studies import general, general_choice, general_rates, general_timing
 from numpy.testing import assert_allclose
 from oracles import no_collector
 
 from acvlib import fit, infinitesimal_jackknife
-from acvlib.datasets import Libsvm, simulate_msd
 from acvlib.models import RBFAffinity, neighbour_affinity
-from acvlib.studies import general, general_choice, general_rates, general_timing
 
 
 def small(name="svmguide3", n=120, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
-    y = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0) if name == "svmguide3" else X[:, 0] + 5.0
+    y = (
+        np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
+        if name == "svmguide3"
+        else X[:, 0] + 5.0
+    )
     return Libsvm(name, X, y, "simulated", ""), rng
 
 
@@ -27,7 +31,9 @@ def test_a_tenth_is_labelled_and_regression_is_scaled():
     assert len(model.labelled) == 12
     assert model.loss == "square"
     assert_allclose([abs(model.energy.features).max(), model.energy.features[:, -1].min()], 1.0)
-    assert_allclose(model.y[model.labelled], ((data.y - data.y.mean()) / data.y.std())[model.labelled])
+    assert_allclose(
+        model.y[model.labelled], ((data.y - data.y.mean()) / data.y.std())[model.labelled]
+    )
 
 
 def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printed_theorem():
@@ -48,16 +54,23 @@ def test_crossings_are_those_of_kept_labels_alone():
     moved = 0
     for params, fold in zip(exact.params, exact.folds, strict=True):
         for i in np.setdiff1d(model.labelled, fold):
-            margins = [model.y[i] * model.energy.features[i] @ p for p in (exact.fit.params, params)]
+            margins = [
+                model.y[i] * model.energy.features[i] @ p for p in (exact.fit.params, params)
+            ]
             moved += (margins[0] < 1.0) != (margins[1] < 1.0)
     assert moved > 0
     assert general.crossings(model, exact) == moved / 5
-    assert list(general.by_labels(data, rng, (0.2, 0.5), "squared_hinge", gamma_i=0.01).index) == [60, 150]
+    assert list(general.by_labels(data, rng, (0.2, 0.5), "squared_hinge", gamma_i=0.01).index) == [
+        60,
+        150,
+    ]
 
 
 def test_choices_are_the_least_entries():
     index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0)], names=["gamma_p", "gamma_i"])
-    table = pd.DataFrame({"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index)
+    table = pd.DataFrame(
+        {"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index
+    )
     chosen = general_choice.chosen(table)
     assert chosen.loc["exact"].tolist() == [0.1, 1.0, 0.0, True]
     assert chosen.loc["as_printed"].tolist() == [0.1, 0.1, 1.0, False]

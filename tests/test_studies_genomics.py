@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from acvbook import datasets, figures
+from acvbook.studies import genomics
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib import datasets, figures
-from acvlib.studies import genomics
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,9 @@ def run(data, expression):
 def test_all_63_combinations():
     counts = [len(genomics.left_out(size)) for size in (1, 2, 3)]
     assert counts == [7, 21, 35]
-    assert {tuple(fold) for fold in genomics.left_out(2)} == {(a, b) for b in range(7) for a in range(b)}
+    assert {tuple(fold) for fold in genomics.left_out(2)} == {
+        (a, b) for b in range(7) for a in range(b)
+    }
 
 
 def test_pooled_errors_and_held_out_losses_agree(run, data, expression):
@@ -53,7 +55,9 @@ def test_figure_3_has_a_row_for_each_df_and_size(run, data, expression):
 def test_stage_errors_are_distances_from_exact(run):
     table = genomics.stage_errors(run)
     assert (table.loc["exact"] == 0).all(axis=None)
-    whole = run.fit.standard_errors_between(run.results["ij", 1].params, run.results["exact", 1].params)
+    whole = run.fit.standard_errors_between(
+        run.results["ij", 1].params, run.results["exact", 1].params
+    )
     assert (table.loc["ij", 1] <= whole.max()).all()
     assert table.clustering["ij", 1] < table.clustering["train", 1]
 
@@ -85,13 +89,17 @@ def test_influence_is_the_slope_of_a_share(run):
         ends = []
         for sign in (1, -1):
             weights[time] = 1.0 + sign * step
-            ends.append(np.log(run.model.unpack(run.model.fast.solve(run.fit.params, weights)[0]).shares[1]))
+            ends.append(
+                np.log(run.model.unpack(run.model.fast.solve(run.fit.params, weights)[0]).shares[1])
+            )
         weights[time] = 1.0
         assert_allclose(influence[time], (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-7)
 
 
 def test_rebuilds_differ_and_repeat(data):
-    once, twice = (genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29) for _ in range(2))
+    once, twice = (
+        genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29) for _ in range(2)
+    )
     assert once.equals(twice)
     assert once.index.tolist() == [(0, 4), (0, 5), (1, 4), (1, 5)]
     assert (once.loc[0] != once.loc[1]).all(axis=None)

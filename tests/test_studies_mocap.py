@@ -2,14 +2,17 @@
 
 import numpy as np
 import pytest
+from acvbook import figures
+from acvbook.datasets.mocap import Mocap
+from acvbook.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
 
 import acvlib as acv
-from acvlib import figures
-from acvlib.datasets.mocap import Mocap
-from acvlib.models import HMM, hmm_fast
-from acvlib.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
+from acvlib.models import HMM
+from acvlib.models.hmm import derivatives
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*indefinite Hessian")  # 8 sequences say little about a network
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*indefinite Hessian"
+)  # 8 sequences say little about a network
 
 
 def recordings(rng, n, length=25, channels=2):
@@ -27,9 +30,9 @@ def recordings(rng, n, length=25, channels=2):
 @pytest.fixture(scope="module", autouse=True)
 def matrix_free():
     """Small models on the path of large ones."""
-    dense, hmm_fast.DENSE = hmm_fast.DENSE, 0
+    dense, derivatives.DENSE = derivatives.DENSE, 0
     yield
-    hmm_fast.DENSE = dense
+    derivatives.DENSE = dense
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +46,10 @@ def studied(split):
     train, test = split
     models = mocap_fits.emissions((0, 1), (1,))
     fitted = mocap_fits.fit_all(train.sequences, 2, models, np.random.default_rng(1), 2, context=2)
-    return {name: mocap_orders.leave_one_sequence_out(one, test.sequences) for name, one in fitted.items()}
+    return {
+        name: mocap_orders.leave_one_sequence_out(one, test.sequences)
+        for name, one in fitted.items()
+    }
 
 
 def test_the_split_scales_by_what_trains(split):
@@ -86,7 +92,11 @@ def test_exact_folds_are_refits(studied):
     result = studied["AR(1)"]
     model, full, cv = result.fitted.model, result.fitted.fit, result.rungs["exact"]
     weights = acv.folds.weights(model.n_sites, [3])
-    settings = {"method": "L-BFGS-B", "jac": True, "options": {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 2000}}
+    settings = {
+        "method": "L-BFGS-B",
+        "jac": True,
+        "options": {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 2000},
+    }
     refit = minimize(model.fast.value_and_gradient, full.params, args=(weights,), **settings)
     assert full.standard_errors_between(cv.params[3], refit.x) <= 1e-3
     assert cv.pointwise[3][0] == pytest.approx(model.heldout_loss(refit.x, [3])[0], rel=1e-5)
@@ -104,7 +114,9 @@ def test_losses_and_winners(studied):
 
 def test_errors_are_against_exact(studied):
     table = mocap_orders.errors(studied)
-    assert (table.xs("exact", level="rung")[["bias", "mean_error", "theta_max"]] == 0.0).all(axis=None)
+    assert (table.xs("exact", level="rung")[["bias", "mean_error", "theta_max"]] == 0.0).all(
+        axis=None
+    )
     rungs = studied["AR(1)"].rungs
     gap = rungs["newton_step"].fold_losses - rungs["exact"].fold_losses
     assert table.loc[("AR(1)", "newton_step"), "mean_error"] == pytest.approx(abs(gap).mean())
@@ -112,7 +124,9 @@ def test_errors_are_against_exact(studied):
     smallest = studied["NAR(1)"].rungs["newton_step"].diagnostics["smallest_eigenvalue"]
     assert table.loc[("NAR(1)", "newton_step"), "indefinite"] == (smallest <= 0.0).sum()
     exact, ij = rungs["exact"], rungs["infinitesimal_jackknife"]
-    assert mocap_orders.gap_in_standard_errors(studied["AR(1)"]) == pytest.approx(abs(ij.loss - exact.loss) / exact.se)
+    assert mocap_orders.gap_in_standard_errors(studied["AR(1)"]) == pytest.approx(
+        abs(ij.loss - exact.loss) / exact.se
+    )
 
 
 def test_errors_by_how_far_the_refit_moves(studied):
@@ -125,7 +139,9 @@ def test_errors_by_how_far_the_refit_moves(studied):
 def test_costs_count_every_rung(studied):
     table = mocap_orders.costs(studied, 1)
     assert table.D["AR(1)"] == studied["AR(1)"].fitted.model.n_params == 12
-    assert (table[["gradient", "infinitesimal_jackknife", "exact"]].astype(float) > 0.0).all(axis=None)
+    assert (table[["gradient", "infinitesimal_jackknife", "exact"]].astype(float) > 0.0).all(
+        axis=None
+    )
     ratios = mocap_costs.solves(studied["AR(1)"], 1)
     assert ratios["ns_to_ij"] == pytest.approx(ratios["ns"] / ratios["ij"])
     assert mocap_costs.largest_residual(studied["AR(1)"]) <= 1e-6
@@ -135,7 +151,9 @@ def test_numbers_of_states_and_checks(split, studied):
     train, test = split
     rng = np.random.default_rng(2)
     emission = studied["AR(1)"].fitted.model.emission
-    table = mocap_orders.choices(train.sequences, test.sequences, emission, (1, 2), rng, 1, context=2)
+    table = mocap_orders.choices(
+        train.sequences, test.sequences, emission, (1, 2), rng, 1, context=2
+    )
     assert list(table.index) == [1, 2]
     checks = mocap_orders.everything_free(studied["AR(1)"].fitted, studied["AR(1)"], test)
     assert checks.D["everything free"] == checks.D["as above"] + 2 * 2 - 1 + 1
@@ -154,13 +172,20 @@ def test_frames_left_out_at_random_and_in_blocks(steps):
     assert list(results) == [("iid", 5), ("iid", 10), ("contiguous", 5), ("contiguous", 10)]
     table = mocap_steps.table(results)
     assert table.loc[("contiguous 10 %", "exact"), "mean_error"] == 0.0
-    assert len(mocap_steps.all_losses(results["iid", 10]["exact"])) == 2 * int(0.1 * one.model.n_sites)
+    assert len(mocap_steps.all_losses(results["iid", 10]["exact"])) == 2 * int(
+        0.1 * one.model.n_sites
+    )
 
 
 def test_the_future_left_out(steps):
     assert {one.model.n_sites for one in steps.values()} == {59}
     rungs = mocap_steps.future(steps["AR(1)"], 55)
-    assert [list(fold) for fold in rungs["exact"].folds] == [[55, 56, 57, 58], [56, 57, 58], [57, 58], [58]]
+    assert [list(fold) for fold in rungs["exact"].folds] == [
+        [55, 56, 57, 58],
+        [56, 57, 58],
+        [57, 58],
+        [58],
+    ]
     assert len(mocap_steps.first_losses(rungs["exact"])) == 4
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from acvbook import figures
+from acvbook.datasets.philadelphia import hexagons
+from acvbook.studies import mrf
 
 import acvlib as acv
-from acvlib import figures
-from acvlib.datasets.areas import Areas
-from acvlib.datasets.philadelphia import hexagons
 from acvlib.models import em
-from acvlib.studies import mrf
+from acvlib.models.mrf.areas import Areas
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,8 @@ def test_larger_folds_are_balls_and_regions(data):
     losses = mrf.buffered_loss(data, 0.2, 1)
     exact = runs["ball of radius 1"].results["exact"]
     centres = [
-        part[list(fold).index(i)] for i, (fold, part) in enumerate(zip(exact.folds, exact.pointwise, strict=True))
+        part[list(fold).index(i)]
+        for i, (fold, part) in enumerate(zip(exact.folds, exact.pointwise, strict=True))
     ]
     assert losses == pytest.approx(np.mean(centres), rel=1e-12)
 
@@ -75,7 +76,9 @@ def test_larger_folds_are_balls_and_regions(data):
 def test_difference_of_log_likelihoods_is_the_loss_of_an_island(data):
     """Without edges a tract's place on the map says nothing: both readings of the held-out loss agree."""
     apart = Areas(data.counts, np.zeros((0, 2), int), "simulated", "", "apart", data.outlines)
-    field = mrf.every_rung(apart, 0.3, acv.folds.leave_one_out(30), (acv.infinitesimal_jackknife, acv.exact))
+    field = mrf.every_rung(
+        apart, 0.3, acv.folds.leave_one_out(30), (acv.infinitesimal_jackknife, acv.exact)
+    )
     assert mrf.difference_loss(field) == pytest.approx(field.results["exact"].loss, rel=1e-10)
 
 
@@ -84,7 +87,9 @@ def test_difference_of_log_likelihoods_by_definition(data, fields):
     field = fields[0.3]
     assert mrf.difference_loss(field) != pytest.approx(field.results["exact"].loss, rel=1e-3)
     one, params = np.ones(30), em(field.model).params
-    silent = field.model.potentials(0.0 * field.model.log_densities(params), field.model.scheme(one, data.edges))
+    silent = field.model.potentials(
+        0.0 * field.model.log_densities(params), field.model.scheme(one, data.edges)
+    )
     normaliser = acv.graph.log_partition(*silent, field.model.elimination)
     expected = -field.model.objective(params, one) - normaliser
     assert mrf._log_density(field.model, params, one) == pytest.approx(expected, rel=1e-12)

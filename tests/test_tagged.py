@@ -4,30 +4,44 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from acvbook import datasets
+from acvbook.datasets.tagged import TAGS, TaggedText, simulate_sentences, simulated_text
+from acvbook.datasets.wnut17 import merge
 from hypothesis import given
 from hypothesis import strategies as st
-
-from acvlib import datasets
-from acvlib.datasets.tagged import TAGS, TaggedText, simulate_sentences, simulated_text
-from acvlib.datasets.wnut17 import merge
 
 
 def iob1(tags):
     """IOB2 tags in IOB1, written independently: B- only behind an entity of the same type."""
     before = ("O", *tags[:-1])
-    return tuple("I" + t[1:] if t[0] == "B" and b[1:] != t[1:] else t for b, t in zip(before, tags, strict=True))
+    return tuple(
+        "I" + t[1:] if t[0] == "B" and b[1:] != t[1:] else t
+        for b, t in zip(before, tags, strict=True)
+    )
 
 
 def bioes(tags):
     after = (*tags[1:], "O")
     prefixes = {("B", True): "B", ("B", False): "S", ("I", True): "I", ("I", False): "E"}
-    return tuple(t if t == "O" else prefixes[t[0], a == f"I{t[1:]}"] + t[1:] for t, a in zip(tags, after, strict=True))
+    return tuple(
+        t if t == "O" else prefixes[t[0], a == f"I{t[1:]}"] + t[1:]
+        for t, a in zip(tags, after, strict=True)
+    )
 
 
 @st.composite
 def iob2(draw):
-    spans = draw(st.lists(st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3)), min_size=1, max_size=5))
-    words = [[f"{'I' if i else 'B'}-{kind}" if kind else "O" for i in range(size)] for kind, size in spans]
+    spans = draw(
+        st.lists(
+            st.tuples(st.sampled_from(["", "PER", "LOC"]), st.integers(1, 3)),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    words = [
+        [f"{'I' if i else 'B'}-{kind}" if kind else "O" for i in range(size)]
+        for kind, size in spans
+    ]
     return tuple(sum(words, []))
 
 
@@ -42,10 +56,22 @@ def test_schemes_round_trip(tags):
     ("tags", "scheme", "message"),
     [
         (["O", "I-PER"], "IOB2", "'I-PER' at position 1 is not IOB2: the sentence is valid IOB1"),
-        (["O", "B-PER", "O"], "IOB1", "'B-PER' at position 1 is not IOB1: the sentence is valid IOB2"),
+        (
+            ["O", "B-PER", "O"],
+            "IOB1",
+            "'B-PER' at position 1 is not IOB1: the sentence is valid IOB2",
+        ),
         (["S-PER", "O"], "IOB2", "'S-PER' at position 0 is not IOB2: the sentence is valid BIOES"),
-        (["B-PER", "I-PER"], "BIOES", "'I-PER' at position 1 is not BIOES: the sentence is valid IOB2"),
-        (["B-PER", "I-LOC"], "IOB2", "'I-LOC' at position 1 is not IOB2: it is valid in no known scheme"),
+        (
+            ["B-PER", "I-PER"],
+            "BIOES",
+            "'I-PER' at position 1 is not BIOES: the sentence is valid IOB2",
+        ),
+        (
+            ["B-PER", "I-LOC"],
+            "IOB2",
+            "'I-LOC' at position 1 is not IOB2: it is valid in no known scheme",
+        ),
         (["O", "X-PER"], "IOB1", "'X-PER' is no tag"),
         (["PER"], "IOB2", "'PER' is no tag"),
         (["O"], "BILOU", "unknown tag scheme 'BILOU': one of IOB1, IOB2, BIOES"),
@@ -73,7 +99,10 @@ def test_blank_lines_and_document_starts():
     kept = datasets.read_columns(LINES, "IOB1")
     assert kept.words == (("-DOCSTART-",), ("Ada", "wrote"), ("-DOCSTART-",), ("Bo",))
     assert kept.tags == (("O",), ("B-PER", "O"), ("O",), ("B-PER",))
-    assert datasets.read_columns(LINES, "IOB1", docstart="drop").words == (("Ada", "wrote"), ("Bo",))
+    assert datasets.read_columns(LINES, "IOB1", docstart="drop").words == (
+        ("Ada", "wrote"),
+        ("Bo",),
+    )
 
 
 def test_bad_files_are_named():
@@ -111,21 +140,32 @@ def test_stand_ins_look_like_the_real_sets():
     counts = Counter(tag for sentence in text.train.tags for tag in sentence)
     assert set(counts) == set(TAGS)
     assert 0.9 < counts["O"] / sum(counts.values()) < 0.97
-    assert [datasets.to_iob2(tags, "IOB2") for tags in text.train.tags[:50]] == list(text.train.tags[:50])
+    assert [datasets.to_iob2(tags, "IOB2") for tags in text.train.tags[:50]] == list(
+        text.train.tags[:50]
+    )
     again = datasets.simulate_wnut17(np.random.default_rng(0))
     assert (text.provenance, text.sha256) == ("simulated", again.sha256)
-    lengths = [len(words) for words in simulate_sentences(np.random.default_rng(1), 3000, 13.6, 0.12).words]
+    lengths = [
+        len(words) for words in simulate_sentences(np.random.default_rng(1), 3000, 13.6, 0.12).words
+    ]
     assert 12.5 < np.mean(lengths) < 14.7
 
 
 def test_head_keeps_provenance_and_hides_text():
-    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2, shareable=True).head(5, 4, 3)
+    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2, shareable=True).head(
+        5, 4, 3
+    )
     assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
     assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
 
 
 def test_merged_types():
-    assert [merge(tag) for tag in ("O", "B-person", "I-group", "B-corporation")] == ["O", "B-PER", "I-ORG", "B-ORG"]
+    assert [merge(tag) for tag in ("O", "B-person", "I-group", "B-corporation")] == [
+        "O",
+        "B-PER",
+        "I-ORG",
+        "B-ORG",
+    ]
     assert merge("I-creative-work") == "I-MISC"
 
 
@@ -138,11 +178,20 @@ def real(load):
 
 def test_real_conll2003_has_the_papers_counts():
     text = real(datasets.load_conll2003)
-    assert [len(part.words) for part in (text.train, text.valid, text.test)] == [14_987, 3_466, 3_684]
+    assert [len(part.words) for part in (text.train, text.valid, text.test)] == [
+        14_987,
+        3_466,
+        3_684,
+    ]
     lengths = [len(words) for words in text.train.words]
     assert (max(lengths), np.median(lengths)) == (113, 9)
     counts = Counter(tag for sentence in text.train.tags for tag in sentence)
-    assert [counts[f"B-{kind}"] for kind in ("PER", "LOC", "ORG", "MISC")] == [6600, 7140, 6321, 3438]
+    assert [counts[f"B-{kind}"] for kind in ("PER", "LOC", "ORG", "MISC")] == [
+        6600,
+        7140,
+        6321,
+        3438,
+    ]
     assert not text.shareable
 
 

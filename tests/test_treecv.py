@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acvlib import learners
-from acvlib.incremental import CompiledLearner, Examples, IncrementalLearner
-from acvlib.treecv import FoldsFailed, kfold, treecv
-from acvlib.treecv.chunks import count_updates, edges
+from acvlib.incremental import FoldsFailed, kfold, learners, treecv
+from acvlib.incremental.chunks import count_updates, edges
+from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLearner
 
 
 class Recorder:
@@ -126,7 +125,9 @@ def test_every_model_has_learnt_exactly_the_other_chunks(size, order, method):
 
 @settings(deadline=None)
 @given(sizes, orders, st.sampled_from([treecv, kfold]), st.sampled_from(sorted(LEARNERS)))
-def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order(size, order, method, name):
+def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order(
+    size, order, method, name
+):
     n, k = size
     data, learner = table(n, seed=n), LEARNERS[name]
     result = method(learner, data, k, **options(order))
@@ -185,12 +186,16 @@ def test_compiled_and_plain_walks_agree(order, name):
     """A learner that is not a `CompiledLearner` by type goes through Python, node by node."""
 
     class Plain:
-        init, update, loss, copy = (getattr(LEARNERS[name], part) for part in ("init", "update", "loss", "copy"))
+        init, update, loss, copy = (
+            getattr(LEARNERS[name], part) for part in ("init", "update", "loss", "copy")
+        )
 
     data = table(200)
     for method in (treecv, kfold):
         for k in (2, 7, 200):
-            plain, compiled = (method(learner, data, k, **options(order)) for learner in (Plain(), LEARNERS[name]))
+            plain, compiled = (
+                method(learner, data, k, **options(order)) for learner in (Plain(), LEARNERS[name])
+            )
             np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
             assert plain.evaluations == compiled.evaluations
 
@@ -209,7 +214,9 @@ def test_parallel_is_the_same_to_the_bit(order, backend, method):
 
 def test_same_seed_same_numbers():
     data, learner = table(100), LEARNERS["lsqsgd"]
-    first, again, other = (treecv(learner, data, 10, **options("randomized", seed)).loss for seed in (1, 1, 2))
+    first, again, other = (
+        treecv(learner, data, 10, **options("randomized", seed)).loss for seed in (1, 1, 2)
+    )
     assert first == again != other
 
 
@@ -217,7 +224,9 @@ def test_save_and_revert_in_place_of_copies():
     """Sums of 0.1 are not exact, so subtracting would not bring back the state: saved values do."""
     X = np.random.default_rng(0).integers(0, 50, 300).astype(float)[:, None]
     for order in ("fixed", "randomized"):
-        reverted, copied = (treecv(one, Examples(X), 60, **options(order)) for one in (Reverting(), Copying()))
+        reverted, copied = (
+            treecv(one, Examples(X), 60, **options(order)) for one in (Reverting(), Copying())
+        )
         np.testing.assert_array_equal(reverted.pointwise, copied.pointwise)
         assert (reverted.evaluations["copies"], copied.evaluations["copies"]) == (0, 59)
 
@@ -244,7 +253,9 @@ def test_without_targets_a_learner_gets_none(order):
 
 
 def test_learners_follow_the_protocol():
-    assert all(isinstance(learner, IncrementalLearner | CompiledLearner) for learner in LEARNERS.values())
+    assert all(
+        isinstance(learner, IncrementalLearner | CompiledLearner) for learner in LEARNERS.values()
+    )
     assert isinstance(Recorder(), IncrementalLearner)
 
 
@@ -295,13 +306,18 @@ class Failing(Recorder):
 def test_an_exception_names_its_fold_and_keeps_the_others(n_jobs, method):
     data = Examples(np.arange(16, dtype=float)[:, None])
     with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
-        with pytest.raises(FoldsFailed, match="fold 2 failed while testing on chunk 2: ZeroDivisionError: a bad row"):
+        with pytest.raises(
+            FoldsFailed,
+            match="fold 2 failed while testing on chunk 2: ZeroDivisionError: a bad row",
+        ):
             method(Failing(testing=5), data, 8)
         with pytest.raises(FoldsFailed) as caught:
             method(Failing(learning=5), data, 8)
     result = caught.value.result
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(result.fold_losses)), [2])  # trained without row 5
+    np.testing.assert_array_equal(
+        np.flatnonzero(np.isfinite(result.fold_losses)), [2]
+    )  # trained without row 5
     if method is treecv:
         first, *_ = result.failures
         assert "folds 4 ... 7 failed while learning chunks 0 ... 3" in " ".join(result.failures)

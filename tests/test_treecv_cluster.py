@@ -15,14 +15,20 @@ distributed = pytest.importorskip("distributed")
 
 import joblib  # noqa: E402
 
-from acvlib import learners  # noqa: E402
-from acvlib.incremental import Examples  # noqa: E402
-from acvlib.treecv import FoldsFailed, kfold, treecv  # noqa: E402
-from acvlib.treecv.chunks import count_updates  # noqa: E402
-from acvlib.treecv.cluster import count_messages  # noqa: E402
+from acvlib.incremental import (  # noqa: E402
+    FoldsFailed,
+    kfold,
+    learners,  # noqa: E402
+    treecv,
+)
+from acvlib.incremental.chunks import count_updates  # noqa: E402
+from acvlib.incremental.cluster import count_messages  # noqa: E402
+from acvlib.incremental.protocol import Examples  # noqa: E402
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the tests
-pytestmark = pytest.mark.filterwarnings("default")  # the cluster's own start and end warn of ports and loops
+pytestmark = pytest.mark.filterwarnings(
+    "default"
+)  # the cluster's own start and end warn of ports and loops
 
 LEARNER = learners.lsqsgd(4, 0.05)
 
@@ -70,7 +76,11 @@ def test_the_answer_is_the_local_one_to_the_bit(client, k):
     folds = np.array_split(np.random.default_rng(1).permutation(600), k)
     local, remote = treecv(LEARNER, table(), folds), treecv(LEARNER, table(), folds, client=client)
     np.testing.assert_array_equal(remote.pointwise, local.pointwise)
-    assert remote.evaluations["updates"] == local.evaluations["updates"] == count_updates([len(f) for f in folds])
+    assert (
+        remote.evaluations["updates"]
+        == local.evaluations["updates"]
+        == count_updates([len(f) for f in folds])
+    )
 
 
 def test_only_models_travel_and_as_many_as_counted(client):
@@ -88,7 +98,11 @@ def test_messages_grow_as_k_log_k(k):
 
     The two models that start from nothing are not sent by another worker.
     """
-    assert count_messages(list(range(k))) == count_updates(np.ones(k, int)) + k - 2 <= k * (np.ceil(np.log2(k)) + 1)
+    assert (
+        count_messages(list(range(k)))
+        == count_updates(np.ones(k, int)) + k - 2
+        <= k * (np.ceil(np.log2(k)) + 1)
+    )
     assert count_messages([0] * k) == 0
     assert count_messages([i * 2 // k for i in range(k)]) == 2
 
@@ -106,9 +120,13 @@ def test_a_killed_worker_changes_nothing(client):
 
 def test_an_exception_on_a_worker_names_its_folds(client):
     data = table()
-    with pytest.raises(FoldsFailed, match="fold 0 failed while .*ZeroDivisionError: a bad row") as caught:
+    with pytest.raises(
+        FoldsFailed, match="fold 0 failed while .*ZeroDivisionError: a bad row"
+    ) as caught:
         treecv(Slow(0.0, bad=data.X[300, 0]), data, 4, client=client)
-    np.testing.assert_array_equal(np.isfinite(caught.value.result.fold_losses), [False, False, True, False])
+    np.testing.assert_array_equal(
+        np.isfinite(caught.value.result.fold_losses), [False, False, True, False]
+    )
 
 
 def test_a_random_order_would_move_the_rows(client):
@@ -122,4 +140,6 @@ def test_joblib_runs_on_the_same_cluster(client, method):
     rng = np.random.default_rng
     with joblib.parallel_config(backend="dask"):
         remote = method(LEARNER, table(), 7, "randomized", rng(3))
-    np.testing.assert_array_equal(remote.pointwise, method(LEARNER, table(), 7, "randomized", rng(3)).pointwise)
+    np.testing.assert_array_equal(
+        remote.pointwise, method(LEARNER, table(), 7, "randomized", rng(3)).pointwise
+    )

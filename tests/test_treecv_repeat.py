@@ -4,11 +4,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from acvbook import figures
+from acvbook.studies import treecv_tables
+from acvbook.studies.treecv_tables import Cell
 
-from acvlib import figures, kfold, learners, treecv
-from acvlib.incremental import Examples
-from acvlib.treecv import repeat
-from acvlib.treecv.repeat import Cell
+from acvlib import kfold, treecv
+from acvlib.incremental import learners
+from acvlib.incremental.protocol import Examples
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +22,9 @@ def data():
 
 @pytest.fixture(scope="module")
 def frame(data):
-    return repeat.repeat(make, data, repeat.grid([150, 300], [120]), 4, np.random.default_rng(5))
+    return treecv_tables.repeat(
+        make, data, treecv_tables.grid([150, 300], [120]), 4, np.random.default_rng(5)
+    )
 
 
 def make(n):
@@ -28,7 +32,7 @@ def make(n):
 
 
 def test_grid_has_the_cells_of_table_2_and_figure_2():
-    cells = repeat.grid([1_000, 2_000], [100])
+    cells = treecv_tables.grid([1_000, 2_000], [100])
     assert len(cells) == len(set(cells)) == 2 * (4 * 2 + 3 * 2 + 1)
     assert Cell("standard", "fixed", 0, 100) in cells
     assert Cell("standard", "fixed", 0, 1_000) not in cells
@@ -47,15 +51,20 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
 
 def test_same_seed_same_losses_with_two_threads(frame, data):
     with joblib.parallel_config(n_jobs=2):
-        again = repeat.repeat(make, data, repeat.grid([150, 300], [120]), 4, np.random.default_rng(5))
+        again = treecv_tables.repeat(
+            make, data, treecv_tables.grid([150, 300], [120]), 4, np.random.default_rng(5)
+        )
     pd.testing.assert_frame_equal(
-        again.drop(columns=["seconds", "pass_seconds"]), frame.drop(columns=["seconds", "pass_seconds"])
+        again.drop(columns=["seconds", "pass_seconds"]),
+        frame.drop(columns=["seconds", "pass_seconds"]),
     )
 
 
 def test_summary_is_of_the_largest_n(frame):
-    table = repeat.summary(frame)
-    largest = frame[(frame["n"] == 300) & (frame["method"] == "treecv") & (frame["order"] == "fixed")]
+    table = treecv_tables.summary(frame)
+    largest = frame[
+        (frame["n"] == 300) & (frame["method"] == "treecv") & (frame["order"] == "fixed")
+    ]
     assert table.loc[("treecv", "fixed", 0), "folds"] == 300
     losses = largest[largest["k"] == 5]["loss"]
     assert table.loc[("treecv", "fixed", 5), "mean"] == pytest.approx(losses.mean(), rel=1e-12)
@@ -71,26 +80,31 @@ def test_ratios_of_a_table_made_by_hand():
         "standard.fixed.100": "31.5 ± 1.0",
         "treecv.fixed.n": "30.6 ± 0.1",
     }
-    table = repeat.published(papers, n=581_012)
+    table = treecv_tables.published(papers, n=581_012)
     assert table.loc[("treecv", "fixed", 0)].tolist() == [30.6, 0.1, 581_012]
-    assert repeat.spread_ratio(table, "treecv", "fixed") == 0.25
-    assert repeat.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
-    assert repeat.published(repeat.printed(table), n=581_012).equals(table)
+    assert treecv_tables.spread_ratio(table, "treecv", "fixed") == 0.25
+    assert treecv_tables.largest_gap(table) == 1.5  # |30 - 33| / 2; |31 - 31.5| / 1 is less
+    assert treecv_tables.published(treecv_tables.printed(table), n=581_012).equals(table)
 
 
 def test_costs_of_times_made_by_hand():
     times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
     times |= {("treecv", "randomized", 0): 24, ("standard", "fixed", 100): 80}
-    rows = [dict(zip(("method", "order", "k"), cell, strict=True)) | {"seconds": s} for cell, s in times.items()]
+    rows = [
+        dict(zip(("method", "order", "k"), cell, strict=True)) | {"seconds": s}
+        for cell, s in times.items()
+    ]
     made = pd.DataFrame(rows).assign(n=2_000, loss=0.0, pass_seconds=1.0)
-    costs = repeat.costs(made)
+    costs = treecv_tables.costs(made)
     assert costs["passes"] == pytest.approx(12 / np.log2(4_000))
     assert (costs["randomized"], costs["speedup"]) == (2.0, 10.0)
-    assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)  # 5, 100, 2000: equal steps of log k, of 4 each
+    assert costs["log2k"] == pytest.approx(
+        1.0, abs=1e-3
+    )  # 5, 100, 2000: equal steps of log k, of 4 each
 
 
 def test_fastest_of_several_runs(data):
-    assert repeat.timed(make(300), data, 5, 3).loss == treecv(make(300), data, 5).loss
+    assert treecv_tables.timed(make(300), data, 5, 3).loss == treecv(make(300), data, 5).loss
 
 
 def test_figures_are_drawn_from_these_tables(frame):
@@ -98,7 +112,7 @@ def test_figures_are_drawn_from_these_tables(frame):
     figures.running_times(axes, frame, "LSQSGD")
     assert [len(ax.lines) for ax in axes] == [6, 6, 4]
     fig, (left, right) = figures.subplots(1, 2)
-    table = repeat.summary(frame)
+    table = treecv_tables.summary(frame)
     assert len(figures.cv_spread(left, table, table).lines) == 8
     assert len(figures.against_bound(right, [5, 10], [1, 2], [2, 3], "time").lines) == 2
     figures.plt.close("all")

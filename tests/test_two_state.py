@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
-from acvlib import chain, lanes, two_state
-from acvlib.models import hidden_chain
+from acvlib.inference import chain, hidden_chain, lanes, two_state
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -36,7 +35,11 @@ def series(seed, n_sites, n_classes=5, scale=1.0):
     rng = np.random.default_rng(seed)
     table = scale * rng.standard_normal((n_classes, 2))
     weights = rng.choice([0.0, 1.0, 0.3, 0.8], n_sites)
-    return rng.integers(0, n_classes, n_sites).astype(np.int32), weights, table - table.max(axis=1, keepdims=True)
+    return (
+        rng.integers(0, n_classes, n_sites).astype(np.int32),
+        weights,
+        table - table.max(axis=1, keepdims=True),
+    )
 
 
 def by_chain(classes, weights, table, stay):
@@ -47,7 +50,13 @@ def by_chain(classes, weights, table, stay):
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 10_000), st.integers(1, 70), st.floats(-4, 6), st.floats(-4, 6), st.sampled_from([0.1, 2, 20]))
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 70),
+    st.floats(-4, 6),
+    st.floats(-4, 6),
+    st.sampled_from([0.1, 2, 20]),
+)
 def test_smoothing_equals_the_general_chain(seed, n_sites, logit0, logit1, scale):
     classes, weights, table = series(seed, n_sites, scale=scale)
     stay = expit(np.array([logit0, logit1]))
@@ -58,7 +67,9 @@ def test_smoothing_equals_the_general_chain(seed, n_sites, logit0, logit1, scale
     assert -1e-9 <= moves - later_moves <= 1.0 + 1e-9  # the one more from site 0 to the first
 
 
-@pytest.mark.parametrize("weights", [np.ones(7), np.zeros(7), np.linspace(0, 1, 7)], ids=["1", "0", "between"])
+@pytest.mark.parametrize(
+    "weights", [np.ones(7), np.zeros(7), np.linspace(0, 1, 7)], ids=["1", "0", "between"]
+)
 def test_smoothing_equals_enumeration_with_the_unobserved_first_site(weights):
     classes, _, table = series(1, 7)
     initial, transition = log_chain(STAY)
@@ -93,7 +104,9 @@ def tangent_problem(seed=3, n_sites=40, n_classes=6, n_params=5):
 def moved(params, classes, weights, table, ratio_score, score_at):
     """Smoothing at parameters moved by `params` (5,) from the table and from STAY: gamma and moves, flat."""
     logits = np.log(STAY / (1 - STAY)) + params[3:]
-    shifted = table + np.stack([np.zeros(len(table)), (ratio_score * params[score_at]).sum(axis=1)], axis=1)
+    shifted = table + np.stack(
+        [np.zeros(len(table)), (ratio_score * params[score_at]).sum(axis=1)], axis=1
+    )
     _, gamma, moves = two_state.smooth(
         classes, weights, shifted - shifted.max(axis=1, keepdims=True), moves_of(expit(logits))
     )
@@ -158,26 +171,36 @@ def lane_problem(n_sites=700, seed=6):
 
 
 def by_one(classes, keep, table, stay, b):
-    return two_state.smooth(classes, keep[:, b].astype(float), table[:, :, b].T.copy(), moves_of(stay[:, b]))
+    return two_state.smooth(
+        classes, keep[:, b].astype(float), table[:, :, b].T.copy(), moves_of(stay[:, b])
+    )
 
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, lanes.MAX_BLOCK, lanes.MAX_BLOCK + 1, 700])
 def test_every_lane_equals_its_own_chain(n_sites):
     classes, keep, table, stay = lane_problem(n_sites)
     starts = lanes.block_starts(np.zeros(n_sites))
-    log_z, sums, statistics = lanes.smooth_lanes(classes, keep, np.exp(table), moves_of(stay), starts)
+    log_z, sums, statistics = lanes.smooth_lanes(
+        classes, keep, np.exp(table), moves_of(stay), starts
+    )
     left_out = [np.flatnonzero(~keep[:, b]) for b in range(lanes.N_LANES)]
     ends = np.cumsum([0, *map(len, left_out)])
-    heldout = lanes.heldout_lanes(classes, keep, np.exp(table), moves_of(stay), starts, np.concatenate(left_out), ends)
+    heldout = lanes.heldout_lanes(
+        classes, keep, np.exp(table), moves_of(stay), starts, np.concatenate(left_out), ends
+    )
     for b in (0, 1, 17, lanes.N_LANES - 1):
         expected, gamma, moves = by_one(classes, keep, table, stay, b)
         _, event = two_state.class_sums(classes, keep[:, b].astype(float), gamma, 4)
         assert_allclose(log_z[b], expected, rtol=1e-12)
         assert_allclose(sums[:, b], event, rtol=1e-10, atol=1e-12)
-        assert_allclose(statistics[:, b], [gamma[0], gamma[-1], moves, gamma[:-1].sum()], rtol=1e-10, atol=1e-12)
+        assert_allclose(
+            statistics[:, b], [gamma[0], gamma[-1], moves, gamma[:-1].sum()], rtol=1e-10, atol=1e-12
+        )
         at, c = gamma[1:][left_out[b]], classes[left_out[b]]
         density = np.exp(table[:, c, b])
-        assert_allclose(heldout[ends[b] : ends[b + 1]], (1 - at) * density[0] + at * density[1], rtol=1e-10)
+        assert_allclose(
+            heldout[ends[b] : ends[b + 1]], (1 - at) * density[0] + at * density[1], rtol=1e-10
+        )
 
 
 def test_blocks_are_constant_in_their_group_and_never_too_long():
@@ -188,7 +211,9 @@ def test_blocks_are_constant_in_their_group_and_never_too_long():
     assert starts[-1] == len(groups)
     assert lengths.min() >= 1
     assert lengths.max() == lanes.MAX_BLOCK
-    assert all(len(np.unique(groups[a:b])) == 1 for a, b in zip(starts[:-1], starts[1:], strict=True))
+    assert all(
+        len(np.unique(groups[a:b])) == 1 for a, b in zip(starts[:-1], starts[1:], strict=True)
+    )
 
 
 @settings(max_examples=20)
@@ -202,8 +227,12 @@ def test_blocks_follow_every_change_of_group(lengths):
 
 def test_results_do_not_depend_on_where_blocks_end():
     classes, keep, table, stay = lane_problem(300)
-    cuts = [np.array(c) for c in ([0, 100, 300 - 288 + 100, 300], [0, 1, 2, 289, 300], list(range(301)))]
-    results = [lanes.smooth_lanes(classes, keep, np.exp(table), moves_of(stay), starts) for starts in cuts]
+    cuts = [
+        np.array(c) for c in ([0, 100, 300 - 288 + 100, 300], [0, 1, 2, 289, 300], list(range(301)))
+    ]
+    results = [
+        lanes.smooth_lanes(classes, keep, np.exp(table), moves_of(stay), starts) for starts in cuts
+    ]
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):
             assert_allclose(a, b, rtol=1e-12)
@@ -215,7 +244,11 @@ def curvature_inputs(n_sites):
     classes = (classes % 2 + 2 * group).astype(np.int32)
     score_at = np.array([[c // 2, 2, 3] for c in range(4)])
     ratio_score = np.random.default_rng(7).standard_normal((3, 4, lanes.N_LANES))
-    return (classes, keep, np.exp(table), moves_of(stay), ratio_score, score_at), lanes.block_starts(group), table
+    return (
+        (classes, keep, np.exp(table), moves_of(stay), ratio_score, score_at),
+        lanes.block_starts(group),
+        table,
+    )
 
 
 @pytest.mark.parametrize("n_sites", [5, 120])
@@ -241,11 +274,15 @@ def test_curvature_lanes_give_the_variance_of_the_score(n_sites):
 def test_the_oracle_tells_a_wrong_derivative():
     """Negative control: a tangent without its backward half is caught by the tolerance in use."""
     problem = tangent_problem()
-    _, gamma, _, d_gamma, _ = two_state.smooth_tangent(problem[0], problem[1], problem[2], TRANSITION, *problem[3:])
+    _, gamma, _, d_gamma, _ = two_state.smooth_tangent(
+        problem[0], problem[1], problem[2], TRANSITION, *problem[3:]
+    )
     filtered, inverse_norm = np.empty(41), np.empty(40)
 
     def forward_only(p):
-        shifted = problem[2] + np.stack([np.zeros(6), (problem[3] * p[problem[4]]).sum(axis=1)], axis=1)
+        shifted = problem[2] + np.stack(
+            [np.zeros(6), (problem[3] * p[problem[4]]).sum(axis=1)], axis=1
+        )
         table = shifted - shifted.max(axis=1, keepdims=True)
         two_state.filter_forward(problem[0], problem[1], table, TRANSITION, filtered, inverse_norm)
         return filtered.copy()

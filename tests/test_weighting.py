@@ -34,7 +34,10 @@ def test_weights_of_one_give_the_model_itself(scheme):
 def schemes(n_sites=40):
     """The same series under A and B, without missing sites."""
     counts, day = oracles.simulate_traffic(np.random.default_rng(0), n_sites, days=9, missing=0.0)
-    return [PoissonTraffic(counts, day, scheme) for scheme in (weighting.keep_latents, weighting.drop_latents)]
+    return [
+        PoissonTraffic(counts, day, scheme)
+        for scheme in (weighting.keep_latents, weighting.drop_latents)
+    ]
 
 
 def both(fold, n_sites=40):

@@ -4,10 +4,12 @@ import joblib
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from acvlib import workers
+from acvlib import parallel
 
 
-@pytest.mark.parametrize("make", [workers.threads, lambda: workers.parallel(prefer="threads"), workers.parallel])
+@pytest.mark.parametrize(
+    "make", [parallel.threads, lambda: parallel.parallel(prefer="threads"), parallel.parallel]
+)
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_the_active_number_of_jobs_is_used(make, n_jobs):
     with joblib.parallel_config(n_jobs=n_jobs):
@@ -15,20 +17,22 @@ def test_the_active_number_of_jobs_is_used(make, n_jobs):
 
 
 def test_one_worker_unless_told_otherwise():
-    assert workers.threads().n_jobs == 1
+    assert parallel.threads().n_jobs == 1
 
 
 @pytest.mark.parametrize("prefer", ["threads", "processes"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tasks_come_back_in_order_wherever_they_ran(prefer, n_jobs):
     with joblib.parallel_config(n_jobs=n_jobs):
-        assert workers.spread(divmod, [(i, 3) for i in range(7)], prefer, "test") == [divmod(i, 3) for i in range(7)]
+        assert parallel.spread(divmod, [(i, 3) for i in range(7)], prefer, "test") == [
+            divmod(i, 3) for i in range(7)
+        ]
 
 
 @pytest.mark.parametrize("prefer", ["threads", "processes"])
 def test_an_error_in_a_task_is_raised(prefer):
     with joblib.parallel_config(n_jobs=2), pytest.raises(ZeroDivisionError):
-        workers.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
+        parallel.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
 
 
 @pytest.fixture
@@ -41,17 +45,17 @@ def two_blas_threads():
 def test_little_work_is_not_shared_by_blas_threads_and_much_is():
     before = blas_threads()
     assert before == {2}
-    with workers.blas_for(1.0):
+    with parallel.blas_for(1.0):
         assert blas_threads() == {1}
-    with workers.blas_for(workers.SHARED):
+    with parallel.blas_for(parallel.SHARED):
         assert blas_threads() == before
-    assert workers.in_blas_threads(lambda _: blas_threads(), [0, 1]) == [{1}, {1}]
+    assert parallel.in_blas_threads(lambda _: blas_threads(), [0, 1]) == [{1}, {1}]
     assert blas_threads() == before
 
 
 @pytest.mark.usefixtures("two_blas_threads")
 def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
-    before, first, second = blas_threads(), workers.blas_for(1.0), workers.blas_for(1.0)
+    before, first, second = blas_threads(), parallel.blas_for(1.0), parallel.blas_for(1.0)
     first.__enter__()
     second.__enter__()
     first.__exit__()  # before the second leaves, as two threads may
@@ -63,13 +67,17 @@ def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
 @pytest.mark.parametrize("length", [0, 1, 5, 1000])
 @pytest.mark.usefixtures("two_blas_threads")
 def test_shares_are_all_there_is_once(length):
-    for multiplications, most in ((0.0, 1), (workers.LARGE, 2)):
-        shares = workers.shares(length, multiplications)
+    for multiplications, most in ((0.0, 1), (parallel.LARGE, 2)):
+        shares = parallel.shares(length, multiplications)
         assert len(shares) <= most
-        assert [i for share in shares for i in range(share.start, share.stop)] == list(range(length))
-        with workers.blas_beside_threads(workers.LARGE):
-            assert workers.shares(length, multiplications) == shares
+        assert [i for share in shares for i in range(share.start, share.stop)] == list(
+            range(length)
+        )
+        with parallel.blas_beside_threads(parallel.LARGE):
+            assert parallel.shares(length, multiplications) == shares
 
 
 def blas_threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }

@@ -13,6 +13,7 @@ from pathlib import Path
 import scoreboard
 
 BOOK = Path("book")
+NOT_PROSE = ("_build", "published", "acvbook", "*.egg-info", "pyproject.toml", "__pycache__", ".*")
 
 
 def launch_settings():
@@ -26,8 +27,10 @@ def launch_settings():
 def main(folder, target):
     folder, target = Path(folder), Path(target)
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns("_build", "published", "__pycache__", ".*"))
-    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True)
+    shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
+    shutil.copytree(
+        folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True
+    )
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
     with (target / "_config.yml").open("a", encoding="utf-8") as config:

@@ -14,11 +14,20 @@ from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.support.ui import WebDriverWait
 
-OPTIONS = ("headless=new", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking", "disable-sync")
+OPTIONS = (
+    "headless=new",
+    "no-sandbox",
+    "disable-gpu",
+    "no-first-run",
+    "disable-background-networking",
+    "disable-sync",
+)
 TYPESET = """const done = arguments[0];
 const ready = window.MathJax?.startup?.promise ?? Promise.resolve();
 ready.then(() => done(null), error => done(String(error)));"""
-BAD_MATH = "return [...document.querySelectorAll('[data-mml-node=merror]')].map(node => node.textContent)"
+BAD_MATH = (
+    "return [...document.querySelectorAll('[data-mml-node=merror]')].map(node => node.textContent)"
+)
 RAW_MATH = "return [...document.querySelectorAll('.math')].filter(n => !n.querySelector('mjx-container')).length"
 NO_ALT = "return [...document.images].filter(image => !image.alt.trim()).map(image => image.src)"
 FOUND = "return document.querySelectorAll('#search-results li').length"
@@ -37,7 +46,11 @@ def browser():
 def requests(driver):
     """Addresses that were asked for since the last call."""
     events = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    sent = [event["params"]["request"] for event in events if event["method"] == "Network.requestWillBeSent"]
+    sent = [
+        event["params"]["request"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
     return [request["url"] for request in sent]
 
 
@@ -46,7 +59,9 @@ def faults(driver, site, page):
     driver.get(site + page)
     failure = driver.execute_async_script(TYPESET)
     outside = [url for url in requests(driver) if not url.startswith((site, "data:", "blob:"))]
-    console = [entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+    console = [
+        entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"
+    ]
     return [
         *([f"math: {failure}"] if failure else []),
         *(f"math error: {text}" for text in driver.execute_script(BAD_MATH)),

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from acvlib import ledger
+from acvbook import ledger
 
 
 def main(action, folder):

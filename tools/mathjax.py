@@ -21,7 +21,9 @@ SHA256 = "1b9c0a1c44df864e915690558e72adb9cc5203360daefd385084ced3b6c64c09"
 def fetch(folder):
     """Download the package into ``folder`` and return its path, its content verified."""
     if npm(["pack", "--silent", "--pack-destination", str(folder), f"mathjax@{VERSION}"]):
-        sys.exit(f"MathJax {VERSION} could not be fetched by npm. The book needs it once: are you offline?")
+        sys.exit(
+            f"MathJax {VERSION} could not be fetched by npm. The book needs it once: are you offline?"
+        )
     package = Path(folder, f"mathjax-{VERSION}.tgz")
     if hashlib.sha256(package.read_bytes()).hexdigest() != SHA256:
         sys.exit(f"{package.name} is not the file that was expected: its sha256 differs")

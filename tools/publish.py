@@ -5,16 +5,22 @@ import shutil
 import sys
 from pathlib import Path
 
-from acvlib.ledger import load_claims
+from acvbook.ledger import load_claims
 
 
 def refuse_stand_ins(records):
     """Exit with the ids that were measured on a simulated stand-in for real data; a claim of parts by its parts."""
     claims = {id: claim for id, claim in load_claims().items() if not claim.parts}
     leaves = [(record, claims[record["id"]]) for record in records if record["id"] in claims]
-    ids = [record["id"] for record, claim in leaves if claim.is_stand_in(record["data"]) and not claim.stand_in]
+    ids = [
+        record["id"]
+        for record, claim in leaves
+        if claim.is_stand_in(record["data"]) and not claim.stand_in
+    ]
     if ids:
-        sys.exit(f"not published, measured on simulated stand-ins (set ACVLIB_DATA): {', '.join(ids)}")
+        sys.exit(
+            f"not published, measured on simulated stand-ins (set ACVLIB_DATA): {', '.join(ids)}"
+        )
 
 
 def main(folder, published):

@@ -2,7 +2,7 @@
 
 import tomllib
 
-from acvlib.ledger import CLAIMS, load_claims
+from acvbook.ledger import CLAIMS, load_claims
 
 HEAD = """# Scoreboard
 
@@ -21,7 +21,9 @@ def page(records):
     """MyST text of the whole page."""
     claims, recorded = load_claims(), {record["id"]: record for record in records}
     papers = tomllib.loads(CLAIMS.read_text("utf-8"))["papers"]
-    sections = [section(title, of_paper(paper, claims), claims, recorded) for paper, title in papers.items()]
+    sections = [
+        section(title, of_paper(paper, claims), claims, recorded) for paper, title in papers.items()
+    ]
     return "\n".join([HEAD, origin(records), *sections])
 
 
@@ -46,7 +48,10 @@ def section(title, claims, everything, recorded):
     name, _, citation = title.partition(", ")
     head = "| claim | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- |\n"
     rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
-    below = "".join(failure(claim, everything, recorded) + details(claim, everything, recorded) for claim in claims)
+    below = "".join(
+        failure(claim, everything, recorded) + details(claim, everything, recorded)
+        for claim in claims
+    )
     return f"## {name}\n{citation}\n\n{head}{rows}{below}"
 
 

@@ -9,9 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from acvlib.incremental import Examples, read_only
-
 from .chunks import partition
+from .protocol import Examples, read_only
 from .recursion import Job
 from .result import FoldsFailed, LearnerCV
 from .shuffle import FIXED
@@ -28,7 +27,7 @@ def treecv(learner, data, folds, order="fixed", rng=None, client=None):
     chunks of an edge of the tree in one call. data: `Examples`. folds: k, for contiguous chunks, or one array
     of rows for each fold, a partition; k = n leaves one out. order: "fixed" as the rows stand, or "randomized"
     along each edge, which needs `rng`. client: of a Dask cluster, whose workers then hold the chunks while
-    models travel (`acvlib.treecv.cluster`), in fixed order; without one, joblib runs the branches as its
+    models travel (`acvlib.incremental.cluster`), in fixed order; without one, joblib runs the branches as its
     `parallel_config` says. The result is the same bit by bit in all cases, if the learner learns row by row.
 
     Raises ValueError for folds or rows that cannot be, FoldsFailed if the learner raises: its message names
@@ -58,7 +57,9 @@ def _run(method, run, learner, data, folds, order, rng):
     fold_of[chunks.rows] = np.repeat(np.arange(chunks.k), chunks.sizes)
     pointwise, failures = _collect(outcomes, chunks)
     seconds = time.perf_counter() - started
-    result = LearnerCV(method, repr(learner), order, pointwise, fold_of, seconds, Counter(counts), failures)
+    result = LearnerCV(
+        method, repr(learner), order, pointwise, fold_of, seconds, Counter(counts), failures
+    )
     if failures:
         raise FoldsFailed(result) from next(outcome.error for outcome in outcomes if outcome.error)
     return result
@@ -66,12 +67,16 @@ def _run(method, run, learner, data, folds, order, rng):
 
 def _job(learner, data, chunks, order, rng):
     if order not in ("fixed", "randomized") or (order == "randomized") == (rng is None):
-        raise ValueError(f'order = {order!r}, rng = {rng}: "fixed" takes no rng, "randomized" needs one')
+        raise ValueError(
+            f'order = {order!r}, rng = {rng}: "fixed" takes no rng, "randomized" needs one'
+        )
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
     ordered = data if (np.diff(chunks.rows) == 1).all() else data.take(chunks.rows)
-    return Job(learner, read_only(ordered.X), read_only(ordered.y), chunks.bounds, _seed(order, rng))
+    return Job(
+        learner, read_only(ordered.X), read_only(ordered.y), chunks.bounds, _seed(order, rng)
+    )
 
 
 def _seed(order, rng):

@@ -9,11 +9,10 @@ from functools import partial
 
 from joblib import effective_n_jobs
 
-from acvlib.incremental import CompiledLearner
-from acvlib.progress import track
-from acvlib.workers import spread
-
+from ..parallel import spread
+from ..progress import track
 from .chunks import edges
+from .protocol import CompiledLearner
 from .recursion import Branch, trainer
 
 TASKS_PER_WORKER = 2  # so that a worker that is done early finds something to do
@@ -71,7 +70,9 @@ def _follow_all(job, found, way):
 def _follow(job, branch, way):
     worker = trainer(job)
     # Two branches share the state of the node above them.
-    return list(worker.follow(worker.copy(branch.state), branch.edge, getattr(worker, way))), worker.counts
+    return list(
+        worker.follow(worker.copy(branch.state), branch.edge, getattr(worker, way))
+    ), worker.counts
 
 
 def _standard(job, fold):

@@ -10,8 +10,7 @@ from itertools import groupby
 
 from distributed import KilledWorker, as_completed
 
-from acvlib.progress import track
-
+from ..progress import track
 from .chunks import edges
 from .recursion import Outcome, copied, trainer
 from .shuffle import FIXED
@@ -27,7 +26,9 @@ def tree_on_cluster(job, client):
     Raises ValueError for a random order, which would have every row, or every model, cross the network.
     """
     if job.seed != FIXED:
-        raise ValueError('order = "randomized" mixes rows of all workers: with a client, use "fixed"')
+        raise ValueError(
+            'order = "randomized" mixes rows of all workers: with a client, use "fixed"'
+        )
     outcomes, counts, chunks = {}, Counter(updates=0, copies=0, models_sent=0), [None] * job.k
     for _ in range(ROUNDS):
         chunks = place(job, client, chunks)
@@ -36,7 +37,9 @@ def tree_on_cluster(job, client):
             outcomes |= collect(future, tests[future], counts)
         if len(outcomes) == job.k:
             return [outcomes[fold] for fold in range(job.k)], counts
-    raise RuntimeError(f"{job.k - len(outcomes)} folds lost their worker in each of {ROUNDS} rounds")
+    raise RuntimeError(
+        f"{job.k - len(outcomes)} folds lost their worker in each of {ROUNDS} rounds"
+    )
 
 
 def place(job, client, chunks):
@@ -45,7 +48,9 @@ def place(job, client, chunks):
     if not workers:
         raise RuntimeError("the cluster has no workers")
     return [
-        chunk if is_held(chunk, workers) else send(job, client, number, workers[number * len(workers) // k])
+        chunk
+        if is_held(chunk, workers)
+        else send(job, client, number, workers[number * len(workers) // k])
         for number, chunk in enumerate(chunks)
     ]
 
@@ -63,7 +68,9 @@ def send(job, client, number, worker):
 def runs(holders, feed):
     """Chunks feed[0] ... feed[1], split where the holder changes: [(holder, chunks)]."""
     chunks = range(feed[0], feed[1] + 1)
-    return [(holder, list(group)) for holder, group in groupby(chunks, lambda chunk: holders[chunk])]
+    return [
+        (holder, list(group)) for holder, group in groupby(chunks, lambda chunk: holders[chunk])
+    ]
 
 
 def count_messages(holders):
@@ -79,7 +86,9 @@ def count_messages(holders):
         paths = [[holder for holder, _ in runs(holders, child.feed)] for child in children]
         targets = {path[0] for path in paths} or {holders[first]}
         total += len(targets - {where}) * (where is not None) + sum(len(path) - 1 for path in paths)
-        nodes += [(path[-1], child.first, child.last) for path, child in zip(paths, children, strict=True)]
+        nodes += [
+            (path[-1], child.first, child.last) for path, child in zip(paths, children, strict=True)
+        ]
     return total
 
 
@@ -89,7 +98,9 @@ class Submission:
     def __init__(self, job, client, chunks, counts):
         self.job, self.client, self.counts = job, client, counts
         self.holders, self.rows = zip(*chunks, strict=True)
-        self.sent = set()  # (model, worker): a worker that has been sent a model keeps it while it is needed
+        self.sent = (
+            set()
+        )  # (model, worker): a worker that has been sent a model keeps it while it is needed
 
     def tests(self, folds):
         """{future of (losses, rows learnt): fold} for these folds."""
@@ -109,10 +120,14 @@ class Submission:
     def learn(self, state, where, feed):
         """(future of the state after these chunks, the worker it is on)."""
         for holder, chunks in runs(self.holders, feed):
-            state = self.submit(_learn, chunks[0], [self.rows[chunk] for chunk in chunks], state, where)
+            state = self.submit(
+                _learn, chunks[0], [self.rows[chunk] for chunk in chunks], state, where
+            )
             where = holder
             self.counts["copies"] += 1
-            self.counts["updates"] += sum(int(self.job.bounds[i + 1] - self.job.bounds[i]) for i in chunks)
+            self.counts["updates"] += sum(
+                int(self.job.bounds[i + 1] - self.job.bounds[i]) for i in chunks
+            )
         return state, where
 
     def submit(self, task, chunk, rows, state, where):
@@ -139,7 +154,9 @@ def collect(future, fold, counts):
 
 
 def _learn(learner, chunks, state):
-    state = copied(learner, state)  # both children of a node start from the one in this worker's memory
+    state = copied(
+        learner, state
+    )  # both children of a node start from the one in this worker's memory
     for X, y in chunks:
         state = learner.update(state, X, y)
     return state

@@ -9,12 +9,22 @@ from numba import njit, types
 
 from .shuffle import FIXED, shuffle
 
-_STATES, _VECTOR, _ROWS, _INT = types.float64[:, ::1], types.float64[::1], types.int64[::1], types.int64
-_X, _Y = types.Array(types.float64, 2, "C", readonly=True), types.Array(types.float64, 1, "C", readonly=True)
+_STATES, _VECTOR, _ROWS, _INT = (
+    types.float64[:, ::1],
+    types.float64[::1],
+    types.int64[::1],
+    types.int64,
+)
+_X, _Y = (
+    types.Array(types.float64, 2, "C", readonly=True),
+    types.Array(types.float64, 1, "C", readonly=True),
+)
 _KERNEL = (_STATES, _INT, _VECTOR, _X, _Y)
 _UPDATE = types.FunctionType(types.void(*_KERNEL, _ROWS, _INT, _INT))
 _LOSS = types.FunctionType(types.void(*_KERNEL, _INT, _INT, _VECTOR))
-_RUN = types.void(_UPDATE, _LOSS, _VECTOR, _X, _Y, _ROWS, _INT, _INT, _INT, _STATES, _ROWS, _VECTOR, _ROWS)
+_RUN = types.void(
+    _UPDATE, _LOSS, _VECTOR, _X, _Y, _ROWS, _INT, _INT, _INT, _STATES, _ROWS, _VECTOR, _ROWS
+)
 
 UPDATES, COPIES = 0, 1  # entries of `counts`
 

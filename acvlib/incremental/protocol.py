@@ -25,7 +25,9 @@ class Examples:
         if self.y is not None:
             object.__setattr__(self, "y", np.ascontiguousarray(self.y, float))
             if self.y.shape != (len(self.X),):
-                raise ValueError(f"y has shape {self.y.shape}, not ({len(self.X)},): one value a row of X")
+                raise ValueError(
+                    f"y has shape {self.y.shape}, not ({len(self.X)},): one value a row of X"
+                )
             _check_finite("y", self.y)
 
     def take(self, rows):
@@ -42,7 +44,9 @@ class Examples:
 def _check_finite(name, values):
     finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
     if not finite.all():
-        raise ValueError(f"{name} is not finite in {(~finite).sum()} rows, row {np.argmin(finite)} the first")
+        raise ValueError(
+            f"{name} is not finite in {(~finite).sum()} rows, row {np.argmin(finite)} the first"
+        )
 
 
 @runtime_checkable
@@ -103,7 +107,9 @@ class CompiledLearner:
 
     def loss(self, state, X, y):
         out = np.empty(len(X))
-        self.loss_kernel(state[None], 0, self.constants, read_only(X), targets(X, y), 0, len(X), out)
+        self.loss_kernel(
+            state[None], 0, self.constants, read_only(X), targets(X, y), 0, len(X), out
+        )
         return out
 
     def __repr__(self):

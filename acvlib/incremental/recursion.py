@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acvlib.incremental import CompiledLearner, read_only, targets
-
 from .chunks import Edge, edges
+from .protocol import CompiledLearner, read_only, targets
 from .shuffle import FIXED, shuffle
 
 BLOCKS = 16  # a compiled learner's tree is run in about so many parts, between which it can be interrupted
@@ -90,7 +89,9 @@ class Trainer:
         try:
             losses = np.asarray(self.learner.loss(state, *self.select(slice(start, stop))), float)
             if losses.shape != (stop - start,):
-                raise ValueError(f"loss has shape {losses.shape}, not ({stop - start},): one value a row")
+                raise ValueError(
+                    f"loss has shape {losses.shape}, not ({stop - start},): one value a row"
+                )
         except Exception as error:
             return Outcome(fold, fold, None, error, f"testing on chunk {fold}")
         return Outcome(fold, fold, losses)
@@ -122,7 +123,9 @@ class Trainer:
         try:
             state = self.learn(state, self.rows(edge.feed))
         except Exception as error:
-            yield Outcome(edge.first, edge.last, None, error, "learning chunks {} ... {}".format(*edge.feed))
+            yield Outcome(
+                edge.first, edge.last, None, error, "learning chunks {} ... {}".format(*edge.feed)
+            )
         else:
             yield from go_on(state, edge.first, edge.last)
 
@@ -173,7 +176,11 @@ class CompiledTrainer(Trainer):
         return (n_chunks - 1) * BLOCKS < self.job.k
 
     def parts(self, n_chunks):
-        return 1 if self.is_block(n_chunks) else self.parts(n_chunks - n_chunks // 2) + self.parts(n_chunks // 2)
+        return (
+            1
+            if self.is_block(n_chunks)
+            else self.parts(n_chunks - n_chunks // 2) + self.parts(n_chunks // 2)
+        )
 
     def descend(self, state, first, last):
         if self.is_block(last - first + 1):
@@ -194,7 +201,9 @@ class CompiledTrainer(Trainer):
         kernels = learner.update_kernel, learner.loss_kernel
         problem = learner.constants, job.X, self.y, job.bounds, first, last, job.seed
         getattr(compiled, loop)(*kernels, *problem, states, *self.buffer, counts)
-        self.counts.update(updates=int(counts[compiled.UPDATES]), copies=int(counts[compiled.COPIES]))
+        self.counts.update(
+            updates=int(counts[compiled.UPDATES]), copies=int(counts[compiled.COPIES])
+        )
         return Outcome(first, last, self.buffer[1][job.bounds[first] : job.bounds[last + 1]].copy())
 
 

@@ -40,7 +40,10 @@ class ActivePairs:
     def of_sequence(self, n):
         """(slice of its pairs, the `ActivePairs` of sequence n alone, its frames numbered as before)."""
         a, b = self.starts[n], self.starts[n + 1]
-        pairs, links = slice(self.first[a], self.first[b]), slice(self.link_first[a], self.link_first[b])
+        pairs, links = (
+            slice(self.first[a], self.first[b]),
+            slice(self.link_first[a], self.link_first[b]),
+        )
         return pairs, ActivePairs(
             self.frame[pairs],
             self.state[pairs],
@@ -65,7 +68,9 @@ def active_pairs(smoothed, starts, transition, threshold):
     links, link_first, back, ahead, joint = _links(
         first, state, is_start, gamma, smoothed.filtered, smoothed.predicted, transition
     )
-    return ActivePairs(frame, state, gamma[frame, state], first, starts, links, link_first, back, ahead, joint)
+    return ActivePairs(
+        frame, state, gamma[frame, state], first, starts, links, link_first, back, ahead, joint
+    )
 
 
 @_jit
@@ -107,7 +112,9 @@ def covariances(pairs, s, tau, weights):
     array then. weights (N, B): of each sequence, direction by direction.
     """
     if tau is None:
-        return _covariances(*_chain(pairs), s, np.zeros((1, 1, s.shape[1])), weights, False)[0], None
+        return _covariances(*_chain(pairs), s, np.zeros((1, 1, s.shape[1])), weights, False)[
+            0
+        ], None
     return _covariances(*_chain(pairs), s, tau, weights, True)
 
 
@@ -132,7 +139,9 @@ def _centre(values, gamma, low, high, mean):
 
 
 @_jit
-def _covariances(state, gamma, first, starts, links, link_first, back, ahead, joint, s, tau, weights, free):
+def _covariances(
+    state, gamma, first, starts, links, link_first, back, ahead, joint, s, tau, weights, free
+):
     n_directions = s.shape[1]
     past, future, mean = s.copy(), np.zeros(s.shape), np.empty(n_directions)
     for n in range(len(starts) - 1):
@@ -156,7 +165,9 @@ def _covariances(state, gamma, first, starts, links, link_first, back, ahead, jo
             _centre(future, gamma, first[t - 1], first[t], mean)
     counts = np.zeros(tau.shape)
     if free:
-        _link_covariances(state, starts, links, link_first, joint, s, tau, past, future, weights, counts)
+        _link_covariances(
+            state, starts, links, link_first, joint, s, tau, past, future, weights, counts
+        )
     for n in range(len(starts) - 1):
         for t in range(starts[n], starts[n + 1]):
             for p in range(first[t], first[t + 1]):
@@ -170,14 +181,18 @@ def _covariances(state, gamma, first, starts, links, link_first, back, ahead, jo
 
 
 @_jit
-def _link_covariances(state, starts, links, link_first, joint, s, tau, past, future, weights, counts):
+def _link_covariances(
+    state, starts, links, link_first, joint, s, tau, past, future, weights, counts
+):
     for n in range(len(starts) - 1):
         for t in range(starts[n] + 1, starts[n + 1]):
             for i in range(s.shape[1]):
                 mean = 0.0
                 for e in range(link_first[t], link_first[t + 1]):
                     p, q = links[e, 0], links[e, 1]
-                    mean += joint[e] * (past[p, i] + tau[state[p], state[q], i] + s[q, i] + future[q, i])
+                    mean += joint[e] * (
+                        past[p, i] + tau[state[p], state[q], i] + s[q, i] + future[q, i]
+                    )
                 for e in range(link_first[t], link_first[t + 1]):
                     p, q = links[e, 0], links[e, 1]
                     gap = past[p, i] + tau[state[p], state[q], i] + s[q, i] + future[q, i] - mean

@@ -96,7 +96,9 @@ def _tangent(node, edge, d_node, d_edge):
             mean = 0.0
             for i in range(k):
                 for j in range(k):
-                    d_xi[t, i, j] = past[t, i] + d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j]
+                    d_xi[t, i, j] = (
+                        past[t, i] + d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j]
+                    )
                     mean += xi[t, i, j] * d_xi[t, i, j]
             d_xi[t] = xi[t] * (d_xi[t] - mean)
         d_gamma[t] = gamma[t] * (past[t] + future[t] - (gamma[t] * (past[t] + future[t])).sum())
@@ -118,7 +120,9 @@ def _flat_marginals(node, edge):
 @primitive
 def _flat_tangent(node, edge, direction):
     """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
-    return np.concatenate([part.ravel() for part in _tangent(node, edge, *_split(direction, node, edge))])
+    return np.concatenate(
+        [part.ravel() for part in _tangent(node, edge, *_split(direction, node, edge))]
+    )
 
 
 def _split(flat, node, edge):
@@ -138,9 +142,13 @@ def _select(parts, argnums):
 
 defvjp_argnums(
     log_partition,
-    lambda argnums, ans, args, kwargs: lambda g: _select([g * part for part in marginals(*args)], argnums),
+    lambda argnums, ans, args, kwargs: (
+        lambda g: _select([g * part for part in marginals(*args)], argnums)
+    ),
 )
 defvjp_argnums(
     _flat_marginals,
-    lambda argnums, ans, args, kwargs: lambda g: _select(_split(_flat_tangent(*args, g), *args), argnums),
+    lambda argnums, ans, args, kwargs: (
+        lambda g: _select(_split(_flat_tangent(*args, g), *args), argnums)
+    ),
 )

@@ -3,9 +3,9 @@
 import numpy as onp
 from scipy.special import logsumexp
 
-from .. import chain
 from ..folds import weights as fold_weights
 from ..weighting import check, keep_latents
+from . import chain
 
 
 def potentials(scheme, weights, log_density, log_initial, log_transition):

@@ -77,7 +77,17 @@ def _filter(classes, keep, emission, starts, state, work, with_log_z):
     checkpoint = np.empty((len(starts) - 1, 2 * N_LANES))
     for k in range(len(checkpoint)):
         checkpoint[k] = state[: 2 * N_LANES]
-        _forward(classes, keep, emission[0], emission[1], state, work, starts[k], starts[k + 1], with_log_z)
+        _forward(
+            classes,
+            keep,
+            emission[0],
+            emission[1],
+            state,
+            work,
+            starts[k],
+            starts[k + 1],
+            with_log_z,
+        )
     log_z = np.empty(N_LANES)
     for b in range(N_LANES):
         log_z[b] = state[_LOG_Z + b] + np.log(state[_PRODUCT + b])
@@ -99,7 +109,10 @@ def _backward(classes, keep, emission0, emission1, state, work, start, stop, sta
             if statistics:
                 state[_N01 + b] += (1.0 - p) * state[_LEAVE0 + b] * v1
                 state[_N1 + b] += p * beta1
-            state[_BETA0 + b], state[_BETA1 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1, beta1
+            state[_BETA0 + b], state[_BETA1 + b] = (
+                state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1,
+                beta1,
+            )
 
 
 @_inline
@@ -167,7 +180,9 @@ def heldout_lanes(classes, keep, emission, transition, starts, sites, ends):
 
 
 @_inline
-def _curvature(classes, keep, emission0, emission1, score0, score1, score2, state, work, local, start, stop):
+def _curvature(
+    classes, keep, emission0, emission1, score0, score1, score2, state, work, local, start, stop
+):
     """Backward through a block: adds each step's conditional variance of the score to `local`.
 
     Step t reveals z_t given z_t-1 = j and the future; its variance is spread_j (x + e_j)(x + e_j)' with x
@@ -202,7 +217,9 @@ def _curvature(classes, keep, emission0, emission1, score0, score1, score2, stat
                 local[_LINEAR + 2 * i * N_LANES + b] += spread0 * x
                 local[_LINEAR + (2 * i + 1) * N_LANES + b] += spread1 * x
                 for j in range(i + 1):
-                    local[_OUTER + k * N_LANES + b] += (spread0 + spread1) * x * local[j * N_LANES + b]
+                    local[_OUTER + k * N_LANES + b] += (
+                        (spread0 + spread1) * x * local[j * N_LANES + b]
+                    )
                     k += 1
         for b in range(N_LANES):
             enter, remain = local[_STEP + 2 * N_LANES + b], local[_STEP + 3 * N_LANES + b]
@@ -258,7 +275,11 @@ def curvature_lanes(classes, keep, emission, transition, ratio_score, score_at, 
     score_at (n_classes, 3) as in `two_state`; score_at must be the same throughout a block.
     """
     n_params = score_at.max() + 3
-    state, work, local = _initial_state(transition), np.empty((MAX_BLOCK, 2 * N_LANES)), np.empty(_END)
+    state, work, local = (
+        _initial_state(transition),
+        np.empty((MAX_BLOCK, 2 * N_LANES)),
+        np.empty(_END),
+    )
     tangent, linear = np.zeros((n_params, N_LANES)), np.zeros((2, n_params + 1, N_LANES))
     outer = np.zeros((n_params, n_params, N_LANES))
     score0, score1, score2 = ratio_score[0], ratio_score[1], ratio_score[2]
@@ -269,6 +290,19 @@ def curvature_lanes(classes, keep, emission, transition, ratio_score, score_at, 
         state[: 2 * N_LANES] = checkpoint[k]
         _forward(classes, keep, emission[0], emission[1], state, work, start, stop, False)
         _load_local(tangent, touched, local)
-        _curvature(classes, keep, emission[0], emission[1], score0, score1, score2, state, work, local, start, stop)
+        _curvature(
+            classes,
+            keep,
+            emission[0],
+            emission[1],
+            score0,
+            score1,
+            score2,
+            state,
+            work,
+            local,
+            start,
+            stop,
+        )
         _unload_local(tangent, touched, local, outer, linear)
     return outer, linear, tangent

@@ -18,7 +18,9 @@ from . import chain
 
 UNLIKELY = -460.0  # log 1e-200: underflow, at 1e-308, then hides a share of at most 1e-100
 
-_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"})
+_jit = njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"}
+)
 
 
 class Smoothed(NamedTuple):
@@ -94,7 +96,9 @@ def _smooth_in_logarithms(log_density, starts, log_initial, log_transition):
         log_z[s] = chain.log_partition(node, edge)
         gamma[a:b], _, log_filtered = chain._smooth(node, edge)
         filtered[a:b] = np.exp(log_filtered)
-        predicted[a:b] = np.vstack([np.exp(log_initial), filtered[a : b - 1] @ np.exp(log_transition)])
+        predicted[a:b] = np.vstack(
+            [np.exp(log_initial), filtered[a : b - 1] @ np.exp(log_transition)]
+        )
     return Smoothed(log_z, gamma, filtered, predicted)
 
 

@@ -36,8 +36,16 @@ def filter_forward(classes, weights, log_emission, transition, filtered, inverse
     `log_emission` must have row maximum 0, so that a normaliser never overflows.
     """
     emission = np.exp(log_emission)
-    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
-    p0, p1 = leave1 / (leave0 + leave1), leave0 / (leave0 + leave1)  # both, as 1 - p1 would lose digits
+    stay0, leave0, leave1, stay1 = (
+        transition[0, 0],
+        transition[0, 1],
+        transition[1, 0],
+        transition[1, 1],
+    )
+    p0, p1 = (
+        leave1 / (leave0 + leave1),
+        leave0 / (leave0 + leave1),
+    )  # both, as 1 - p1 would lose digits
     filtered[0] = p1
     log_z, product = 0.0, 1.0
     for t in range(len(classes)):
@@ -62,7 +70,12 @@ def smooth(classes, weights, log_emission, transition):
     emission = np.exp(log_emission)
     gamma, inverse_norm = np.empty(n + 1), np.empty(n)
     log_z = filter_forward(classes, weights, log_emission, transition, gamma, inverse_norm)
-    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
+    stay0, leave0, leave1, stay1 = (
+        transition[0, 0],
+        transition[0, 1],
+        transition[1, 0],
+        transition[1, 1],
+    )
     beta0, beta1, n01 = 1.0, 1.0, 0.0
     for t in range(n - 1, -1, -1):
         c, w = classes[t], weights[t]
@@ -90,7 +103,12 @@ def smooth_tangent(classes, weights, log_emission, transition, ratio_score, scor
     emission = np.exp(log_emission)
     filtered, inverse_norm = np.empty(n + 1), np.empty(n)
     log_z = filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm)
-    stay0, leave0, leave1, stay1 = transition[0, 0], transition[0, 1], transition[1, 0], transition[1, 1]
+    stay0, leave0, leave1, stay1 = (
+        transition[0, 0],
+        transition[0, 1],
+        transition[1, 0],
+        transition[1, 1],
+    )
     forward = np.empty((n + 1, WIDTH))  # d logit filtered[t], later d gamma[t]
     forward[0] = 0.0
     forward[0, to0], forward[0, to1] = -stay0, stay1
@@ -149,7 +167,9 @@ def class_sums(classes, weights, gamma, n_classes):
 
 
 @_jit
-def cross_derivatives(classes, weights, observed, gamma, d_gamma, contrast, score0, ratio_score, score_at):
+def cross_derivatives(
+    classes, weights, observed, gamma, d_gamma, contrast, score0, ratio_score, score_at
+):
     """Turns rows 1..T of d_gamma into d2(-log Z) / dw_t dparams, in place; 0 where `observed` is False.
 
     contrast (n_classes,): log-density of state 1 minus that of state 0; score0 (n_classes, s): gradient of

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from . import curvature
+from .. import derivatives as curvature
 from .run import Run
 
 
@@ -26,5 +26,7 @@ def linearised(model, result):
     """
     moves = result.params - result.fit.params
     pairs = zip(moves, result.folds, strict=True)
-    pointwise = [curvature.heldout_expansion(model, result.fit.params, move, fold) for move, fold in pairs]
+    pointwise = [
+        curvature.heldout_expansion(model, result.fit.params, move, fold) for move, fold in pairs
+    ]
     return replace(result, method=f"{result.method}, linearised", pointwise=pointwise)

@@ -5,11 +5,11 @@ from collections import Counter
 
 import numpy as np
 
-from . import curvature
-from .chords import refine_by_chords
-from .fit import TOLERANCE, UnconvergedFit
-from .newton_cg import newton_cg
-from .refine import refine
+from .. import derivatives as curvature
+from ..fit import TOLERANCE, UnconvergedFit
+from ..solvers.chords import refine_by_chords
+from ..solvers.newton import refine
+from ..solvers.newton_cg import newton_cg
 from .run import Run
 
 
@@ -28,23 +28,31 @@ def exact(model, fit, folds, tolerance=TOLERANCE):
         message = f"exact: {(~state.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = state.decrement[~state.converged].max()
         warnings.warn(f"{message}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
-    names = ["decrement", "smallest_eigenvalue", "steps", "converged"] + ["residual"] * curvature.is_equation(model)
+    names = ["decrement", "smallest_eigenvalue", "steps", "converged"] + [
+        "residual"
+    ] * curvature.is_equation(model)
     diagnostics = {name: getattr(state, name) for name in names}
     return run.finish(state.params, state.evaluations + Counter(hessian=1), **diagnostics)
 
 
 def _refits(model, fit, run, tolerance):
-    if (own := curvature.fold_solutions(model, run.start_params(), run.folds, tolerance)) is not None:
+    if (
+        own := curvature.fold_solutions(model, run.start_params(), run.folds, tolerance)
+    ) is not None:
         return own
     if curvature.is_matrix_free(model):
         return newton_cg(model, _newton_start(model, fit, run), run.folds, tolerance)
     chords = curvature.fold_chords(model, fit, run.folds)
     if chords is None:
-        return refine(model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds))
+        return refine(
+            model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds)
+        )
     state = refine_by_chords(chords, tolerance)
     rows = np.flatnonzero(~state.converged)
     if rows.size:  # from the full fit, as Newton's method needs a start that descends
-        state.replace(rows, refine(model, run.start_params()[rows], [run.folds[i] for i in rows], tolerance))
+        state.replace(
+            rows, refine(model, run.start_params()[rows], [run.folds[i] for i in rows], tolerance)
+        )
     return state
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import curvature
+from .. import derivatives as curvature
 from .run import Run
 
 

@@ -1,6 +1,6 @@
 """theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, H and J taken at theta_hat, w = 1."""
 
-from . import curvature
+from .. import derivatives as curvature
 from .run import Run
 
 

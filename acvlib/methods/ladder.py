@@ -1,10 +1,10 @@
 """Every rung on the same folds."""
 
-from .baseline import no_adjustment
 from .exact import exact
-from .frozen import frozen_newton
+from .frozen_newton import frozen_newton
 from .jackknife import infinitesimal_jackknife
-from .newton import newton_step
+from .newton_step import newton_step
+from .no_adjustment import no_adjustment
 
 
 def ladder(model, fit, folds):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from . import curvature
+from .. import derivatives as curvature
 from .run import Run
 
 
@@ -22,7 +22,9 @@ def newton_step(model, fit, folds, damping=0.0):
     steps = curvature.newton_params(model, fit, run.folds, damping)
     _warn_indefinite(steps.smallest_eigenvalue)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
-    return run.finish(steps.params, counts, steps.heldout, smallest_eigenvalue=steps.smallest_eigenvalue)
+    return run.finish(
+        steps.params, counts, steps.heldout, smallest_eigenvalue=steps.smallest_eigenvalue
+    )
 
 
 def _warn_indefinite(smallest):

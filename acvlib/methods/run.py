@@ -5,10 +5,10 @@ from collections import Counter
 
 import numpy as np
 
-from . import curvature
-from .fit import TOLERANCE, warn_unconverged
-from .folds import validate
-from .protocol import CVResult
+from .. import derivatives as curvature
+from ..fit import TOLERANCE, warn_unconverged
+from ..folds import validate
+from ..protocol import CVResult
 
 
 class Run:

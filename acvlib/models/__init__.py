@@ -1,23 +1,22 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
-from .affinity import GraphAffinity, RBFAffinity, median_square_distance
 from .crf import LinearChainCRF
-from .crf_chains import CRFParams
-from .families import FAMILIES, Family
+from .crf.chains import CRFParams
 from .genomics import GeneClusters, GenomicsParams
-from .genomics_checks import EmptyCluster, SingularRegression
+from .genomics.checks import EmptyCluster, SingularRegression
+from .genomics.spline import spline_basis
 from .glm import GLM, NoFiniteOptimum
+from .glm.families import FAMILIES, Family
 from .hmm import HMM, AutoRegressiveHMM, GaussianHMM, HMMParams, NeuralHMM
-from .manifold import ManifoldEnergy
 from .mrf import EmptyState, HiddenMRF
-from .mrf_em import EMFit, em
-from .neighbours import neighbour_affinity
+from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
-from .poisson_traffic import PoissonTraffic, TrafficParams
-from .python_loop import PythonLoop
 from .semisupervised import SemiSupervised, kernel_form
-from .spline import spline_basis
-from .traffic_prior import TrafficPrior
+from .semisupervised.affinity import GraphAffinity, RBFAffinity, median_square_distance
+from .semisupervised.energy import ManifoldEnergy
+from .semisupervised.neighbours import neighbour_affinity
+from .traffic import PoissonTraffic, TrafficParams
+from .traffic.prior import TrafficPrior
 
 __all__ = [
     "EMFit",
@@ -41,7 +40,6 @@ __all__ = [
     "NoFiniteOptimum",
     "PairwiseLinear",
     "PoissonTraffic",
-    "PythonLoop",
     "RBFAffinity",
     "SemiSupervised",
     "SingularRegression",

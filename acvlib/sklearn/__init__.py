@@ -7,14 +7,16 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import LeaveOneOut, check_cv
 
-from . import folds as fold_schemes
-from .baseline import no_adjustment
+from .. import folds as fold_schemes
+from ..methods.exact import exact
+from ..methods.jackknife import infinitesimal_jackknife
+from ..methods.newton_step import newton_step
+from ..methods.no_adjustment import no_adjustment
 from .estimators import as_glm, fit_of, with_params
-from .exact import exact
-from .jackknife import infinitesimal_jackknife
-from .newton import newton_step
 
-METHODS = {rung.__name__: rung for rung in (no_adjustment, infinitesimal_jackknife, newton_step, exact)}
+METHODS = {
+    rung.__name__: rung for rung in (no_adjustment, infinitesimal_jackknife, newton_step, exact)
+}
 
 
 def approx_cross_validate(
@@ -50,9 +52,14 @@ def approx_cross_validate(
     left_out, tests = _splits(splitter, model, X, y, groups)
     result = METHODS[method](model, fit_of(estimator, model), left_out)
     started = time.perf_counter()
-    scores = _scores(check_scoring(estimator, scoring), estimator, result.params, X, np.asarray(y), tests)
+    scores = _scores(
+        check_scoring(estimator, scoring), estimator, result.params, X, np.asarray(y), tests
+    )
     each = np.full(len(tests), 1.0 / len(tests))
-    times = {"fit_time": each * result.seconds, "score_time": each * (time.perf_counter() - started)}
+    times = {
+        "fit_time": each * result.seconds,
+        "score_time": each * (time.perf_counter() - started),
+    }
     return times | scores | {"cv_result": result}
 
 
@@ -61,7 +68,10 @@ def _splits(splitter, model, X, y, groups):
     if isinstance(splitter, LeaveOneOut) and model.observed.all():
         table = fold_schemes.leave_one_out(model.n_sites)
         return table, table
-    pairs = [(_complement(train, test, model.observed), test) for train, test in splitter.split(X, y, groups)]
+    pairs = [
+        (_complement(train, test, model.observed), test)
+        for train, test in splitter.split(X, y, groups)
+    ]
     left_out, tests = zip(*pairs, strict=True)
     return list(left_out), list(tests)
 
@@ -69,13 +79,18 @@ def _splits(splitter, model, X, y, groups):
 def _complement(train, test, observed):
     kept = np.bincount(train, minlength=len(observed))
     if kept.max() > 1 or kept[test].any():
-        raise ValueError("a training set repeats a row or shares one with its test set: that is no cross-validation")
+        raise ValueError(
+            "a training set repeats a row or shares one with its test set: that is no cross-validation"
+        )
     return np.flatnonzero((kept == 0) & observed)
 
 
 def _scores(scorer, estimator, params, X, y, tests):
     rows = X.iloc if hasattr(X, "iloc") else np.asarray(X)
-    scores = [scorer(with_params(estimator, p), rows[test], y[test]) for p, test in zip(params, tests, strict=True)]
+    scores = [
+        scorer(with_params(estimator, p), rows[test], y[test])
+        for p, test in zip(params, tests, strict=True)
+    ]
     if isinstance(scores[0], dict):
         return {f"test_{name}": np.array([score[name] for score in scores]) for name in scores[0]}
     return {"test_score": np.array(scores)}

@@ -15,8 +15,8 @@ from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.utils.validation import check_is_fitted
 
-from .fit import UnconvergedFit, fit
-from .models import GLM
+from ..fit import UnconvergedFit, fit
+from ..models import GLM
 
 CLOSE = 0.1  # standard errors between an estimator's coefficients and the optimum that pass without a word
 
@@ -29,7 +29,9 @@ def as_glm(estimator, X, y, sample_weight=None):
     """
     if type(estimator) not in _TRANSLATIONS:
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
-        raise TypeError(f"{type(estimator).__name__} has no translation to a GLM; there is one for {known}")
+        raise TypeError(
+            f"{type(estimator).__name__} has no translation to a GLM; there is one for {known}"
+        )
     check_is_fitted(estimator)
     x, y = _checked(estimator, X, y)
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -42,7 +44,9 @@ def _checked(estimator, X, y):
         raise TypeError("X is sparse: pass X.toarray(), as the Hessian is dense")
     x, y = np.asarray(X, float), np.asarray(y)
     if x.ndim != 2 or x.shape[1] != estimator.n_features_in_:
-        raise ValueError(f"X has shape {x.shape}; the estimator was fitted to {estimator.n_features_in_} columns")
+        raise ValueError(
+            f"X has shape {x.shape}; the estimator was fitted to {estimator.n_features_in_} columns"
+        )
     if y.shape != x.shape[:1]:
         raise ValueError(f"y has shape {y.shape}, not ({len(x)},): one response for each row of X")
     return x, y
@@ -51,7 +55,9 @@ def _checked(estimator, X, y):
 def _logistic(estimator, y, weights):
     _refuse_logistic_settings(estimator)
     if not np.isin(y, estimator.classes_).all():
-        raise ValueError(f"y holds labels that the estimator has not seen; it knows {list(estimator.classes_)}")
+        raise ValueError(
+            f"y holds labels that the estimator has not seen; it knows {list(estimator.classes_)}"
+        )
     unpenalised = getattr(estimator, "penalty", None) is None or np.isinf(estimator.C)
     return {
         "y": (y == estimator.classes_[1]).astype(float),
@@ -63,13 +69,19 @@ def _logistic(estimator, y, weights):
 
 def _refuse_logistic_settings(estimator):
     if len(estimator.classes_) != 2:
-        raise ValueError(f"LogisticRegression with {len(estimator.classes_)} classes: only two are supported")
+        raise ValueError(
+            f"LogisticRegression with {len(estimator.classes_)} classes: only two are supported"
+        )
     if estimator.l1_ratio or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        raise ValueError("solver='liblinear' penalises the intercept: fit with solver='lbfgs' or 'newton-cholesky'")
+        raise ValueError(
+            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' or 'newton-cholesky'"
+        )
     if estimator.class_weight == "balanced":
-        raise ValueError("class_weight='balanced' differs from fold to fold: pass the weights as a dict")
+        raise ValueError(
+            "class_weight='balanced' differs from fold to fold: pass the weights as a dict"
+        )
 
 
 def _class_weights(estimator, y):
@@ -79,10 +91,16 @@ def _class_weights(estimator, y):
 
 def _ridge(estimator, y, weights):
     if estimator.positive:
-        raise ValueError("Ridge(positive=True) is not smooth where a coefficient is 0: use positive=False")
+        raise ValueError(
+            "Ridge(positive=True) is not smooth where a coefficient is 0: use positive=False"
+        )
     if np.size(estimator.alpha) != 1:
         raise ValueError(f"Ridge with {np.size(estimator.alpha)} values of alpha: pass one")
-    return {"y": y.astype(float), "family": "gaussian", "penalty": float(np.squeeze(estimator.alpha))}
+    return {
+        "y": y.astype(float),
+        "family": "gaussian",
+        "penalty": float(np.squeeze(estimator.alpha)),
+    }
 
 
 def _poisson(estimator, y, weights):
@@ -104,7 +122,9 @@ def with_params(estimator, params):
 
     twin, head = copy(estimator), int(estimator.fit_intercept)
     twin.coef_ = params[head:].reshape(np.shape(estimator.coef_))
-    twin.intercept_ = params[0].reshape(np.shape(estimator.intercept_)) if head else estimator.intercept_
+    twin.intercept_ = (
+        params[0].reshape(np.shape(estimator.intercept_)) if head else estimator.intercept_
+    )
     return twin
 
 
@@ -115,5 +135,7 @@ def fit_of(estimator, model):
     distance = result.standard_errors_between(start, result.params)
     if distance > CLOSE:
         message = f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on X and y"
-        warnings.warn(f"{message}: was it fitted to these data, to convergence?", UnconvergedFit, stacklevel=3)
+        warnings.warn(
+            f"{message}: was it fitted to these data, to convergence?", UnconvergedFit, stacklevel=3
+        )
     return result

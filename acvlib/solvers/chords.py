@@ -18,7 +18,11 @@ class Chords:
     def __init__(self, start, smallest_eigenvalue, n_hessians):
         n = len(start)
         self.params, self.smallest_eigenvalue = start, smallest_eigenvalue
-        self.decrement, self.steps, self.converged = np.full(n, np.inf), np.ones(n, int), np.zeros(n, bool)
+        self.decrement, self.steps, self.converged = (
+            np.full(n, np.inf),
+            np.ones(n, int),
+            np.zeros(n, bool),
+        )
         self.evaluations = Counter(gradient=n, hessian=n_hessians)
 
     def judge(self, rows, decrement, tolerance):

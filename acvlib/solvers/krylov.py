@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import delayed, effective_n_jobs
 
-from .workers import threads
+from ..parallel import threads
 
 FLAT = 1e-3  # curvature, relative to the preconditioner's, below which a direction counts as no less curved
 MAX_ITERATIONS, MAX_REFINEMENTS = 1000, 20
@@ -34,7 +34,9 @@ class Solutions:
     escape: np.ndarray = None
 
 
-def conjugate_gradient(products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf):
+def conjugate_gradient(
+    products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf
+):
     """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
 
     tolerance: one, or (n,). A row that has converged takes no further products. A row that meets a direction of
@@ -76,7 +78,9 @@ def solve(products, b, tolerance=1e-6, damping=0.0):
         rows, r = rows[more], r[more]
         if not rows.size:
             break
-        accuracy = np.minimum(0.7 * tolerance / found.residual[rows], 0.5)  # no more than is still wanted
+        accuracy = np.minimum(
+            0.7 * tolerance / found.residual[rows], 0.5
+        )  # no more than is still wanted
     return found
 
 
@@ -111,7 +115,11 @@ class _State:
         self.steps = [([], []) for _ in b]  # alpha and beta of each row: its Lanczos matrix
         z = products.precondition(self.r, self.rows)
         self.p, self.rz = z.copy(), _dots(self.r, z)
-        self.pp, self.xp, self.xx = self.rz.copy(), np.zeros(len(b)), np.zeros(len(b))  # in the preconditioner's norm
+        self.pp, self.xp, self.xx = (
+            self.rz.copy(),
+            np.zeros(len(b)),
+            np.zeros(len(b)),
+        )  # in the preconditioner's norm
         self.norm, self.decrease = np.zeros(len(b)), np.zeros(len(b))
         self.escape = np.zeros_like(b)
 
@@ -145,7 +153,9 @@ class _State:
         alpha = self.rz / np.where(bad, np.maximum(-curvature, FLAT * self.pp), curvature)
         if np.isinf(self.radius):
             return alpha, bad
-        to_edge = np.sqrt(np.maximum(self.xp**2 + self.pp * (self.radius**2 - self.xx), 0.0)) - self.xp
+        to_edge = (
+            np.sqrt(np.maximum(self.xp**2 + self.pp * (self.radius**2 - self.xx), 0.0)) - self.xp
+        )
         to_edge /= self.pp
         last = bad | (alpha >= to_edge)
         return np.where(last, to_edge, alpha), last
@@ -181,7 +191,9 @@ class _State:
     def solutions(self):
         smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
         self.found[self.rows] = self.x
-        return Solutions(self.found, self.residual, smallest, self.count, self.norm, self.decrease, self.escape)
+        return Solutions(
+            self.found, self.residual, smallest, self.count, self.norm, self.decrease, self.escape
+        )
 
 
 def _least_ritz_value(alpha, beta):
@@ -207,7 +219,12 @@ class HessianOperator:
     __array_ufunc__ = None  # numpy leaves `rows @ operator` to us
 
     def __init__(self, products, size, damping=0.0, tolerance=1e-6):
-        self.products, self.shape, self.damping, self.tolerance = products, (size, size), damping, tolerance
+        self.products, self.shape, self.damping, self.tolerance = (
+            products,
+            (size, size),
+            damping,
+            tolerance,
+        )
 
     def __rmatmul__(self, rows):
         flat = np.reshape(rows, (-1, self.shape[0]))
@@ -221,7 +238,10 @@ class HessianOperator:
         """`Solutions` of all rows (n, D)."""
         parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
         return Solutions(
-            *(np.concatenate([getattr(p, name) for p in parts]) for name in ("x", "residual", "smallest")),
+            *(
+                np.concatenate([getattr(p, name) for p in parts])
+                for name in ("x", "residual", "smallest")
+            ),
             sum(p.products for p in parts),
         )
 

@@ -38,7 +38,9 @@ class Estimates:
     scale: float
 
 
-def lissa(products, b, rng, damping=0.0, size=None, depth=200, repetitions=2, scale=None, tolerance=0.1):
+def lissa(
+    products, b, rng, damping=0.0, size=None, depth=200, repetitions=2, scale=None, tolerance=0.1
+):
     """(H + damping) x = b for each row of b (n, D), as `Estimates`, checked against `conjugate_gradient`.
 
     size: of a sample, all of H if None; depth: steps of the recursion; scale: above the largest eigenvalue of every
@@ -49,14 +51,20 @@ def lissa(products, b, rng, damping=0.0, size=None, depth=200, repetitions=2, sc
     scale = scale or MARGIN * (largest_eigenvalue(products, b.shape[1], rng) + damping)
     repetitions = 1 if size is None else repetitions  # all of H gives the same each time
     with np.errstate(over="ignore", invalid="ignore"):
-        runs = np.array([_recursion(products, b, rng, damping, size, depth, scale) for _ in range(repetitions)])
+        runs = np.array(
+            [_recursion(products, b, rng, damping, size, depth, scale) for _ in range(repetitions)]
+        )
     x = np.where(np.isfinite(runs).all(axis=0), runs.mean(axis=0), np.inf)
     reference = conjugate_gradient(products, b, damping=damping)
     found = _judged(products, b, x, runs, reference, damping, tolerance)
     found.products, found.scale = repetitions * depth * len(b) + reference.products, scale
     if not found.agrees.all():
         message = f"lissa: {(~found.agrees).sum()} of {len(b)} rows differ from conjugate gradients by more than"
-        warnings.warn(f"{message} {tolerance:g}: more depth, samples or damping needed", Disagreement, stacklevel=2)
+        warnings.warn(
+            f"{message} {tolerance:g}: more depth, samples or damping needed",
+            Disagreement,
+            stacklevel=2,
+        )
     return found
 
 
@@ -75,7 +83,10 @@ def _judged(products, b, x, runs, reference, damping, tolerance):
     left = b - products.multiply(safe, np.arange(len(b))) - damping * safe
     size = norm(reference.x, axis=1)
     distance = np.where(finite, norm(safe - reference.x, axis=1) / size, np.inf)
-    spread = np.sqrt(np.mean(norm(np.where(finite[:, None], runs - safe, 0.0), axis=2) ** 2, axis=0)) / size
+    spread = (
+        np.sqrt(np.mean(norm(np.where(finite[:, None], runs - safe, 0.0), axis=2) ** 2, axis=0))
+        / size
+    )
     residual = np.where(finite, norm(left, axis=1) / norm(b, axis=1), np.inf)
     agrees = (distance <= tolerance) & (reference.smallest > 0.0)
     return Estimates(x, np.where(finite, spread, np.inf), residual, distance, agrees, 0, 0.0)

@@ -9,7 +9,7 @@ from collections import Counter
 
 import numpy as np
 
-from . import curvature
+from .. import derivatives as curvature
 
 MAX_STEPS = 60
 FRESH = 0.1  # standard errors that a fold may move before its Hessian counts as old
@@ -83,7 +83,11 @@ class Refinement:
         self.evaluations["gradient"] += len(rows)
         good = values <= self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
         taken, refused = rows[good], rows[~good]
-        self.params[taken], self.values[taken], self.gradients[taken] = trial[good], values[good], gradients[good]
+        self.params[taken], self.values[taken], self.gradients[taken] = (
+            trial[good],
+            values[good],
+            gradients[good],
+        )
         self.drift[taken] += self.scale[taken] * self.decrement[taken]
         self.steps[taken] += 1
         self.scale[taken] = 1.0

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from joblib import delayed
 
-from . import curvature
-from .folds import WHOLE
+from .. import derivatives as curvature
+from ..folds import WHOLE
+from ..parallel import threads
+from ..progress import track
 from .krylov import conjugate_gradient
-from .progress import track
-from .workers import threads
 
 MAX_STEPS = 1000  # through the shallow valleys of a network
 ROUGH, FINE = 0.1, 1e-3  # relative residuals of a step far from the optimum, and of one near it
@@ -56,7 +56,10 @@ def _descend(model, params, fold, tolerance):
     counts, radius, decrement, smallest = Counter(gradient=1), RADIUS, np.inf, np.nan
     for step in range(MAX_STEPS):
         move = here.step(FINE if decrement < NEAR else ROUGH, radius)
-        decrement, smallest = float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0))), move.smallest[0]
+        decrement, smallest = (
+            float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0))),
+            move.smallest[0],
+        )
         counts["hvp"] += move.products
         if decrement <= tolerance and smallest > 0.0 and move.norm[0] < 0.99 * radius:
             return here.params, decrement, smallest, step, True, counts
@@ -77,7 +80,10 @@ def below_saddle(model, params):
 
     For points at which the gradient, as it vanishes, has no share in such a direction.
     """
-    here, probe = _Point(model, params, WHOLE[0]), np.random.default_rng(0).standard_normal(len(params))
+    here, probe = (
+        _Point(model, params, WHOLE[0]),
+        np.random.default_rng(0).standard_normal(len(params)),
+    )
     (way,) = conjugate_gradient(here.products, probe[None]).escape
     for length in RADIUS * 0.5 ** np.arange(N_HALVINGS) if way.any() else ():
         for there in (params + length * way, params - length * way):

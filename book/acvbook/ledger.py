@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CLAIMS = ROOT / "book" / "claims.toml"
 KEYS = [
     "id",
@@ -110,7 +110,13 @@ _run = None
 def begin(notebook, scale, seed):
     """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`, before anything is recorded."""
     global _run
-    shared = {"notebook": notebook, "scale": scale, "seed": seed, "commit": commit(), "versions": versions()}
+    shared = {
+        "notebook": notebook,
+        "scale": scale,
+        "seed": seed,
+        "commit": commit(),
+        "versions": versions(),
+    }
     _run = _Run(notebook, shared, load_claims())
 
 
@@ -127,7 +133,13 @@ def record(id, value, data=None, seconds=None):
         raise LedgerError(f"{id} is not listed in {CLAIMS.relative_to(ROOT)}")
     if id in _run.records:
         raise LedgerError(f"{id} is recorded twice in {_run.notebook}")
-    measured = {"id": id, "value": _plain(id, value), "seconds": seconds, **_run.shared, **_provenance(data)}
+    measured = {
+        "id": id,
+        "value": _plain(id, value),
+        "seconds": seconds,
+        **_run.shared,
+        **_provenance(data),
+    }
     _run.records[id] = _judged(measured, _run.claims[id])
     output = Path(os.environ.get("ACVLIB_OUTPUT", ROOT / "build" / "interactive"))
     _write(output / "ledger" / f"{_run.notebook}.json", list(_run.records.values()))
@@ -149,7 +161,10 @@ def _provenance(data):
 
 
 def _judged(record, claim):
-    verdict = {"paper": claim.paper, "ok": claim.judge(record["value"], record["data"], record["scale"])}
+    verdict = {
+        "paper": claim.paper,
+        "ok": claim.judge(record["value"], record["data"], record["scale"]),
+    }
     return {"id": claim.id, "value": record["value"]} | verdict | record | verdict
 
 
@@ -164,7 +179,9 @@ def merge(folder, claims=None):
     for part in sorted(Path(folder, "ledger").glob("*.json")):
         for record in json.loads(part.read_text("utf-8")):
             if record["id"] not in claims or record["id"] in records:
-                raise LedgerError(f"{record['id']} in {part.name}: not listed in the claims, or recorded before")
+                raise LedgerError(
+                    f"{record['id']} in {part.name}: not listed in the claims, or recorded before"
+                )
             records[record["id"]] = _judged(record, claims[record["id"]])
     for claim in claims.values():
         recorded = [records[part] for part in claim.parts if part in records]
@@ -182,7 +199,9 @@ def _parent(claim, recorded, claims):
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
     return recorded[0] | {
         "id": claim.id,
-        "value": f"{verdicts.count(True)} of {len(verdicts)} parts hold" if verdicts else f"{len(recorded)} parts",
+        "value": f"{verdicts.count(True)} of {len(verdicts)} parts hold"
+        if verdicts
+        else f"{len(recorded)} parts",
         "paper": claim.paper,
         "ok": None if None in verdicts or not verdicts else all(verdicts),
         "data": "real" if real else "simulated",
@@ -203,7 +222,9 @@ def problems(records, claims=None):
     unexplained = [
         f"{id}: {record['value']!r} does not meet {claims[id].must[record['scale']]!r}, unexplained"
         for id, record in recorded.items()
-        if record["ok"] is False and not claims[id].parts and not claims[id].explanation  # parts speak for themselves
+        if record["ok"] is False
+        and not claims[id].parts
+        and not claims[id].explanation  # parts speak for themselves
     ]
     return missing + unexplained
 
@@ -212,7 +233,9 @@ def commit():
     """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or `unknown`."""
     git = ["git", "-C", str(ROOT)]
     try:
-        head = subprocess.check_output([*git, "rev-parse", "--short", "HEAD"], text=True, stderr=subprocess.DEVNULL)
+        head = subprocess.check_output(
+            [*git, "rev-parse", "--short", "HEAD"], text=True, stderr=subprocess.DEVNULL
+        )
         # What a publishing run itself writes does not make it dirty.
         status = [*git, "status", "--porcelain", "--", ".", ":!book/published"]
         return head.strip() + ("-dirty" if subprocess.check_output(status) else "")
@@ -229,5 +252,7 @@ def _write(path, records):
     """Write atomically: a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".part")
-    draft.write_text(json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+    draft.write_text(
+        json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+    )
     draft.replace(path)

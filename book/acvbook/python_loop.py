@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import autograd.numpy as np
 
-from . import hidden_chain
+from acvlib.inference import hidden_chain
 
 
 @dataclass(frozen=True)

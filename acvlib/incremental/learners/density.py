@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from acvlib.incremental import CompiledLearner
-
+from ..protocol import CompiledLearner
 from .pegasos import check_features
 
 _jit = njit(cache=True, nogil=True)
@@ -23,7 +22,9 @@ def histogram(lower, upper, n_bins, pseudo_count=0.5):
     """
     lower, upper = np.atleast_1d(np.asarray(lower, float)), np.atleast_1d(np.asarray(upper, float))
     if not (lower < upper).all() or n_bins < 1 or not pseudo_count > 0:
-        raise ValueError(f"lower {lower} < upper {upper}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold")
+        raise ValueError(
+            f"lower {lower} < upper {upper}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold"
+        )
     check = partial(_check, n_features=len(lower))
     width = (upper - lower) / n_bins
     constants = np.concatenate([[n_bins, pseudo_count, np.log(width).sum()], lower, 1.0 / width])

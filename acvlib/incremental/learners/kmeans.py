@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from acvlib.incremental import CompiledLearner
-
+from ..protocol import CompiledLearner
 from .pegasos import FASTMATH, check_features
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -19,11 +18,15 @@ _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 def k_means(n_features, n_clusters, batch_size=1):
     """K centres that start as the first K rows; loss: squared distance to the nearest (Table 1)."""
     if n_clusters < 1 or batch_size < 1:
-        raise ValueError(f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1")
+        raise ValueError(
+            f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1"
+        )
     check = partial(_check, n_features=n_features, n_clusters=n_clusters)
     name = f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})"
     initial = np.zeros(2 * n_clusters * (n_features + 1) + 1)
-    return CompiledLearner(name, initial, np.array([n_clusters, batch_size], float), _update, _loss, check)
+    return CompiledLearner(
+        name, initial, np.array([n_clusters, batch_size], float), _update, _loss, check
+    )
 
 
 def _check(X, y, n_features, n_clusters):

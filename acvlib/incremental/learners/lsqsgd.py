@@ -11,8 +11,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from acvlib.incremental import CompiledLearner
-
+from ..protocol import CompiledLearner
 from .pegasos import FASTMATH, check_features
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from acvlib.incremental import CompiledLearner
+from ..protocol import CompiledLearner
 
 # Sums may be reordered, which lets the dot product use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}

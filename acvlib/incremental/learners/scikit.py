@@ -21,19 +21,32 @@ class PartialFit:
     row_loss: Callable | None = None
 
     def __post_init__(self):
-        from sklearn.base import is_classifier, is_regressor  # half a second that a mere import should not cost
+        from sklearn.base import (  # half a second that a mere import should not cost
+            is_classifier,
+            is_regressor,
+        )
 
         if not hasattr(self.estimator, "partial_fit"):
-            raise TypeError(f"{type(self.estimator).__name__} has no partial_fit: it cannot learn incrementally")
+            raise TypeError(
+                f"{type(self.estimator).__name__} has no partial_fit: it cannot learn incrementally"
+            )
         if is_classifier(self.estimator) and self.classes is None:
-            raise ValueError("a classifier needs `classes`, all labels there can be: a chunk may lack some")
-        if self.row_loss is None and not (is_classifier(self.estimator) or is_regressor(self.estimator)):
-            raise ValueError(f"{type(self.estimator).__name__} has no usual loss: give row_loss(estimator, X, y)")
+            raise ValueError(
+                "a classifier needs `classes`, all labels there can be: a chunk may lack some"
+            )
+        if self.row_loss is None and not (
+            is_classifier(self.estimator) or is_regressor(self.estimator)
+        ):
+            raise ValueError(
+                f"{type(self.estimator).__name__} has no usual loss: give row_loss(estimator, X, y)"
+            )
 
     def check(self, X, y):
         if self.classes is not None and not np.isin(y, self.classes).all():
             wrong = ~np.isin(y, self.classes)
-            raise ValueError(f"label {y[wrong][0]:g} of row {np.argmax(wrong)} is not in classes {self.classes}")
+            raise ValueError(
+                f"label {y[wrong][0]:g} of row {np.argmax(wrong)} is not in classes {self.classes}"
+            )
 
     def init(self):
         from sklearn.base import clone

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp_argnums, primitive
 
-from . import graph_beliefs, graph_kernels, graph_moments
+from . import collect, distribute, moments
 from .elimination import Elimination, TooWide, eliminate
 
 __all__ = [
@@ -36,17 +36,25 @@ def check_edges(edges, n_sites):
         return np.zeros((0, 2), np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         kind = f"{pairs.dtype} of shape {pairs.shape}"
-        raise ValueError(f"edges must be integers (m, 2), two sites a row; got {kind}. For a matrix: graph.edges_of")
+        raise ValueError(
+            f"edges must be integers (m, 2), two sites a row; got {kind}. For a matrix: graph.edges_of"
+        )
     outside = (pairs < 0) | (pairs >= n_sites)
     if outside.any():
-        raise ValueError(f"edge {_row(pairs, outside.any(axis=1))} leaves the sites 0 ... {n_sites - 1}")
+        raise ValueError(
+            f"edge {_row(pairs, outside.any(axis=1))} leaves the sites 0 ... {n_sites - 1}"
+        )
     if (pairs[:, 0] == pairs[:, 1]).any():
-        raise ValueError(f"edge {_row(pairs, pairs[:, 0] == pairs[:, 1])} joins a site to itself: drop it")
+        raise ValueError(
+            f"edge {_row(pairs, pairs[:, 0] == pairs[:, 1])} joins a site to itself: drop it"
+        )
     ends = np.sort(pairs, axis=1)
     _, first = np.unique(ends, axis=0, return_index=True)
     if len(first) < len(pairs):
         again = np.setdiff1d(np.arange(len(pairs)), first)
-        raise ValueError(f"edge {_row(pairs, again)} is listed more than once: list it once, in either direction")
+        raise ValueError(
+            f"edge {_row(pairs, again)} is listed more than once: list it once, in either direction"
+        )
     return pairs.astype(np.int64)
 
 
@@ -70,7 +78,9 @@ def edges_of(adjacency):
         entries = f"[{i}, {j}] = {matrix[i, j]} and [{j}, {i}] = {matrix[j, i]}"
         raise ValueError(f"the adjacency matrix is not symmetric: {entries}; neighbours are mutual")
     if matrix.diagonal().any():
-        raise ValueError(f"site {np.argmax(matrix.diagonal() != 0)} is its own neighbour: clear the diagonal")
+        raise ValueError(
+            f"site {np.argmax(matrix.diagonal() != 0)} is its own neighbour: clear the diagonal"
+        )
     return np.argwhere(np.triu(matrix))
 
 
@@ -79,10 +89,10 @@ def _collect(node, edge, elimination, wanted):
     node, edge = np.asarray(node, float), np.asarray(edge, float)
     if not (np.isfinite(node).all() and np.isfinite(edge).all()):
         raise ValueError("potentials must be finite: a node or edge potential is nan or infinite")
-    log_z, conditional, accurate = graph_kernels.collect(elimination, node, edge, wanted)
+    log_z, conditional, accurate = collect.collect(elimination, node, edge, wanted)
     if accurate:
         return log_z, conditional
-    return graph_kernels.collect_logs(elimination, node, edge, wanted)
+    return collect.collect_logs(elimination, node, edge, wanted)
 
 
 def _every(elimination, value):
@@ -91,9 +101,9 @@ def _every(elimination, value):
 
 def marginals_at(node, edge, elimination, sites):
     """P(z_i = k) of some sites (s, K), for little more than the price of log Z where they are few."""
-    wanted = graph_beliefs.ancestors(elimination, np.asarray(sites))
+    wanted = distribute.ancestors(elimination, np.asarray(sites))
     _, conditional = _collect(node, edge, elimination, wanted)
-    return graph_beliefs.distribute(elimination, len(edge), conditional, wanted)[0][sites]
+    return distribute.distribute(elimination, len(edge), conditional, wanted)[0][sites]
 
 
 class Posterior:
@@ -104,13 +114,17 @@ class Posterior:
 
     def __init__(self, node, edge, elimination):
         self.elimination, self.n_edges = elimination, len(edge)
-        self.log_partition, self._conditional = _collect(node, edge, elimination, _every(elimination, True))
+        self.log_partition, self._conditional = _collect(
+            node, edge, elimination, _every(elimination, True)
+        )
         self._beliefs = None
 
     def _distribute(self):
         if self._beliefs is None:
             everywhere = _every(self.elimination, True)
-            self._beliefs = graph_beliefs.distribute(self.elimination, self.n_edges, self._conditional, everywhere)
+            self._beliefs = distribute.distribute(
+                self.elimination, self.n_edges, self._conditional, everywhere
+            )
         return self._beliefs
 
     def marginals(self):
@@ -120,7 +134,9 @@ class Posterior:
     def sample(self, rng, size):
         """Independent draws of all states, integers (size, n)."""
         uniform = rng.random((size, len(self.elimination.site)))
-        return np.array([graph_beliefs.draw(self.elimination, self._conditional, row) for row in uniform])
+        return np.array(
+            [distribute.draw(self.elimination, self._conditional, row) for row in uniform]
+        )
 
     def expect(self, d_node, d_edge):
         """What `tangents` and `covariance` need of D directions S = d_node + d_edge, (D, n, K) and (D, m, K, K).
@@ -130,16 +146,20 @@ class Posterior:
         gamma, xi, _ = self._distribute()
         d_node = d_node - np.sum(gamma * d_node, axis=-1, keepdims=True)
         d_edge = d_edge - np.sum(xi * d_edge, axis=(-2, -1), keepdims=True)
-        return graph_moments.expect(self.elimination, self._conditional, d_node, d_edge)
+        return moments.expect(self.elimination, self._conditional, d_node, d_edge)
 
     def covariance(self, expected):
         """Cov(S_a, S_b) (D, D) of directions from `expect`: second derivatives of log Z."""
-        return graph_moments.covariance(self.elimination, self._conditional, self._distribute()[2], *expected)
+        return moments.covariance(
+            self.elimination, self._conditional, self._distribute()[2], *expected
+        )
 
     def tangents(self, expected):
         """The derivatives of `marginals` along each direction from `expect`: a list of pairs (n, K), (m, K, K)."""
         given = self.elimination, self.n_edges, self._conditional, self._distribute()[2]
-        return [graph_moments.tangent(*given, inner, outer) for inner, outer in zip(*expected, strict=True)]
+        return [
+            moments.tangent(*given, inner, outer) for inner, outer in zip(*expected, strict=True)
+        ]
 
 
 @primitive
@@ -183,9 +203,13 @@ def _select(parts, argnums):
 
 defvjp_argnums(
     log_partition,
-    lambda argnums, ans, args, kwargs: lambda g: _select([g * part for part in marginals(*args)], argnums),
+    lambda argnums, ans, args, kwargs: (
+        lambda g: _select([g * part for part in marginals(*args)], argnums)
+    ),
 )
 defvjp_argnums(
     _flat_marginals,
-    lambda argnums, ans, args, kwargs: lambda g: _select(_split(_flat_tangent(*args, g), *args[:2]), argnums),
+    lambda argnums, ans, args, kwargs: (
+        lambda g: _select(_split(_flat_tangent(*args, g), *args[:2]), argnums)
+    ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .graph_kernels import jit, room, scratch, table, workplace
+from .collect import jit, room, scratch, table, workplace
 
 
 @jit

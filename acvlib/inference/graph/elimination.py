@@ -106,7 +106,9 @@ def min_fill(adjacent, rng):
     while cost:
         least = min(cost.values())
         ties = [site for site, value in cost.items() if value == least]
-        site = ties[rng.integers(len(ties))]  # not the order of a queue, which would find worse orders on maps
+        site = ties[
+            rng.integers(len(ties))
+        ]  # not the order of a queue, which would find worse orders on maps
         del cost[site]
         order.append(site)
         scopes.append(adjacent[site])
@@ -163,7 +165,9 @@ def _tables(order, scopes, edges, k):
         site=np.array(order, np.int64),
         start=_starts([k ** len(scope) for scope in scopes]),
         n_low=k**low,
-        n_high=np.array([k ** (len(scope) - n) for scope, n in zip(scopes, low, strict=True)], np.int64),
+        n_high=np.array(
+            [k ** (len(scope) - n) for scope, n in zip(scopes, low, strict=True)], np.int64
+        ),
         scope_start=_starts([len(scope) for scope in scopes]),
         scope=_flat(scopes),
         parent=parent,
@@ -196,7 +200,9 @@ def _edge_tables(edges, place, scopes, low, k):
     ends = place[edges]
     first = ends.min(axis=1)
     order = np.argsort(first, kind="stable")
-    digit = np.array([scopes[first[e]].index(edges[e, np.argmax(ends[e])]) for e in order], np.int64)
+    digit = np.array(
+        [scopes[first[e]].index(edges[e, np.argmax(ends[e])]) for e in order], np.int64
+    )
     n_low = low[first[order]]
     return {
         "edge_start": _starts(np.bincount(first, minlength=len(place))),

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .graph_beliefs import project, read_off, send
-from .graph_kernels import add, add_message, jit, local, room, scratch, table, workplace
+from .collect import add, add_message, jit, local, room, scratch, table, workplace
+from .distribute import project, read_off, send
 
 
 @jit

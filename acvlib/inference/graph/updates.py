@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .graph_beliefs import ancestors
-from .graph_kernels import (
+from .collect import (
     TINY,
     add_message,
     exponentiate,
@@ -22,6 +21,7 @@ from .graph_kernels import (
     sum_out,
     workplace,
 )
+from .distribute import ancestors
 
 
 class Tables(NamedTuple):
@@ -37,7 +37,12 @@ def empty_tables(elimination, n_sums, n_covariances):
     """Room for `Tables`."""
     entries = elimination.start[-1]
     shape = (n_covariances, n_covariances, entries)
-    return Tables(np.empty(entries), np.empty(len(elimination.site)), np.empty((n_sums, entries)), np.empty(shape))
+    return Tables(
+        np.empty(entries),
+        np.empty(len(elimination.site)),
+        np.empty((n_sums, entries)),
+        np.empty(shape),
+    )
 
 
 @jit
@@ -96,7 +101,12 @@ def renew(t, node, edge, sums, changed, old, new):
                     a, e = workplace(t, b, inner[d]), workplace(t, b, inner[other])
                     _gaps(a, new.mean[d, here], e, new.mean[other, here], value)
                     for c in children:
-                        add_message(t, c, new.covariance[d, other] if changed[c] else old.covariance[d, other], value)
+                        add_message(
+                            t,
+                            c,
+                            new.covariance[d, other] if changed[c] else old.covariance[d, other],
+                            value,
+                        )
                     _given(score, value, new.covariance[d, other, here])
     return True
 
@@ -132,5 +142,7 @@ class Baseline:
         log_z = np.where(changed, tables.log_norm, old.log_norm).sum()
         at = self.elimination.start[roots]  # a root has one entry
         mean = np.where(changed[roots], tables.mean[:, at], old.mean[:, at]).sum(axis=1)
-        lower = np.where(changed[roots], tables.covariance[..., at], old.covariance[..., at]).sum(axis=2)
+        lower = np.where(changed[roots], tables.covariance[..., at], old.covariance[..., at]).sum(
+            axis=2
+        )
         return float(log_z), mean, np.tril(lower) + np.tril(lower, -1).T

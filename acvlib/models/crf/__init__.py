@@ -11,10 +11,10 @@ from functools import cached_property
 import autograd.numpy as np
 import numpy as onp
 
-from ..weighting import check, hide_labels
-from . import crf_kernels
-from .crf_chains import SPREAD, Chains, split
-from .crf_fast import CRFFast
+from ...weighting import check, hide_labels
+from . import kernels
+from .chains import SPREAD, Chains, split
+from .derivatives import CRFFast
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,13 @@ class LinearChainCRF:
         labels = [onp.asarray(tags) for tags in self.labels]
         _check_sentences(emissions, labels)
         if not (onp.isfinite(self.ridge) and self.ridge > 0):
-            raise ValueError(f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes no probability")
+            raise ValueError(
+                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes no probability"
+            )
         if self.scheme not in (None, hide_labels):
-            raise ValueError("scheme must be None (sites are sentences) or weighting.hide_labels (sites are tokens)")
+            raise ValueError(
+                "scheme must be None (sites are sentences) or weighting.hide_labels (sites are tokens)"
+            )
         object.__setattr__(self, "emissions", emissions)
         object.__setattr__(self, "labels", [tags.astype(onp.int64) for tags in labels])
 
@@ -87,7 +91,13 @@ class LinearChainCRF:
         everything = onp.ones((len(self.tags), self.n_tags))
         free, ridge = self._log_partitions(params, everything), 0.5 * self.ridge * np.sum(params**2)
         if self.scheme:
-            return np.sum(free - self._log_partitions(params, hide_labels(weights, self.tags, self.n_tags))) + ridge
+            return (
+                np.sum(
+                    free
+                    - self._log_partitions(params, hide_labels(weights, self.tags, self.n_tags))
+                )
+                + ridge
+            )
         known = hide_labels(onp.ones(len(self.tags)), self.tags, self.n_tags)
         in_order = self._places[0]
         return np.sum(weights[in_order] * (free - self._log_partitions(params, known))) + ridge
@@ -99,7 +109,7 @@ class LinearChainCRF:
     def predict(self, params, emissions=None):
         """The most probable tags (T_n,) of each sentence: of the model's own, or of other emission scores (Viterbi)."""
         scores, starts = self._flat(emissions)
-        best = crf_kernels.best_sequences(scores, starts, *self.unpack(onp.asarray(params)))
+        best = kernels.best_sequences(scores, starts, *self.unpack(onp.asarray(params)))
         return onp.split(best, starts[1:-1])
 
     def marginals(self, params, emissions=None):
@@ -117,8 +127,12 @@ class LinearChainCRF:
         scores = [onp.asarray(sentence, float) for sentence in emissions]
         for n, sentence in enumerate(scores):
             if sentence.ndim != 2 or sentence.shape[1] != self.n_tags or not len(sentence):
-                raise ValueError(f"sentence {n}: scores {sentence.shape} must be (T, {self.n_tags}), T at least 1")
-        return onp.concatenate(scores), onp.concatenate([[0], onp.cumsum([len(sentence) for sentence in scores])])
+                raise ValueError(
+                    f"sentence {n}: scores {sentence.shape} must be (T, {self.n_tags}), T at least 1"
+                )
+        return onp.concatenate(scores), onp.concatenate(
+            [[0], onp.cumsum([len(sentence) for sentence in scores])]
+        )
 
     @cached_property
     def _places(self):
@@ -145,7 +159,9 @@ class LinearChainCRF:
 
 def _check_sentences(emissions, labels):
     if not emissions or len(emissions) != len(labels):
-        raise ValueError(f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: give as many, not 0")
+        raise ValueError(
+            f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: give as many, not 0"
+        )
     n_tags = emissions[0].shape[-1]
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
         if not tags.size:
@@ -155,6 +171,10 @@ def _check_sentences(emissions, labels):
                 f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit K = {n_tags} tags"
             )
         if not onp.issubdtype(tags.dtype, onp.integer) or tags.min() < 0 or tags.max() >= n_tags:
-            raise ValueError(f"sentence {n}: labels must be 0 ... {n_tags - 1}, not {tags.min()} ... {tags.max()}")
+            raise ValueError(
+                f"sentence {n}: labels must be 0 ... {n_tags - 1}, not {tags.min()} ... {tags.max()}"
+            )
         if not (onp.isfinite(scores).all() and onp.ptp(scores, axis=1).max() <= SPREAD):
-            raise ValueError(f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other at a token")
+            raise ValueError(
+                f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other at a token"
+            )

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..workers import in_threads
-from . import crf_kernels as kernels
+from ...parallel import in_threads
+from . import kernels
 
 PARTS = 8  # pieces of work of about equal size; fixed, so that results do not depend on the number of threads
 SHORT = 4000  # tokens that are not worth a second thread
@@ -49,7 +49,10 @@ class Chains:
         tops = [part.max(axis=_but_lanes(part, params)) for part in parts]
         spreads = [np.ptp(part, axis=_but_lanes(part, params)) for part in parts]
         scale = np.where(np.max(spreads, axis=0) > SPREAD, np.nan, 1.0)
-        powers = [np.ascontiguousarray(np.exp(part - top) * scale) for part, top in zip(parts, tops, strict=True)]
+        powers = [
+            np.ascontiguousarray(np.exp(part - top) * scale)
+            for part, top in zip(parts, tops, strict=True)
+        ]
         return powers, (tops[0] + tops[2], tops[1])
 
     def log_partitions(self, log_z, lost, sentences):
@@ -60,14 +63,20 @@ class Chains:
         """(log Z (N,), sum_n weights_n E[features] (D,)); log Z is 0 where the weight is."""
         powers, lost = self.scaled(params)
         sentences, log_z = np.flatnonzero(weights), np.zeros(len(self.lengths))
-        parts = self._spread(lambda rows: kernels.sums(self.e, self.starts, rows, weights[rows], *powers), sentences)
-        log_z[sentences] = self.log_partitions(np.concatenate([part[0] for part in parts]), lost, sentences)
+        parts = self._spread(
+            lambda rows: kernels.sums(self.e, self.starts, rows, weights[rows], *powers), sentences
+        )
+        log_z[sentences] = self.log_partitions(
+            np.concatenate([part[0] for part in parts]), lost, sentences
+        )
         return log_z, np.sum([part[1] for part in parts], axis=0)
 
     def each(self, params, sentences):
         """(log Z (n,), E[features] (n, D)) of the numbered sentences."""
         powers, lost = self.scaled(params)
-        parts = self._spread(lambda rows: kernels.each(self.e, self.starts, rows, *powers), sentences)
+        parts = self._spread(
+            lambda rows: kernels.each(self.e, self.starts, rows, *powers), sentences
+        )
         log_z, features = (np.concatenate(part) for part in zip(*parts, strict=True))
         return self.log_partitions(log_z, lost, sentences), features
 
@@ -76,7 +85,8 @@ class Chains:
         powers, _ = self.scaled(params)
         sentences = np.flatnonzero(weights)
         parts = self._spread(
-            lambda rows: kernels.covariance(self.e, self.starts, rows, weights[rows], *powers), sentences
+            lambda rows: kernels.covariance(self.e, self.starts, rows, weights[rows], *powers),
+            sentences,
         )
         return np.sum(parts, axis=0)
 
@@ -104,7 +114,11 @@ class Chains:
     def _spread(self, function, sentences):
         """function(rows) for PARTS pieces of the sentences with about as many tokens each; one piece if short."""
         ends = np.cumsum(self.lengths[sentences])
-        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS) if ends[-1] > SHORT else []
+        cuts = (
+            np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS)
+            if ends[-1] > SHORT
+            else []
+        )
         return in_threads(function, [rows for rows in np.split(sentences, cuts) if rows.size])
 
 

@@ -4,11 +4,14 @@ import warnings
 
 import numpy as np
 
-from ..workers import in_threads
-from .crf_chains import SPREAD
-from .crf_terms import Data, SentenceTerms, TokenTerms
+from ...parallel import in_threads
+from .chains import SPREAD
+from .terms import Data, SentenceTerms, TokenTerms
 
-MAX_STEPS, SETTLED = 60, 1e-4  # of Newton's method on all data; the decrement at which chords start well
+MAX_STEPS, SETTLED = (
+    60,
+    1e-4,
+)  # of Newton's method on all data; the decrement at which chords start well
 
 
 class CRFFast:
@@ -17,14 +20,19 @@ class CRFFast:
     def __init__(self, model):
         self.model, self.data = model, Data(model)
         self.terms = (TokenTerms if model.scheme else SentenceTerms)(self.data)
-        self.total_observed, self.everything = self.data.observed.sum(axis=0), np.ones(len(self.data.starts) - 1)
+        self.total_observed, self.everything = (
+            self.data.observed.sum(axis=0),
+            np.ones(len(self.data.starts) - 1),
+        )
 
     # one weighting
 
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
         value, gradient = self.terms.value_and_gradient(params, np.asarray(weights, float))
-        return float(value) + 0.5 * self.model.ridge * params @ params, gradient + self.model.ridge * params
+        return float(
+            value
+        ) + 0.5 * self.model.ridge * params @ params, gradient + self.model.ridge * params
 
     def hessian(self, params, weights):
         """d2F/dparams2 (D, D)."""
@@ -45,7 +53,9 @@ class CRFFast:
             return np.empty(0), np.empty_like(params)
         values, gradients = self._full_at_each(params)
         own = in_threads(self._own, list(zip(params, folds, strict=True)))
-        return values - [value for value, _ in own], gradients - np.array([gradient for _, gradient in own])
+        return values - [value for value, _ in own], gradients - np.array(
+            [gradient for _, gradient in own]
+        )
 
     def _own(self, pair):
         params, fold = pair
@@ -66,7 +76,9 @@ class CRFFast:
         if len(params) > 1 and (params == params[:1]).all():
             return FoldHessians(self, params[0], folds).hessians(np.arange(len(folds)))
         ridge = self.model.ridge * np.eye(params.shape[1])
-        return np.array([self.fold_covariance(p, fold) + ridge for p, fold in zip(params, folds, strict=True)])
+        return np.array(
+            [self.fold_covariance(p, fold) + ridge for p, fold in zip(params, folds, strict=True)]
+        )
 
     def fold_covariance(self, params, fold):
         """The fold's Hessian without the ridge."""
@@ -75,10 +87,15 @@ class CRFFast:
 
     def fold_heldout_losses(self, params, folds):
         """One array of losses for each fold; nan where its params are out of range, which is warned of once."""
-        losses = in_threads(lambda pair: self.terms.heldout(*pair), list(zip(params, folds, strict=True)))
+        losses = in_threads(
+            lambda pair: self.terms.heldout(*pair), list(zip(params, folds, strict=True))
+        )
         if stray := sum(np.isnan(each).any() for each in losses):
             message = f"{stray} of {len(folds)} folds have params that differ by more than {SPREAD:g} nats"
-            warnings.warn(f"{message}: their losses are nan; raise the ridge, or refit them exactly", stacklevel=2)
+            warnings.warn(
+                f"{message}: their losses are nan; raise the ridge, or refit them exactly",
+                stacklevel=2,
+            )
         return losses
 
     def jackknife_params(self, fit, folds, damping):
@@ -93,7 +110,9 @@ class CRFFast:
     def newton_params(self, fit, folds, damping):
         """(theta - H(w_o)^-1 dF/dtheta(w_o), H(w_o)'s smallest eigenvalue or a lower bound of its sign)."""
         start, rows = np.tile(fit.params, (len(folds), 1)), np.arange(len(folds))
-        hessians = FoldHessians(self, fit.params, folds, fit.metric + damping * np.eye(len(fit.params)))
+        hessians = FoldHessians(
+            self, fit.params, folds, fit.metric + damping * np.eye(len(fit.params))
+        )
         _, gradients = self.fold_gradients(start, folds)
         return start - hessians.solve(gradients, rows), hessians.smallest_eigenvalues()
 
@@ -130,11 +149,15 @@ class FoldHessians:
 
     def __init__(self, fast, params, folds, hessian=None):
         self.fast, self.params, self.folds = fast, params, folds
-        self.hessian = fast.hessian(params, np.ones(fast.model.n_sites)) if hessian is None else hessian
+        self.hessian = (
+            fast.hessian(params, np.ones(fast.model.n_sites)) if hessian is None else hessian
+        )
 
     def hessians(self, rows):
         """H(w_o) of the folds numbered `rows`, (n, D, D)."""
-        own = in_threads(lambda row: self.fast.terms.own_covariance(self.params, self.folds[row]), list(rows))
+        own = in_threads(
+            lambda row: self.fast.terms.own_covariance(self.params, self.folds[row]), list(rows)
+        )
         return self.hessian - np.array(own)
 
     def solve(self, vectors, rows):
@@ -142,7 +165,9 @@ class FoldHessians:
         if not len(rows):
             return vectors
         blocks = [slice(i, i + 64) for i in range(0, len(rows), 64)]
-        return np.concatenate([np.linalg.solve(self.hessians(rows[b]), vectors[b][..., None])[..., 0] for b in blocks])
+        return np.concatenate(
+            [np.linalg.solve(self.hessians(rows[b]), vectors[b][..., None])[..., 0] for b in blocks]
+        )
 
     def smallest_eigenvalues(self):
         """Of H(w_o); for sentences the ridge, which is a lower bound."""
@@ -150,7 +175,10 @@ class FoldHessians:
             return np.full(len(self.folds), self.fast.model.ridge)
         rows = np.arange(len(self.folds))
         return np.concatenate(
-            [np.linalg.eigvalsh(self.hessians(rows[i : i + 64]))[:, 0] for i in range(0, len(rows), 64)]
+            [
+                np.linalg.eigvalsh(self.hessians(rows[i : i + 64]))[:, 0]
+                for i in range(0, len(rows), 64)
+            ]
         )
 
 
@@ -161,7 +189,9 @@ class FoldChords:
         self._fast, self._folds = fast, folds
         self._hessians = FoldHessians(fast, settled[0], folds, settled[1])
         params = np.tile(settled[0], (len(folds), 1))
-        self.start = params - self.solve(fast.fold_gradients(params, folds)[1], np.arange(len(folds)))
+        self.start = params - self.solve(
+            fast.fold_gradients(params, folds)[1], np.arange(len(folds))
+        )
         self.smallest_eigenvalue = self._hessians.smallest_eigenvalues()
 
     def solve(self, vectors, rows):

@@ -77,7 +77,9 @@ def each(e, starts, sentences, start, transition, end):
     features, log_z = np.empty((len(sentences), k * k + 2 * k)), np.empty(len(sentences))
     for row, n in enumerate(sentences):
         factors = e[starts[n] : starts[n + 1]]
-        log_z[row] = expected_features(factors, start, transition, end, features[row], alpha, beta, norm)
+        log_z[row] = expected_features(
+            factors, start, transition, end, features[row], alpha, beta, norm
+        )
     return log_z, features
 
 
@@ -129,7 +131,12 @@ def covariance(e, starts, sentences, weights, start, transition, end):
     k, longest = len(start), np.diff(starts).max()
     dim = k * k + 2 * k
     alpha, beta, norm = np.empty((longest, k)), np.empty((longest, k)), np.empty(longest)
-    own, past, second, total = np.empty(dim), np.empty((k, dim)), np.empty((dim, dim)), np.zeros((dim, dim))
+    own, past, second, total = (
+        np.empty(dim),
+        np.empty((k, dim)),
+        np.empty((dim, dim)),
+        np.zeros((dim, dim)),
+    )
     for row, n in enumerate(sentences):
         factors, weight = e[starts[n] : starts[n + 1]], weights[row]
         expected_features(factors, start, transition, end, own, alpha, beta, norm)
@@ -150,7 +157,11 @@ def lane_sums(e, starts, sentences, start, transition, end):
     """
     k, lanes = start.shape
     longest = np.diff(starts).max()
-    alpha, norm, beta = np.empty((longest, k, lanes)), np.empty((longest, lanes)), np.empty((k, lanes))
+    alpha, norm, beta = (
+        np.empty((longest, k, lanes)),
+        np.empty((longest, lanes)),
+        np.empty((k, lanes)),
+    )
     total, log_z = np.zeros((k * k + 2 * k, lanes)), np.zeros(lanes)
     first, links, last = total[:k], total[k:-k].reshape(k, k, lanes), total[-k:]
     for n in sentences:
@@ -245,7 +256,9 @@ def best_sequences(scores, starts, start, transition, end):
         for t in range(first + 1, last + 1):
             for j in range(k):
                 came[t - first, j] = np.argmax(reach + transition[:, j])
-                ahead[j] = reach[came[t - first, j]] + transition[came[t - first, j], j] + scores[t, j]
+                ahead[j] = (
+                    reach[came[t - first, j]] + transition[came[t - first, j], j] + scores[t, j]
+                )
             reach[:] = ahead
         best[last] = np.argmax(reach + end)
         for t in range(last, first, -1):

@@ -7,9 +7,9 @@ the sentences that the fold touches: minus the log-probability of the hidden lab
 
 import numpy as np
 
-from ..folds import weights as fold_weights
-from ..weighting import hide_labels
-from .crf_chains import Chains
+from ...folds import weights as fold_weights
+from ...weighting import hide_labels
+from .chains import Chains
 
 
 class Data:
@@ -98,7 +98,10 @@ class TokenTerms:
     def _known(self, params, weights):
         touched = self._touched(np.flatnonzero(weights < 1.0))
         whole = np.setdiff1d(np.arange(len(self.data.starts) - 1), touched)
-        value, features = self.data.path_scores(params, whole).sum(), self.data.observed[whole].sum(axis=0)
+        value, features = (
+            self.data.path_scores(params, whole).sum(),
+            self.data.observed[whole].sum(axis=0),
+        )
         if touched.size:
             log_z, partial = self._hidden(touched, weights).each(params, np.arange(len(touched)))
             value, features = value + log_z.sum(), features + partial.sum(axis=0)
@@ -173,7 +176,9 @@ class TokenTerms:
         """`Chains` of the touched sentences alone, with labels known by their weights."""
         tokens, lengths = self._tokens(touched), np.diff(self.data.starts)[touched]
         known = hide_labels(weights[tokens], self.data.tags[tokens], self.data.chains.n_tags)
-        return Chains(self.data.chains.scores[tokens], np.concatenate([[0], np.cumsum(lengths)]), known)
+        return Chains(
+            self.data.chains.scores[tokens], np.concatenate([[0], np.cumsum(lengths)]), known
+        )
 
 
 def fold_members(n, fold):

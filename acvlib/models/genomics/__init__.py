@@ -14,10 +14,10 @@ from typing import Literal, NamedTuple
 import autograd.numpy as np
 import numpy as onp
 
-from .gene_mixture import GeneMixture
-from .gene_regression import GeneRegression
-from .genomics_checks import check_clusters, check_data, check_folds
-from .genomics_fast import GenomicsFast
+from .checks import check_clusters, check_data, check_folds
+from .derivatives import GenomicsFast
+from .mixture import GeneMixture
+from .regression import GeneRegression
 
 SEEDS = 50  # k-means starts
 
@@ -110,7 +110,9 @@ class GeneClusters:
         means = KMeans(self.n_clusters, n_init=SEEDS, random_state=seed).fit(centres)
         sizes = onp.bincount(means.labels_, minlength=self.n_clusters)
         odds = onp.log(sizes[1:] / sizes[0])
-        return onp.concatenate([self.stage_one.pack(regression).ravel(), means.cluster_centers_.ravel(), odds])
+        return onp.concatenate(
+            [self.stage_one.pack(regression).ravel(), means.cluster_centers_.ravel(), odds]
+        )
 
     def heldout_loss(self, params, fold):
         """Mean absolute error over genes and replicates of each time in the fold, as in Figure 3 of the paper."""
@@ -124,7 +126,9 @@ class GeneClusters:
 
     def errors_on(self, expression, params):
         """The same of other genes (n, n_times, n_replicates): regressed on all times, assigned to the clusters."""
-        regression = self._regression_of(onp.asarray(expression, float)).solve(onp.ones(self.n_sites))
+        regression = self._regression_of(onp.asarray(expression, float)).solve(
+            onp.ones(self.n_sites)
+        )
         return self._errors(expression, self.stage_two.positions(regression), self.split(params)[1])
 
     def check_folds(self, folds):
@@ -138,7 +142,9 @@ class GeneClusters:
     @cached_property
     def _demeaned(self):
         """Singular vectors and values of the basis less its mean over times; one is zero, the constant's."""
-        turned, scale, back = onp.linalg.svd(self.basis - self.basis.mean(axis=0), full_matrices=False)
+        turned, scale, back = onp.linalg.svd(
+            self.basis - self.basis.mean(axis=0), full_matrices=False
+        )
         kept = scale > 1e-8 * scale[0]
         return turned[:, kept], scale[kept], back[kept]
 

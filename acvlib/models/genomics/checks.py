@@ -18,14 +18,20 @@ def check_data(model):
     """Raises ValueError for a model that cannot be fitted, with the offending numbers."""
     shape, basis = model.expression.shape, model.basis
     if len(shape) != 3 or basis.ndim != 2 or shape[1] != len(basis):
-        raise ValueError(f"expression {shape} must be genes by times by replicates, basis {basis.shape} times by p")
+        raise ValueError(
+            f"expression {shape} must be genes by times by replicates, basis {basis.shape} times by p"
+        )
     for name, value in {"expression": model.expression, "basis": basis}.items():
         if not np.isfinite(value).all():
-            raise ValueError(f"{name} holds {(~np.isfinite(value)).sum()} values that are NaN or infinite")
+            raise ValueError(
+                f"{name} holds {(~np.isfinite(value)).sum()} values that are NaN or infinite"
+            )
     if min(model.regularisation, model.centroid_precision) < 0 or model.concentration < 1:
         raise ValueError("regularisation and centroid_precision must be >= 0, concentration >= 1")
     if not 2 <= model.n_clusters <= shape[0]:
-        raise ValueError(f"n_clusters = {model.n_clusters} must be from 2 to the number of genes, {shape[0]}")
+        raise ValueError(
+            f"n_clusters = {model.n_clusters} must be from 2 to the number of genes, {shape[0]}"
+        )
     if model.assigned_by not in ("all times", "kept times"):
         raise ValueError(f"assigned_by = {model.assigned_by!r}: one of 'all times', 'kept times'")
     _check_regressions(model, np.arange(shape[1]), "the data")

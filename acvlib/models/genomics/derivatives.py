@@ -11,11 +11,11 @@ from autograd.core import make_vjp
 from scipy.sparse import block_diag
 from scipy.sparse.linalg import LinearOperator
 
-from ..folds import weights as fold_weights
-from ..progress import track
-from .genomics_checks import check_clusters
-from .mixture_newton import minimise
-from .two_stage import TwoStageJacobian
+from ...folds import weights as fold_weights
+from ...progress import track
+from .checks import check_clusters
+from .jacobian import TwoStageJacobian
+from .newton import minimise
 
 RESIDUAL = 1e-8  # norm of the whole residual at which a fold counts as solved
 
@@ -43,13 +43,17 @@ class GenomicsFast:
         """H, a `TwoStageJacobian`."""
         genes, clusters = self.model.split(params)
         last = self.two.hessian(clusters, self.two.positions(self.one.unpack(genes)))
-        return TwoStageJacobian(self.one.hessian(genes, weights), self._coupling(genes, clusters), last)
+        return TwoStageJacobian(
+            self.one.hessian(genes, weights), self._coupling(genes, clusters), last
+        )
 
     def hessian_and_cross(self, params, weights):
         """(H, J), J (D, n_sites): zero for the clustering, which the weights reach only through the regressions."""
         genes, clusters = self.model.split(params)
         by_gene = self.one.cross(genes).reshape(-1, self.model.n_sites)
-        return self.hessian(params, weights), np.vstack([by_gene, np.zeros((len(clusters), self.model.n_sites))])
+        return self.hessian(params, weights), np.vstack(
+            [by_gene, np.zeros((len(clusters), self.model.n_sites))]
+        )
 
     def equation_metric(self, params):
         """diag(A, C) at w = 1, sparse: the curvature of each stage's own objective, an inverse squared SE."""
@@ -77,7 +81,10 @@ class GenomicsFast:
 
     def newton_params(self, fit, folds, damping):
         """(theta - H(w_o)^-1 r(theta, w_o) (n_folds, D), nan for every fold: H has no smallest eigenvalue)."""
-        rows = [self._newton(fit.params, fold_weights(self.model.n_sites, fold), damping) for fold in folds]
+        rows = [
+            self._newton(fit.params, fold_weights(self.model.n_sites, fold), damping)
+            for fold in folds
+        ]
         return np.array(rows), np.full(len(folds), np.nan)
 
     def _newton(self, params, weights, damping):
@@ -93,9 +100,13 @@ class GenomicsFast:
         for number, (start, fold) in enumerate(zip(track(params, "refits"), folds, strict=True)):
             rows.append(self.solve(start, fold_weights(self.model.n_sites, fold)))
             check_clusters(self.model, rows[-1][0], f"fold {number}" if len(fold) else "the fit")
-        solved, decrement, smallest, steps, residual = (np.array(column) for column in zip(*rows, strict=True))
+        solved, decrement, smallest, steps, residual = (
+            np.array(column) for column in zip(*rows, strict=True)
+        )
         converged = (residual <= RESIDUAL) & (decrement <= tolerance) & (smallest > 0.0)
-        counts = Counter(gradient=int(steps.sum()) + len(folds), hessian=int(steps.sum()) + len(folds))
+        counts = Counter(
+            gradient=int(steps.sum()) + len(folds), hessian=int(steps.sum()) + len(folds)
+        )
         return Refits(solved, decrement, smallest, steps, residual, converged, counts)
 
     def solve(self, start, weights):

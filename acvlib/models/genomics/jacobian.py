@@ -56,9 +56,13 @@ class Elimination:
     def __call__(self, right):
         """matrix^-1 right, right (D,) or (D, k)."""
         above = self.first.solve(right[: self.cut])
-        return np.concatenate([above, lu_solve(self.last, right[self.cut :] - self.coupling @ above)])
+        return np.concatenate(
+            [above, lu_solve(self.last, right[self.cut :] - self.coupling @ above)]
+        )
 
     def transposed(self, right):
         """matrix^-T right, right (D,) or (D, k)."""
         below = lu_solve(self.last, right[self.cut :], trans=1)
-        return np.concatenate([self.first.solve(right[: self.cut] - self.coupling.T @ below, "T"), below])
+        return np.concatenate(
+            [self.first.solve(right[: self.cut] - self.coupling.T @ below, "T"), below]
+        )

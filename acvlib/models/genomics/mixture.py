@@ -30,7 +30,9 @@ class GeneMixture:
     def positions(self, regression):
         """The `Positions` of a `Regression`; differentiable."""
         inverse = np.linalg.inv(regression.cholesky)
-        covariance = np.matmul(np.swapaxes(inverse, 1, 2), inverse) + self.regularisation * onp.eye(inverse.shape[-1])
+        covariance = np.matmul(np.swapaxes(inverse, 1, 2), inverse) + self.regularisation * onp.eye(
+            inverse.shape[-1]
+        )
         spread = np.matmul(np.matmul(self.transform, covariance), self.transform.T)
         return Positions(np.dot(regression.coefficients, self.transform.T), np.linalg.inv(spread))
 
@@ -64,7 +66,9 @@ class GeneMixture:
         centroids, log_shares = self.unpack(flat)
         scores, pulls = self.scores(flat, positions)
         members = np.exp(scores - _log_sum(scores))
-        by_centroid = self.centroid_precision * centroids - np.sum(members[:, :, None] * pulls, axis=0)
+        by_centroid = self.centroid_precision * centroids - np.sum(
+            members[:, :, None] * pulls, axis=0
+        )
         counts = np.sum(members, axis=0) + self.concentration - 1.0
         by_share = np.sum(counts) * np.exp(log_shares) - counts
         return np.concatenate([by_centroid.ravel(), by_share[1:]])
@@ -78,7 +82,11 @@ class GeneMixture:
         wide = onp.column_stack([pulled.reshape(len(members), cut), members])
         full = wide.T @ wide
         own = (members.T @ positions.precision.reshape(-1, d * d)).reshape(k, d, d)
-        own = own - pulled.transpose(1, 2, 0) @ pulls.swapaxes(0, 1) + self.centroid_precision * onp.eye(d)
+        own = (
+            own
+            - pulled.transpose(1, 2, 0) @ pulls.swapaxes(0, 1)
+            + self.centroid_precision * onp.eye(d)
+        )
         centroid, share = onp.arange(cut).reshape(k, d), cut + onp.arange(k)
         full[centroid[:, :, None], centroid[:, None, :]] += own
         full[centroid, share[:, None]] -= pulled.sum(axis=0)

@@ -25,7 +25,12 @@ class GeneRegression:
     """Closed forms of stage one: means (n_genes, n_times) of the replicates, scatter: their squares about them."""
 
     def __init__(self, basis, means, scatter, n_replicates):
-        self.basis, self.means, self.scatter, self.n_replicates = basis, means, scatter, n_replicates
+        self.basis, self.means, self.scatter, self.n_replicates = (
+            basis,
+            means,
+            scatter,
+            n_replicates,
+        )
         self.n_basis = p = basis.shape[1]
         self.rows, self.columns = onp.tril_indices(p)
         self.diagonal = self.rows == self.columns
@@ -36,8 +41,12 @@ class GeneRegression:
     def unpack(self, flat):
         """The `Regression` of coordinates (n_genes, q); differentiable."""
         p = self.n_basis
-        entries = np.where(self.diagonal, np.exp(np.where(self.diagonal, flat[:, p:-1], 0.0)), flat[:, p:-1])
-        return Regression(flat[:, :p], np.dot(entries, self.place).reshape(-1, p, p), np.exp(flat[:, -1]))
+        entries = np.where(
+            self.diagonal, np.exp(np.where(self.diagonal, flat[:, p:-1], 0.0)), flat[:, p:-1]
+        )
+        return Regression(
+            flat[:, :p], np.dot(entries, self.place).reshape(-1, p, p), np.exp(flat[:, -1])
+        )
 
     def pack(self, regression):
         """Coordinates (n_genes, q) of a `Regression`."""
@@ -58,7 +67,10 @@ class GeneRegression:
 
     def squares(self, coefficients, weights=None):
         """Sums of squared residuals by time (n_genes, n_times), or weighted and summed over times (n_genes,)."""
-        by_time = self.n_replicates * (self.means - np.dot(coefficients, self.basis.T)) ** 2 + self.scatter
+        by_time = (
+            self.n_replicates * (self.means - np.dot(coefficients, self.basis.T)) ** 2
+            + self.scatter
+        )
         return by_time if weights is None else np.dot(by_time, weights)
 
     def solve(self, weights):
@@ -78,11 +90,16 @@ class GeneRegression:
         spread = self._spread(inverse, weights)
         misfit = self.means - np.dot(beta, self.basis.T)
         by_beta = -self.n_replicates * tau[:, None] * np.dot(misfit * weights, self.basis)
-        by_lower = -tau[:, None] * np.matmul(np.swapaxes(inverse, 1, 2), spread)[:, self.rows, self.columns]
+        by_lower = (
+            -tau[:, None]
+            * np.matmul(np.swapaxes(inverse, 1, 2), spread)[:, self.rows, self.columns]
+        )
         scale = np.where(self.diagonal, lower[:, self.rows, self.columns], 1.0)
         total = self.squares(beta, weights) + np.sum(spread * onp.eye(self.n_basis), axis=(1, 2))
         by_log_tau = 0.5 * (tau * total - self.n_replicates * np.sum(weights))
-        return np.concatenate([by_beta, by_lower * scale + self.diagonal, by_log_tau[:, None]], axis=1)
+        return np.concatenate(
+            [by_beta, by_lower * scale + self.diagonal, by_log_tau[:, None]], axis=1
+        )
 
     def _spread(self, inverse, weights):
         """L^-1 G L^-T, whose trace is tr(G S); the identity over tau at the solution."""
@@ -96,7 +113,9 @@ class GeneRegression:
         blocks = onp.zeros((len(flat), self.size, self.size))
         blocks[:, :p, :p] = tau[:, None, None] * self.gram(weights)
         blocks[:, p:-1, p:-1] = self._by_cholesky(lower, inverse, tau, weights)
-        inside = residual[:, p:-1] - self.diagonal  # without the log determinant, KL is proportional to tau in these
+        inside = (
+            residual[:, p:-1] - self.diagonal
+        )  # without the log determinant, KL is proportional to tau in these
         slots = p + onp.flatnonzero(self.diagonal)
         blocks[:, slots, slots] += inside[:, self.diagonal]
         blocks[:, -1, :p] = blocks[:, :p, -1] = residual[:, :p]
@@ -123,7 +142,9 @@ class GeneRegression:
         by_lower = -r * (inverse.swapaxes(1, 2) @ seen)[:, self.rows] * seen[:, self.columns]
         scale = onp.where(self.diagonal, lower[:, self.rows, self.columns], 1.0)
         by_log_tau = 0.5 * (self.squares(beta) + r * (seen**2).sum(axis=1)) - 0.5 * r / tau[:, None]
-        blocks = onp.concatenate([by_beta, by_lower * scale[..., None], by_log_tau[:, None]], axis=1)
+        blocks = onp.concatenate(
+            [by_beta, by_lower * scale[..., None], by_log_tau[:, None]], axis=1
+        )
         return tau[:, None, None] * blocks
 
 

@@ -13,12 +13,16 @@ import autograd.numpy as np
 import numpy as onp
 from scipy.sparse import issparse
 
+from .derivatives import GLMFast
 from .families import FAMILIES, Family
-from .glm_fast import GLMFast
 from .separation import NoFiniteOptimum, separating_direction
 
-COLLINEAR = 1e-12  # smallest eigenvalue of the scaled columns' correlations that counts as full rank
-EXTREME = 15.0  # |eta| below which separation needs no search: no response is fitted to better than 3e-7
+COLLINEAR = (
+    1e-12  # smallest eigenvalue of the scaled columns' correlations that counts as full rank
+)
+EXTREME = (
+    15.0  # |eta| below which separation needs no search: no response is fitted to better than 3e-7
+)
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,14 @@ class GLM:
 
     def __post_init__(self):
         if issparse(self.X):
-            raise TypeError("X is sparse: GLM needs a dense array, X.toarray(), as it works with dense Hessians")
+            raise TypeError(
+                "X is sparse: GLM needs a dense array, X.toarray(), as it works with dense Hessians"
+            )
         x = onp.asarray(self.X, float)
         if x.ndim != 2 or onp.shape(self.y) != x.shape[:1]:
-            raise ValueError(f"X {x.shape} must be 2-d and y {onp.shape(self.y)} have one entry for each of its rows")
+            raise ValueError(
+                f"X {x.shape} must be 2-d and y {onp.shape(self.y)} have one entry for each of its rows"
+            )
         for name, value in {
             "X": x,
             "y": onp.asarray(self.y, float),
@@ -67,7 +75,9 @@ class GLM:
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")
         bad = self.y[~self.family.accepts(self.y)]
         if bad.size:
-            raise ValueError(f"y of the {self.family.name} family must be {self.family.response}; found {bad[:3]}")
+            raise ValueError(
+                f"y of the {self.family.name} family must be {self.family.response}; found {bad[:3]}"
+            )
 
     def _check_identified(self):
         y = self.y[self.observed]
@@ -121,7 +131,9 @@ class GLM:
 
     def predict(self, params, X, offset=0.0):
         """E[y | x; params] for each row of X."""
-        return self.family.mean(X @ params[int(self.intercept) :] + self.intercept * params[0] + offset)
+        return self.family.mean(
+            X @ params[int(self.intercept) :] + self.intercept * params[0] + offset
+        )
 
     def initial_params(self, rng=None):
         """Zeros, and the intercept that fits the mean; `rng` is not used, as the objective is convex."""
@@ -143,7 +155,10 @@ class GLM:
 
     def _is_attained(self):
         kept = self.observed
-        return separating_direction(self.design[kept], self.family.free_direction(self.y[kept])) is None
+        return (
+            separating_direction(self.design[kept], self.family.free_direction(self.y[kept]))
+            is None
+        )
 
 
 def _is_finite(values):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..folds import is_table
-from .glm_folds import ROWS, Expansion, downdates
-from .glm_sums import SINGLE, SlopeChanges, over_sites
+from ...folds import is_table
+from .folds import ROWS, Expansion, downdates
+from .sums import SINGLE, SlopeChanges, over_sites
 
 
 class FoldChords:
@@ -23,7 +23,9 @@ class FoldChords:
         """max_n sqrt(x_n' H^-1 x_n): no eta moves further than this for a step of one standard error."""
         root = np.linalg.cholesky(np.linalg.inv(self._fit.metric))
         rows = range(0, len(self._fast.x), ROWS)
-        return np.sqrt(max(((self._fast.x[i : i + ROWS] @ root) ** 2).sum(axis=1).max() for i in rows))
+        return np.sqrt(
+            max(((self._fast.x[i : i + ROWS] @ root) ** 2).sum(axis=1).max() for i in rows)
+        )
 
     def gradients(self, params, rows, accuracy):
         """dF/dparams at each fold's params and weights, (len(rows), D); single precision where that is accurate."""
@@ -34,7 +36,10 @@ class FoldChords:
         furthest = self._fit.standard_errors_between(params, self._fit.params).max()
         if self._fast.family.change is None or SINGLE * furthest > accuracy:
             return self._fast.slopes(params)
-        return self._expansion.slopes @ self._fast.x + over_sites(self._changes, params, len(self._fast.y))[0]
+        return (
+            self._expansion.slopes @ self._fast.x
+            + over_sites(self._changes, params, len(self._fast.y))[0]
+        )
 
     def contraction(self, before, after):
         """exp(M) - 1, M < 1 a bound on how far any eta is from the fit along the step, by self-concordance.
@@ -44,6 +49,9 @@ class FoldChords:
         """
         if not self._fast.family.self_concordant:
             return np.full(len(after), np.inf)
-        moves = [self._fit.standard_errors_between(params, self._fit.params) for params in (before, after)]
+        moves = [
+            self._fit.standard_errors_between(params, self._fit.params)
+            for params in (before, after)
+        ]
         furthest = self._reach * np.maximum(*moves)
         return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)

@@ -3,13 +3,13 @@
 import numpy as np
 from numba import njit
 
-from ..folds import is_table
-from ..folds import weights as fold_weights
-from ..workers import blas_beside_threads, blas_for, in_threads, pieces
-from . import glm_folds
-from .glm_chords import FoldChords
-from .glm_sums import TILE, over_sites
+from ...folds import is_table
+from ...folds import weights as fold_weights
+from ...parallel import blas_beside_threads, blas_for, in_threads, pieces
+from . import folds as glm_folds
+from .chords import FoldChords
 from .separation import check_folds
+from .sums import TILE, over_sites
 
 
 class GLMFast:
@@ -45,7 +45,9 @@ class GLMFast:
     def hessian(self, params, weights):
         """X' diag(w s curvature) X + lambda P."""
         weights = weights * self.s
-        eta = np.zeros(len(self.y)) if self.model.quadratic else self.eta(params)  # the same curvature everywhere
+        eta = (
+            np.zeros(len(self.y)) if self.model.quadratic else self.eta(params)
+        )  # the same curvature everywhere
         curvature = weights * self.family.curvature(eta, self.y)
         with blas_for(self._work):
             gram = weighted_gram(self.x, curvature)
@@ -54,7 +56,9 @@ class GLMFast:
     def hessian_and_cross(self, params, weights):
         """(H, J), J = s slope x + s site_penalty beta for each site."""
         slope = self.s * self.family.slope(self.eta(params), self.y)
-        cross = slope * self.x.T + self.s * (self.model.site_penalty * self.penalised * params)[:, None]
+        cross = (
+            slope * self.x.T + self.s * (self.model.site_penalty * self.penalised * params)[:, None]
+        )
         return self.hessian(params, weights), cross
 
     # many folds at once
@@ -62,7 +66,9 @@ class GLMFast:
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
         if len(folds) == 1:
-            value, gradient = self.value_and_gradient(params[0], fold_weights(len(self.y), folds[0]))
+            value, gradient = self.value_and_gradient(
+                params[0], fold_weights(len(self.y), folds[0])
+            )
             return np.array([value]), gradient[None]
         if (params == params[:1]).all():
             return glm_folds.shared_gradients(self, params[0], folds)
@@ -78,12 +84,19 @@ class GLMFast:
 
     def gradients(self, params, folds, slopes):
         """dF/dparams (n_folds, D), where `slopes` are those of all sites."""
-        return slopes - self._own(params, folds)[1] + self._fold_ridge(folds)[:, None] * (params * self.penalised)
+        return (
+            slopes
+            - self._own(params, folds)[1]
+            + self._fold_ridge(folds)[:, None] * (params * self.penalised)
+        )
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
         return np.array(
-            [self.hessian(p, fold_weights(len(self.y), fold)) for p, fold in zip(params, folds, strict=True)]
+            [
+                self.hessian(p, fold_weights(len(self.y), fold))
+                for p, fold in zip(params, folds, strict=True)
+            ]
         )
 
     def fold_heldout_losses(self, params, folds):
@@ -102,7 +115,9 @@ class GLMFast:
         """`curvature.NewtonSteps`' fields, with a lower bound of H(w_o)'s smallest eigenvalue."""
         self.check_folds(folds)
         with blas_beside_threads(self._work):
-            return glm_folds.downdates(self, glm_folds.Expansion(self, fit), folds, damping).newton()
+            return glm_folds.downdates(
+                self, glm_folds.Expansion(self, fit), folds, damping
+            ).newton()
 
     def fold_chords(self, fit, folds):
         """H(w_o) of all folds at the fit, with their Newton steps."""
@@ -113,7 +128,9 @@ class GLMFast:
         """(F, gradient, Hessian) at each row of params (n, D) and weights (n, n_sites)."""
         eta, weights = params @ self.x.T + self.offset, weights * self.s
         ridge, beta = self.ridge(weights.sum(axis=1)), self.penalised * params
-        values = (weights * self.family.loss(eta, self.y)).sum(axis=1) + 0.5 * ridge * (beta**2).sum(axis=1)
+        values = (weights * self.family.loss(eta, self.y)).sum(axis=1) + 0.5 * ridge * (
+            beta**2
+        ).sum(axis=1)
         gradients = (weights * self.family.slope(eta, self.y)) @ self.x + ridge[:, None] * beta
         hessians = many_grams(self.x, weights * self.family.curvature(eta, self.y))
         return values, gradients, hessians + ridge[:, None, None] * np.diag(self.penalised)
@@ -141,12 +158,16 @@ class GLMFast:
             return [np.concatenate(part) for part in zip(*rows, strict=True)]
         eta, y, s = self._own_eta(params, folds), self.y[folds], self.s[folds]
         slopes = s * self.family.slope(eta, y)
-        return (s * self.family.loss(eta, y)).sum(axis=1), np.einsum("fm,fmd->fd", slopes, self.x[folds])
+        return (s * self.family.loss(eta, y)).sum(axis=1), np.einsum(
+            "fm,fmd->fd", slopes, self.x[folds]
+        )
 
     def _own_eta(self, params, folds):
         """The linear predictor of a table's sites, (n_folds, size)."""
         cuts = pieces(len(folds), 2**14)
-        eta = np.concatenate(in_threads(lambda cut: _row_products(self.x, folds[cut], params[cut]), cuts))
+        eta = np.concatenate(
+            in_threads(lambda cut: _row_products(self.x, folds[cut], params[cut]), cuts)
+        )
         return eta + self.offset[folds]
 
     def _fold_ridge(self, folds):

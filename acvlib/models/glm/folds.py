@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from ..folds import indicator, is_table
-from ..workers import blas_for, in_threads, pieces, shares
+from ...folds import indicator, is_table
+from ...parallel import blas_for, in_threads, pieces, shares
 
 ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave
@@ -28,7 +28,9 @@ class Expansion:
         self.slopes = fast.s * fast.family.slope(self.eta, fast.y)
         self.curvature = fast.s * fast.family.curvature(self.eta, fast.y)
         self.gradient = self.slopes @ fast.x + fast.ridge(fast.s.sum()) * self.beta
-        self.pull = fast.model.site_penalty * self.beta  # what a unit of a site's weight adds to the gradient
+        self.pull = (
+            fast.model.site_penalty * self.beta
+        )  # what a unit of a site's weight adds to the gradient
 
 
 def left_out_weight(s, folds):
@@ -54,7 +56,9 @@ def jackknife_params(fast, fit, folds, damping):
     pull = inverse @ at.pull
     if _single(folds):
         flat = np.zeros_like(at.slopes)
-        return rank_one(fast, folds[:, 0], inverse, at.slopes, flat, fit.params, 0.0 * pull, pull)[0]
+        return rank_one(fast, folds[:, 0], inverse, at.slopes, flat, fit.params, 0.0 * pull, pull)[
+            0
+        ]
     left_out = indicator(folds, len(at.slopes)) @ (at.slopes[:, None] * fast.x)
     return fit.params + left_out @ inverse + left_out_weight(fast.s, folds)[:, None] * pull
 
@@ -71,14 +75,27 @@ def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
     where c = centre + s pull is what the step has besides the site's own slope.
     """
     out, spare, change = np.empty((len(sites), len(params))), *np.empty((2, len(sites)))
-    first = sites[0] if (np.diff(sites) == 1).all() else None  # of consecutive sites, whose rows need not be copied
+    first = (
+        sites[0] if (np.diff(sites) == 1).all() else None
+    )  # of consecutive sites, whose rows need not be copied
 
     def steps(share):
         for cut in pieces(share.stop, ROWS, share.start):
             rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
             x, s = fast.x[rows], fast.s[rows]
             np.matmul(x, inverse, out=out[cut])
-            _finish_steps(out[cut], spare[cut], change[cut], x, s, slopes[rows], curvature[rows], params, centre, pull)
+            _finish_steps(
+                out[cut],
+                spare[cut],
+                change[cut],
+                x,
+                s,
+                slopes[rows],
+                curvature[rows],
+                params,
+                centre,
+                pull,
+            )
 
     in_threads(steps, shares(len(sites), out.size * len(params)))
     check_spare(spare, "site", sites)
@@ -132,7 +149,9 @@ class SingleSites:
     def _group_newton(self, folds, inverse):
         at, sites = self.at, self.sites[folds]
         steps = -inverse @ at.gradient, inverse @ at.pull
-        params, spare, change = rank_one(self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps)
+        params, spare, change = rank_one(
+            self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps
+        )
         heldout = self.fast.family.loss(at.eta[sites] + change, self.fast.y[sites])
         with blas_for(inverse.size * len(inverse)):
             return params, spare / np.linalg.eigvalsh(inverse)[-1], heldout[:, None]
@@ -183,7 +202,11 @@ class Blocks:
     def newton(self):
         """(params (n_folds, D), smallest eigenvalues, None: held-out losses are not at hand)."""
         _, gradients = shared_gradients(self.fast, self.at.params, self.folds)
-        return self.at.params - self.solve(gradients, np.arange(len(self.folds))), self.eigen[0][:, 0], None
+        return (
+            self.at.params - self.solve(gradients, np.arange(len(self.folds))),
+            self.eigen[0][:, 0],
+            None,
+        )
 
     def solve(self, vectors, rows):
         """H(w_o)^-1 vectors for the folds numbered `rows`."""

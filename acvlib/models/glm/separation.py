@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import linprog
 
-from ..folds import indicator, sizes
+from ...folds import indicator, sizes
 
 
 class NoFiniteOptimum(ValueError):
@@ -36,9 +36,13 @@ def check_folds(free, folds):
 
     An unpenalised intercept then runs to infinity, whatever the other columns.
     """
-    if sizes(folds).max() < min((free == 1).sum() + (free == 0).sum(), (free == -1).sum() + (free == 0).sum()):
+    if sizes(folds).max() < min(
+        (free == 1).sum() + (free == 0).sum(), (free == -1).sum() + (free == 0).sum()
+    ):
         return
-    kept = np.array([(free == sign).sum() - indicator(folds, len(free)) @ (free == sign) for sign in (-1, 0, 1)])
+    kept = np.array(
+        [(free == sign).sum() - indicator(folds, len(free)) @ (free == sign) for sign in (-1, 0, 1)]
+    )
     alone = (kept[1] == 0) & ((kept[0] == 0) | (kept[2] == 0))
     if alone.any():
         fold = np.argmax(alone)

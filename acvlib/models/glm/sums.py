@@ -4,9 +4,12 @@ from functools import cached_property
 
 import numpy as np
 
-from ..workers import in_blas_threads, pieces
+from ...parallel import in_blas_threads, pieces
 
-TILE = (128, 512)  # folds and sites handled together: a work array that stays in the cache between passes
+TILE = (
+    128,
+    512,
+)  # folds and sites handled together: a work array that stays in the cache between passes
 SINGLE = 5e-7  # relative error of `SlopeChanges`, in the metric of H; tested
 
 

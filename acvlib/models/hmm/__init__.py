@@ -10,12 +10,12 @@ from typing import NamedTuple
 import autograd.numpy as np
 import numpy as onp
 
-from .. import chain
-from ..weighting import check, keep_latents
-from . import hidden_chain, simplex
+from ...inference import chain, hidden_chain
+from ...weighting import check, keep_latents
+from . import simplex
+from .derivatives import HMMFast
 from .emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from .frames import check_sequences, make_frames
-from .hmm_fast import HMMFast
+from .sequences import check_sequences, make_frames
 
 SITES = ("sequences", "steps")
 
@@ -66,14 +66,20 @@ class HMM:
                 f"got {self.sites!r}, {self.n_states} and {context}"
             )
         if not 1.0 <= self.concentration < onp.inf:
-            raise ValueError(f"concentration = {self.concentration}: with less than 1 probabilities have no maximum")
+            raise ValueError(
+                f"concentration = {self.concentration}: with less than 1 probabilities have no maximum"
+            )
         object.__setattr__(self, "context", context)
         object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
-            raise ValueError(f"{seen} observed frames cannot support {self.n_states} states: lower n_states")
+            raise ValueError(
+                f"{seen} observed frames cannot support {self.n_states} states: lower n_states"
+            )
         if self.held is not None and onp.shape(self.held) != (self.n_nuisance,):
-            raise ValueError(f"held has shape {onp.shape(self.held)}, not ({self.n_nuisance},): see hold()")
+            raise ValueError(
+                f"held has shape {onp.shape(self.held)}, not ({self.n_nuisance},): see hold()"
+            )
 
     @cached_property
     def frames(self):
@@ -133,7 +139,9 @@ class HMM:
         """Named, constrained parameters."""
         initial, transition, emission = self.split(params)
         named = self.emission.unpack(emission, self.n_states, self.n_channels)
-        return HMMParams(simplex.probabilities(initial)[0], simplex.probabilities(transition), named)
+        return HMMParams(
+            simplex.probabilities(initial)[0], simplex.probabilities(transition), named
+        )
 
     def log_densities(self, params):
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
@@ -148,7 +156,9 @@ class HMM:
         """log p(initial, transition, emission) up to a constant."""
         log_initial, log_transition = self.log_chain(params)
         rows = (self.concentration - 1.0) * (np.sum(log_initial) + np.sum(log_transition))
-        return rows - self.emission.minus_log_prior(self.split(params)[2], self.n_states, self.n_channels)
+        return rows - self.emission.minus_log_prior(
+            self.split(params)[2], self.n_states, self.n_channels
+        )
 
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params)."""
@@ -158,28 +168,41 @@ class HMM:
         for n, frames in enumerate(self.pieces()):
             w = weights[frames] if self.sites == "steps" else onp.ones(len(densities[frames]))
             node, edge = hidden_chain.potentials(self.scheme, w, densities[frames], *log_chain)
-            total = total + (1.0 if self.sites == "steps" else weights[n]) * chain.log_partition(node, edge)
+            total = total + (1.0 if self.sites == "steps" else weights[n]) * chain.log_partition(
+                node, edge
+            )
         return -total - self.log_prior(params)
 
     def pieces(self):
         """A slice of the frames for each sequence."""
-        return [slice(a, b) for a, b in zip(self.frames.starts[:-1], self.frames.starts[1:], strict=True)]
+        return [
+            slice(a, b)
+            for a, b in zip(self.frames.starts[:-1], self.frames.starts[1:], strict=True)
+        ]
 
     def heldout_loss(self, params, fold):
         """-log p(x_n; params) of each left-out sequence, or -log p(x_t | frames outside the fold, lags; params)."""
         if self.sites == "sequences":
             return self.sequence_losses(params, [self.sequences[n] for n in fold])
-        densities, losses, fold = self.log_densities(params), onp.empty(len(fold)), onp.asarray(fold)
+        densities, losses, fold = (
+            self.log_densities(params),
+            onp.empty(len(fold)),
+            onp.asarray(fold),
+        )
         for frames in self.pieces():
             own = (fold >= frames.start) & (fold < frames.stop)
             if own.any():
                 local = fold[own] - frames.start
-                losses[own] = hidden_chain.heldout_loss(densities[frames], *self.log_chain(params), local)
+                losses[own] = hidden_chain.heldout_loss(
+                    densities[frames], *self.log_chain(params), local
+                )
         return losses
 
     def sequence_losses(self, params, sequences):
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        frames = make_frames([onp.asarray(s, float) for s in sequences], self.emission.order, self.context)
+        frames = make_frames(
+            [onp.asarray(s, float) for s in sequences], self.emission.order, self.context
+        )
         return HMMFast(self).sequence_losses(params, frames)
 
     def initial_params(self, rng=None):
@@ -201,7 +224,14 @@ class HMM:
         return onp.concatenate([onp.zeros(k - 1), sticky.ravel(), start])
 
 
-def GaussianHMM(x, n_states, scheme=keep_latents, concentration=1.1, mean_scale=100.0, variance_prior=(1.0, 0.01)):
+def GaussianHMM(
+    x,
+    n_states,
+    scheme=keep_latents,
+    concentration=1.1,
+    mean_scale=100.0,
+    variance_prior=(1.0, 0.01),
+):
     """One sequence x (T, R) or (T,), emissions Normal(mean_k, diag(sd_k^2)); sites are its time steps."""
     return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", scheme, concentration)
 

@@ -6,12 +6,15 @@ falls into one block for each state, the M-step's normal equations: the precondi
 
 import numpy as np
 
-from .. import active_chain
-from ..workers import pieces
+from ...inference import active_pairs
+from ...parallel import pieces
 from . import simplex
-from .emissions.grouped import Pairs
+from .emissions.pairs import Pairs
 
-THRESHOLD, ROUGH = 1e-9, 1e-4  # of a posterior that counts; products are off by less than that share
+THRESHOLD, ROUGH = (
+    1e-9,
+    1e-4,
+)  # of a posterior that counts; products are off by less than that share
 SHARE = 0.2  # of a block's diagonal: what a preconditioner need not be told of
 
 
@@ -21,7 +24,7 @@ class Curvature:
     def __init__(self, posterior, rough=False):
         model, self.rough = posterior.model, rough
         self.model, self.posterior, self.p = model, posterior, posterior.probabilities
-        self.pairs = active_chain.active_pairs(
+        self.pairs = active_pairs.active_pairs(
             posterior.smoothed, posterior.frames.starts, self.p[1], ROUGH if rough else THRESHOLD
         )
         self.weights, self.held = posterior.sequence_weights, model.held is not None
@@ -34,13 +37,22 @@ class Curvature:
         u = (self.posterior.step_weights * self.posterior.frames.observed)[pairs.frame]
         w = np.repeat(weights, np.diff(pairs.first[pairs.starts]))
         sizes = np.diff(pairs.first)
-        return Pairs(pairs.frame, pairs.state, u, w * u * pairs.gamma, self.rough, np.repeat(sizes > 1, sizes))
+        return Pairs(
+            pairs.frame,
+            pairs.state,
+            u,
+            w * u * pairs.gamma,
+            self.rough,
+            np.repeat(sizes > 1, sizes),
+        )
 
     def multiply(self, directions, folds=None):
         """H times each row, (B, D); folds: of each row, sequences whose share in Cov(score) is left out."""
         weights = self._weights(len(directions), folds)
         batches = pieces(len(directions), self.linear.directions_at_once)
-        return np.concatenate([self._multiply(directions[batch], weights[:, batch]) for batch in batches])
+        return np.concatenate(
+            [self._multiply(directions[batch], weights[:, batch]) for batch in batches]
+        )
 
     def _weights(self, n, folds=None):
         """Sequence weights for each of n directions, (N, n)."""
@@ -65,7 +77,7 @@ class Curvature:
 
     def _covariances(self, s, tau, weights):
         tau = None if tau is None else tau.transpose(1, 2, 0).copy()
-        c, moves = active_chain.covariances(self.pairs, s, tau, np.ascontiguousarray(weights))
+        c, moves = active_pairs.covariances(self.pairs, s, tau, np.ascontiguousarray(weights))
         return c, moves if moves is None else moves.transpose(2, 0, 1)
 
     def complete(self, directions):
@@ -82,14 +94,18 @@ class Curvature:
         out = self.linear.adjoint(c)
         if self.held:
             return out[:, self.model.emission.n_shared :]
-        return _join([simplex.score(n, p) for n, p in zip((self._first(c), moves), self.p, strict=True)], out)
+        return _join(
+            [simplex.score(n, p) for n, p in zip((self._first(c), moves), self.p, strict=True)], out
+        )
 
     def cross(self, steps):
         """J times changes of the weights of time steps (B, M), whose params do not move: (B, D)."""
         at, density = self.pairs.frame, self.posterior.point.log_density
         moved = steps[:, at].T
         tau = None if self.held else np.zeros((len(steps), *self.p[1].shape))
-        c, moves = self._covariances(moved * density[at, self.pairs.state][:, None], tau, self._weights(len(steps)))
+        c, moves = self._covariances(
+            moved * density[at, self.pairs.state][:, None], tau, self._weights(len(steps))
+        )
         own = self.unweighted.adjoint(moved * self.pairs.gamma[:, None])
         if not self.held:
             own = np.concatenate([np.zeros((len(own), self.model.n_states**2 - 1)), own], axis=1)
@@ -106,7 +122,10 @@ class Curvature:
         directions, at, state = np.eye(self.model.n_params), self.pairs.frame, self.pairs.state
         c, _ = self.response(directions, self._weights(len(directions)))
         score = self.unweighted.scores(self._split(directions)[2])
-        by_pair = c * self.posterior.point.log_density[at, state][:, None] + score * self.pairs.gamma[:, None]
+        by_pair = (
+            c * self.posterior.point.log_density[at, state][:, None]
+            + score * self.pairs.gamma[:, None]
+        )
         return -np.add.reduceat(by_pair, self.pairs.first[:-1], axis=0).T
 
     def _split(self, directions):
@@ -139,7 +158,11 @@ class Curvature:
 
     def _own_counts(self, pairs, weights):
         k = self.model.n_states
-        first, moves, rows = np.zeros((1, k)), np.zeros((k, k)), slice(pairs.first[0], pairs.first[1])
+        first, moves, rows = (
+            np.zeros((1, k)),
+            np.zeros((k, k)),
+            slice(pairs.first[0], pairs.first[1]),
+        )
         first[0, pairs.state[rows]] = weights * pairs.gamma[rows]
         np.add.at(moves, tuple(pairs.state[pairs.links].T), weights * pairs.joint)
         return first, moves
@@ -159,8 +182,14 @@ class Curvature:
         first, rows = (simplex.information(c, p) for c, p in zip(self.counts, self.p, strict=True))
         chain = np.arange(k**2 - 1).reshape(k + 1, 1, k - 1)
         common = np.arange(k**2 - 1, k**2 - 1 + n).reshape(1, 1, n)
-        parts += [(chain[:1], first), (chain[1:], rows), (common, shared[None] + np.diag(prior[:n])[None])]
-        return [part for part in parts if part[0].size]  # a single state has no chain, a Gaussian nothing in common
+        parts += [
+            (chain[:1], first),
+            (chain[1:], rows),
+            (common, shared[None] + np.diag(prior[:n])[None]),
+        ]
+        return [
+            part for part in parts if part[0].size
+        ]  # a single state has no chain, a Gaussian nothing in common
 
 
 def _join(rows, emission):

@@ -4,14 +4,14 @@ import numpy as np
 from joblib import delayed
 from scipy.special import logsumexp
 
-from ..folds import indicator
-from ..folds import weights as fold_weights
-from ..progress import track
-from ..weighting import check
-from ..workers import threads
-from .hmm_curvature import Curvature
-from .hmm_posterior import Posterior
-from .hmm_products import SeparateProducts, SharedProducts
+from ...folds import indicator
+from ...folds import weights as fold_weights
+from ...parallel import threads
+from ...progress import track
+from ...weighting import check
+from .curvature import Curvature
+from .posterior import Posterior
+from .products import SeparateProducts, SharedProducts
 
 DENSE = 300  # parameters up to which a Hessian is formed, which takes less time than many products
 
@@ -53,7 +53,9 @@ class HMMFast:
         """(F (n_folds,), dF/dparams (n_folds, D))."""
         if self.by_sequence and len(folds) > 1 and _all_equal(params):
             return self._shared_gradients(params[0], folds)
-        values, gradients = zip(*self._each(self._fold_gradient, params, folds, "gradients"), strict=True)
+        values, gradients = zip(
+            *self._each(self._fold_gradient, params, folds, "gradients"), strict=True
+        )
         return np.array(values), np.array(gradients)
 
     def fold_hessians(self, params, folds):
@@ -76,7 +78,9 @@ class HMMFast:
             return SharedProducts(self.posterior(params[0], np.ones(self.model.n_sites)), folds)
         n_sites = self.model.n_sites
         pairs = zip(params, folds, strict=True)
-        return SeparateProducts([self.posterior(p, fold_weights(n_sites, fold)) for p, fold in pairs])
+        return SeparateProducts(
+            [self.posterior(p, fold_weights(n_sites, fold)) for p, fold in pairs]
+        )
 
     def fold_heldout_losses(self, params, folds):
         """One array of held-out losses for each fold."""
@@ -93,7 +97,9 @@ class HMMFast:
 
     def sequence_losses(self, params, frames):
         """-log p(x_n; params) of the sequences of any `Frames`."""
-        return -Posterior(self.model, params, np.ones(len(frames.starts) - 1), frames).smoothed.log_z
+        return -Posterior(
+            self.model, params, np.ones(len(frames.starts) - 1), frames
+        ).smoothed.log_z
 
     def _each(self, function, params, folds, label):
         jobs = zip(params, track(folds, label), strict=True)
@@ -107,21 +113,31 @@ class HMMFast:
 
     def _shared_gradients(self, params, folds):
         posterior = self.posterior(params, np.ones(self.model.n_sites))
-        scores, log_z = self._sequence_scores(params, np.unique(np.concatenate(folds))), posterior.smoothed.log_z
+        scores, log_z = (
+            self._sequence_scores(params, np.unique(np.concatenate(folds))),
+            posterior.smoothed.log_z,
+        )
         value, gradient = posterior.value(), posterior.gradient()
         values = np.array([value + log_z[fold].sum() for fold in folds])
         return values, np.array([gradient + scores[fold].sum(axis=0) for fold in folds])
 
     def _shared_hessians(self, params, folds):
-        curvature, unit = Curvature(self.posterior(params, np.ones(self.model.n_sites))), np.eye(len(params))
+        curvature, unit = (
+            Curvature(self.posterior(params, np.ones(self.model.n_sites))),
+            np.eye(len(params)),
+        )
         whole = curvature.multiply(unit)
-        return np.array([whole - sum(curvature.of_sequence(n).multiply(unit) for n in fold) for fold in folds])
+        return np.array(
+            [whole - sum(curvature.of_sequence(n).multiply(unit) for n in fold) for fold in folds]
+        )
 
     def _sequence_scores(self, params, numbers=None):
         """d log p(x_n) / dparams, (N, D); only of some sequences n if given, 0 elsewhere."""
         scores = np.zeros((self.model.n_sites, len(params)))
         for n in range(len(scores)) if numbers is None else numbers:
-            scores[n] = Posterior(self.model, params, np.ones(1), self.model.frames.take([n])).score()
+            scores[n] = Posterior(
+                self.model, params, np.ones(1), self.model.frames.take([n])
+            ).score()
         return scores
 
 

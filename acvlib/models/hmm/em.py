@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from joblib import delayed
 
-from ..workers import threads
+from ...parallel import threads
 from . import simplex
-from .hmm_posterior import Posterior
+from .posterior import Posterior
 
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
@@ -51,14 +51,18 @@ def expectation_maximisation(model, start, max_iterations=MAX_ITERATIONS, tolera
 def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
     """`expectation_maximisation` without its warnings."""
     if not hasattr(model.emission, "maximise"):
-        raise TypeError(f"{type(model.emission).__name__} has no closed-form M-step: use fit(), by L-BFGS")
+        raise TypeError(
+            f"{type(model.emission).__name__} has no closed-form M-step: use fit(), by L-BFGS"
+        )
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
     params, weights, objectives = np.asarray(start, float), np.ones(model.n_sites), []
     for _ in range(max_iterations):
         posterior = Posterior(model, params, weights)
         objectives.append(posterior.value())
-        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tolerance * abs(objectives[-1]):
+        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tolerance * abs(
+            objectives[-1]
+        ):
             break
         params = m_step(posterior)
     converged = len(objectives) < max_iterations
@@ -70,9 +74,13 @@ def m_step(posterior):
     model = posterior.model
     pseudo = model.concentration - 1.0
     if pseudo <= 0.0:
-        raise ValueError(f"concentration = {model.concentration}: EM needs more than 1, or rows may have no maximum")
+        raise ValueError(
+            f"concentration = {model.concentration}: EM needs more than 1, or rows may have no maximum"
+        )
     rows = [simplex.log_ratios(counts + pseudo).ravel() for counts in posterior.counts]
-    return np.concatenate([*rows, model.emission.maximise(posterior.split[2], posterior.frames, posterior.mass)])
+    return np.concatenate(
+        [*rows, model.emission.maximise(posterior.split[2], posterior.frames, posterior.mass)]
+    )
 
 
 def restarts(model, rng, n_restarts=10, **settings):
@@ -102,8 +110,12 @@ def perturbed(model, rng):
 def _warn(result):
     if not result.converged:
         change = result.objectives[-2] - result.objectives[-1]
-        message = f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations"
-        warnings.warn(f"{message}: raise max_iterations, or let fit() finish", UnconvergedEM, stacklevel=3)
+        message = (
+            f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations"
+        )
+        warnings.warn(
+            f"{message}: raise max_iterations, or let fit() finish", UnconvergedEM, stacklevel=3
+        )
     empty = np.flatnonzero(result.frames < EMPTY)
     if empty.size:
         message = f"EM: states {empty.tolist()} keep {result.frames[empty].round(2).tolist()} expected frames"

@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .. import scaled_chain
+from ...inference import smoothing
 from . import simplex
 
 
@@ -20,7 +20,7 @@ class Posterior:
         self.sequence_weights = np.ones(n_sequences) if steps else weights
         self.point = model.emission.at(self.split[2], self.frames, model.n_states)
         density = self.point.log_density * self.step_weights[:, None]
-        self.smoothed = scaled_chain.smooth(density, self.frames.starts, *self.log_chain)
+        self.smoothed = smoothing.smooth(density, self.frames.starts, *self.log_chain)
 
     @cached_property
     def probabilities(self):
@@ -38,12 +38,16 @@ class Posterior:
         """Weighted expected counts of (first states (1, K), transitions (K, K))."""
         smoothed, starts = self.smoothed, self.frames.starts
         first = self.sequence_weights @ smoothed.gamma[starts[:-1]]
-        moves = scaled_chain.transition_counts(*smoothed[1:], starts, self.probabilities[1], self.sequence_weights)
+        moves = smoothing.transition_counts(
+            *smoothed[1:], starts, self.probabilities[1], self.sequence_weights
+        )
         return first[None], moves
 
     def value(self):
         """F."""
-        return -float(self.sequence_weights @ self.smoothed.log_z) - float(self.model.log_prior(self.params))
+        return -float(self.sequence_weights @ self.smoothed.log_z) - float(
+            self.model.log_prior(self.params)
+        )
 
     def gradient(self):
         """dF/dparams (D,)."""
@@ -58,9 +62,13 @@ class Posterior:
         """sign times the gradient of sum_k counts_k log p_k, beside that of the emission."""
         if self.model.held is not None:
             return sign * emission[self.model.emission.n_shared :]
-        rows = [simplex.score(n, p).ravel() for n, p in zip(counts, self.probabilities, strict=True)]
+        rows = [
+            simplex.score(n, p).ravel() for n, p in zip(counts, self.probabilities, strict=True)
+        ]
         return sign * np.concatenate([*rows, emission])
 
     def prior_derivatives(self):
         """Gradient and diagonal Hessian of minus the emission's log prior."""
-        return self.model.emission.prior_derivatives(self.split[2], self.model.n_states, self.model.n_channels)
+        return self.model.emission.prior_derivatives(
+            self.split[2], self.model.n_states, self.model.n_channels
+        )

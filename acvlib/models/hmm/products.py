@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .hmm_curvature import Curvature, without
+from .curvature import Curvature, without
 
 MANY = 8  # vectors from which on inverses of blocks are worth their time
 
@@ -46,7 +46,9 @@ class SharedProducts:
         if not curvatures:
             return []
         each = [c.information() for c in curvatures]
-        total = [(parts[0][0], sum(blocks for _, blocks in parts)) for parts in zip(*each, strict=True)]
+        total = [
+            (parts[0][0], sum(blocks for _, blocks in parts)) for parts in zip(*each, strict=True)
+        ]
         return list(without(self.parts, total))
 
     def multiply(self, vectors, rows):
@@ -85,18 +87,26 @@ class SeparateProducts:
     def factors(self):
         """Of the blocks: for the one vector of a fold they take an eighth of the time of inverses."""
         return [
-            [(places, [cho_factor(b, lower=True) for b in blocks]) for places, blocks in c.information()]
+            [
+                (places, [cho_factor(b, lower=True) for b in blocks])
+                for places, blocks in c.information()
+            ]
             for c in self.curvatures
         ]
 
     @cached_property
     def inverses(self):
         """Of the blocks: for many vectors at one point."""
-        return [[(places, np.linalg.inv(blocks)) for places, blocks in c.information()] for c in self.curvatures]
+        return [
+            [(places, np.linalg.inv(blocks)) for places, blocks in c.information()]
+            for c in self.curvatures
+        ]
 
     def evaluate(self):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        return np.array([p.value() for p in self.posteriors]), np.array([p.gradient() for p in self.posteriors])
+        return np.array([p.value() for p in self.posteriors]), np.array(
+            [p.gradient() for p in self.posteriors]
+        )
 
     def multiply(self, vectors, rows):
         """As in `SharedProducts`."""
@@ -132,7 +142,9 @@ def _solve_blocks(factors, vectors):
     """The same of (places, Cholesky factors of the blocks)."""
 
     def solve(own, blocks):
-        return np.array([cho_solve(block, part.T).T for block, part in zip(blocks, own, strict=True)])
+        return np.array(
+            [cho_solve(block, part.T).T for block, part in zip(blocks, own, strict=True)]
+        )
 
     return _block_by_block(factors, vectors, solve)
 
@@ -158,4 +170,6 @@ def _take(vectors, places):
     """vectors[:, places]; a view where places are consecutive, as those of most models are."""
     if not _consecutive(places):
         return vectors[:, places]
-    return vectors[:, places.flat[0] : places.flat[0] + places.size].reshape(len(vectors), *places.shape)
+    return vectors[:, places.flat[0] : places.flat[0] + places.size].reshape(
+        len(vectors), *places.shape
+    )

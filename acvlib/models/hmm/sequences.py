@@ -27,18 +27,25 @@ class Frames(NamedTuple):
 def make_frames(sequences, order, context):
     """The `Frames` of checked sequences; the first `context` >= order of each serve as lags alone."""
     x = np.concatenate([s[context:] for s in sequences])
-    lags = [np.concatenate([s[context - m : len(s) - m] for s in sequences]) for m in range(1, order + 1)]
+    lags = [
+        np.concatenate([s[context - m : len(s) - m] for s in sequences])
+        for m in range(1, order + 1)
+    ]
     design = np.column_stack([*lags, np.ones(len(x))])
     observed = ~(np.isnan(x).any(axis=1) | np.isnan(design).any(axis=1))
     starts = np.cumsum([0, *(len(s) - context for s in sequences)])
-    return Frames(*(np.where(observed[:, None], part, 0.0) for part in (x, design)), observed, starts)
+    return Frames(
+        *(np.where(observed[:, None], part, 0.0) for part in (x, design)), observed, starts
+    )
 
 
 def check_sequences(sequences, context):
     """The sequences as float arrays (T_n, R); ValueError names the first that cannot be used."""
     checked = [_one(number, s) for number, s in enumerate(sequences)]
     if not checked or len({s.shape[1] for s in checked}) > 1:
-        raise ValueError(f"sequences must have the same channels, got {[s.shape[1] for s in checked]}")
+        raise ValueError(
+            f"sequences must have the same channels, got {[s.shape[1] for s in checked]}"
+        )
     short = [(n, len(s)) for n, s in enumerate(checked) if len(s) <= context]
     if short:
         raise ValueError(
@@ -57,7 +64,9 @@ def _one(number, sequence):
     missing = np.isnan(x)
     bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1) | np.isinf(x).any(axis=1))
     if bad.size:
-        raise ValueError(f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan where it is missing")
+        raise ValueError(
+            f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan where it is missing"
+        )
     return x
 
 
@@ -67,4 +76,6 @@ def _check_channels(x):
         raise ValueError("every frame is missing: there is nothing to fit")
     constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
     if constant.size:
-        raise ValueError(f"channel {constant[0]} is {x[0, constant[0]]:g} in every frame of every sequence: drop it")
+        raise ValueError(
+            f"channel {constant[0]} is {x[0, constant[0]]:g} in every frame of every sequence: drop it"
+        )

@@ -41,4 +41,6 @@ def curvature(direction, counts, p):
 def information(counts, p):
     """The same as matrices, (n, K - 1, K - 1)."""
     q = p[:, :-1]
-    return counts.sum(axis=1)[:, None, None] * (q[:, :, None] * onp.eye(q.shape[1]) - q[:, :, None] * q[:, None, :])
+    return counts.sum(axis=1)[:, None, None] * (
+        q[:, :, None] * onp.eye(q.shape[1]) - q[:, :, None] * q[:, None, :]
+    )

@@ -10,11 +10,11 @@ import autograd.numpy as np
 import numpy as onp
 from scipy.special import gammaln, logsumexp
 
-from .. import graph
-from ..folds import weights as fold_weights
-from ..weighting import check, drop_latents, keep_latents
-from .mrf_fast import MRFFast
-from .separation import NoFiniteOptimum
+from ...folds import weights as fold_weights
+from ...inference import graph
+from ...weighting import check, drop_latents, keep_latents
+from ..glm.separation import NoFiniteOptimum
+from .derivatives import MRFFast
 
 EMPTY = 1e-6  # expected sites or counts in a state at and below which its rate is not identified
 
@@ -87,7 +87,9 @@ class HiddenMRF:
     def posterior(self, params):
         """p(z | x; params), of all sites, as a `graph.Posterior`."""
         factor = keep_latents(onp.ones(self.n_sites), self.edges)
-        return graph.Posterior(*self.potentials(self.log_densities(params), factor), self.elimination)
+        return graph.Posterior(
+            *self.potentials(self.log_densities(params), factor), self.elimination
+        )
 
     def heldout_loss(self, params, fold):
         """-log p(x_t | x outside the fold; params), on the full graph whatever the training scheme.
@@ -122,10 +124,16 @@ def _checked(counts, n_states):
         raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
     bad = onp.flatnonzero(~(onp.isfinite(counts) & (counts >= 0) & (counts == onp.floor(counts))))
     if bad.size:
-        raise ValueError(f"count {counts[bad[0]]} of site {bad[0]}: counts must be whole numbers >= 0")
+        raise ValueError(
+            f"count {counts[bad[0]]} of site {bad[0]}: counts must be whole numbers >= 0"
+        )
     if not counts.any():
-        raise ValueError(f"all {len(counts)} counts are 0: their rate is 0, and its logarithm not finite")
+        raise ValueError(
+            f"all {len(counts)} counts are 0: their rate is 0, and its logarithm not finite"
+        )
     if not 1 <= n_states <= len(onp.unique(counts)):
         distinct = len(onp.unique(counts))
-        raise ValueError(f"n_states = {n_states}: must be from 1 to the number of distinct counts, {distinct}")
+        raise ValueError(
+            f"n_states = {n_states}: must be from 1 to the number of distinct counts, {distinct}"
+        )
     return counts

@@ -12,8 +12,6 @@ from typing import Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Areas:
@@ -44,7 +42,9 @@ class Areas:
         return len(self.counts)
 
     def __repr__(self) -> str:
-        return f"Areas({self.name}: {len(self):,} areas, {len(self.edges):,} edges, {self.provenance})"
+        return (
+            f"Areas({self.name}: {len(self):,} areas, {len(self.edges):,} edges, {self.provenance})"
+        )
 
 
 def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Areas:
@@ -57,9 +57,12 @@ def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Area
     path = Path(path)
     features = json.loads(path.read_text(encoding="utf-8"))["features"]
     outlines = [_rings(number, feature) for number, feature in enumerate(features)]
-    counts = np.array([_count(number, feature, column) for number, feature in enumerate(features)], np.int64)
+    counts = np.array(
+        [_count(number, feature, column) for number, feature in enumerate(features)], np.int64
+    )
     edges = shared_corners(outlines, decimals)
-    return Areas(counts, edges, "real", registry.file_sha256(path), f"{path.stem}, {column}", outlines, True)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Areas(counts, edges, "real", sha256, f"{path.stem}, {column}", outlines, True)
 
 
 def read_outlines(path: Path) -> list[list[np.ndarray]]:
@@ -71,9 +74,17 @@ def read_outlines(path: Path) -> list[list[np.ndarray]]:
 def _rings(number, feature):
     geometry = feature.get("geometry") or {}
     if geometry.get("type") not in ("Polygon", "MultiPolygon"):
-        raise ValueError(f"feature {number} is no polygon but {geometry.get('type')}: drop it, or give it an outline")
-    polygons = [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
-    return [_turned(ring, outer=place == 0) for polygon in polygons for place, ring in enumerate(polygon)]
+        raise ValueError(
+            f"feature {number} is no polygon but {geometry.get('type')}: drop it, or give it an outline"
+        )
+    polygons = (
+        [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
+    )
+    return [
+        _turned(ring, outer=place == 0)
+        for polygon in polygons
+        for place, ring in enumerate(polygon)
+    ]
 
 
 def _turned(ring, outer):
@@ -86,7 +97,9 @@ def _turned(ring, outer):
 def _count(number, feature, column):
     properties = feature.get("properties") or {}
     if column not in properties:
-        raise KeyError(f"feature {number} has no property {column!r}; it has {', '.join(properties) or 'none'}")
+        raise KeyError(
+            f"feature {number} has no property {column!r}; it has {', '.join(properties) or 'none'}"
+        )
     value = properties[column]
     if not isinstance(value, (int, float)) or not (value >= 0 and value == int(value)):
         raise ValueError(f"feature {number}: {column} = {value!r} is no whole number >= 0")

@@ -13,12 +13,12 @@ import numpy as np
 from autograd import grad
 from joblib import delayed
 
-from .. import graph
-from ..folds import weights as fold_weights
-from ..progress import track
-from ..weighting import check
-from ..workers import threads
-from .mrf_folds import SharedPoint
+from ...folds import weights as fold_weights
+from ...inference import graph
+from ...parallel import threads
+from ...progress import track
+from ...weighting import check
+from .folds import SharedPoint
 
 SEVERAL = 4  # folds at one point from which on what they share is worth its price
 
@@ -79,7 +79,9 @@ class MRFFast:
 
     def _fold(self, shared, curved, params, fold):
         found = shared.fold(fold) if shared and shared.accurate else None
-        return found or Expansion(self.model, params, fold_weights(self.model.n_sites, fold)).derivatives(curved)
+        return found or Expansion(
+            self.model, params, fold_weights(self.model.n_sites, fold)
+        ).derivatives(curved)
 
 
 class Expansion:
@@ -90,8 +92,12 @@ class Expansion:
         self.model, self.weights, self.rates = model, weights, np.exp(params)
         self.factor = model.scheme(weights, model.edges)
         self.density = model.log_densities(params)
-        self.posterior = graph.Posterior(*model.potentials(self.density, self.factor), model.elimination)
-        self.slopes = model.counts[:, None] - self.rates  # of the log densities, each in its own log rate
+        self.posterior = graph.Posterior(
+            *model.potentials(self.density, self.factor), model.elimination
+        )
+        self.slopes = (
+            model.counts[:, None] - self.rates
+        )  # of the log densities, each in its own log rate
 
     def value_and_gradient(self):
         kept = self.factor.observation[:, None] * self.posterior.marginals()[0]
@@ -119,7 +125,9 @@ class Expansion:
         moved = self.posterior.tangents(self.expected)
         kept = self.factor.observation[:, None] * self.slopes
         covariance = np.array([np.sum(kept * d_gamma, axis=0) for d_gamma, _ in moved])
-        return self._mean_curvature() - covariance, -np.array([self._cross(k, *row) for k, row in enumerate(moved)])
+        return self._mean_curvature() - covariance, -np.array(
+            [self._cross(k, *row) for k, row in enumerate(moved)]
+        )
 
     def _cross(self, k, d_gamma, d_xi):
         """What the mean of each factor moves by with parameter k, times how its weight depends on each site's."""

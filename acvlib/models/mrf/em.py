@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .mrf_fast import Expansion
+from .derivatives import Expansion
 
 TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum, as steps shrink linearly
 MAX_STEPS = 2000

@@ -4,8 +4,8 @@ import threading
 
 import numpy as np
 
-from .. import graph_updates
-from ..folds import weights as fold_weights
+from ...folds import weights as fold_weights
+from ...inference.graph import updates
 
 
 class SharedPoint:
@@ -13,9 +13,12 @@ class SharedPoint:
 
     def __init__(self, model, params, curved):
         self.model, self.curved, self.rates = model, curved, np.exp(params)
-        self.density, self.slopes = model.log_densities(params), model.counts[:, None] - np.exp(params)
+        self.density, self.slopes = (
+            model.log_densities(params),
+            model.counts[:, None] - np.exp(params),
+        )
         self.whole = model.scheme(np.ones(model.n_sites), model.edges)
-        self.baseline = graph_updates.Baseline(
+        self.baseline = updates.Baseline(
             *model.potentials(self.density, self.whole),
             self._sums(self.whole.observation),
             model.elimination,
@@ -39,7 +42,7 @@ class SharedPoint:
         if not hasattr(self.rooms, "tables"):
             k = self.model.n_states
             shape = (2 * k - 1, k) if self.curved else (k, 0)
-            self.rooms.tables = graph_updates.empty_tables(self.model.elimination, *shape)
+            self.rooms.tables = updates.empty_tables(self.model.elimination, *shape)
         return self.rooms.tables
 
     def fold(self, fold):
@@ -51,7 +54,9 @@ class SharedPoint:
         sites = np.flatnonzero(factor.observation != self.whole.observation)
         ends = self.model.edges[factor.edge != self.whole.edge]
         potentials = self.model.potentials(self.density, factor)
-        found = self.baseline.changed(*potentials, self._sums(factor.observation), sites, ends, self._room())
+        found = self.baseline.changed(
+            *potentials, self._sums(factor.observation), sites, ends, self._room()
+        )
         return found and self._derivatives(*found, factor.observation.sum())
 
     def _derivatives(self, log_z, mean, covariance, n_kept):

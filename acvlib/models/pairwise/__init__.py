@@ -12,9 +12,11 @@ import autograd.numpy as np
 import numpy as onp
 from scipy.special import expit
 
-from .pairwise_fast import PairwiseFast
+from .derivatives import PairwiseFast
 
-SMOOTH = 0.1  # of the margin: |u| is taken as sqrt(u^2 + (SMOOTH margin)^2), Section 5.1 of the paper
+SMOOTH = (
+    0.1  # of the margin: |u| is taken as sqrt(u^2 + (SMOOTH margin)^2), Section 5.1 of the paper
+)
 
 
 class PairLoss(NamedTuple):
@@ -48,7 +50,9 @@ def contrastive(margin=1.0):
 
     def curvature(u, t):
         size = onp.sqrt(u**2 + small**2)
-        bend = (size < margin) * (u / size) ** 2 - onp.maximum(margin - size, 0.0) * small**2 / size**3
+        bend = (size < margin) * (u / size) ** 2 - onp.maximum(
+            margin - size, 0.0
+        ) * small**2 / size**3
         return 2.0 * t + 2.0 * (1.0 - t) * bend
 
     return PairLoss(
@@ -77,7 +81,9 @@ class PairwiseLinear:
     def __post_init__(self):
         x, y = onp.asarray(self.X, float), onp.asarray(self.y)
         if x.ndim != 2 or y.shape != x.shape[:1]:
-            raise ValueError(f"X {x.shape} must be 2-d and y {y.shape} have one entry for each of its rows")
+            raise ValueError(
+                f"X {x.shape} must be 2-d and y {y.shape} have one entry for each of its rows"
+            )
         if not (onp.isfinite(x).all() and onp.isfinite(y).all()):
             raise ValueError("X or y holds NaN or infinity")
         if len(onp.unique(y)) < 2:

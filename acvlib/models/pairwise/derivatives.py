@@ -22,7 +22,9 @@ class PairwiseFast:
             value += weights[rows] @ (self.loss.value(u, t) @ weights)
             gradient += 2.0 * (weights[rows] * (self.loss.slope(u, t) @ weights)) @ self.x[rows]
         scale, ridge = self.p / weights.sum() ** 2, self.p * self.model.gamma_i
-        return float(scale * value + ridge * params @ params), scale * gradient + 2.0 * ridge * params
+        return float(
+            scale * value + ridge * params @ params
+        ), scale * gradient + 2.0 * ridge * params
 
     def hessian(self, params, weights):
         """d2F/dparams2 (D, D)."""
@@ -30,8 +32,12 @@ class PairwiseFast:
         for rows, u, t in self._pairs(params, weights):
             curvature = self.loss.curvature(u, t)
             degree = weights[rows] * (curvature @ weights)
-            total += (self.x[rows] * degree[:, None]).T @ self.x[rows] - weighted[rows].T @ (curvature @ weighted)
-        return self.p * (2.0 * total / weights.sum() ** 2 + 2.0 * self.model.gamma_i * np.eye(len(params)))
+            total += (self.x[rows] * degree[:, None]).T @ self.x[rows] - weighted[rows].T @ (
+                curvature @ weighted
+            )
+        return self.p * (
+            2.0 * total / weights.sum() ** 2 + 2.0 * self.model.gamma_i * np.eye(len(params))
+        )
 
     def hessian_and_cross(self, params, weights):
         """(H, J), J (D, p) with the normaliser's own derivative."""
@@ -52,12 +58,16 @@ class PairwiseFast:
         x, y = self.x[fold], self.model.y[fold]
         f, change, t = x @ params, x @ move, self.loss.relation(y[:, None], y)
         u = f[:, None] - f
-        return (self.loss.value(u, t) + self.loss.slope(u, t) * (change[:, None] - change)).mean(axis=1)
+        return (self.loss.value(u, t) + self.loss.slope(u, t) * (change[:, None] - change)).mean(
+            axis=1
+        )
 
     def printed_cross(self, params, folds):
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normaliser is the fold's, and fixed."""
         sums = self.site_sums(params, np.ones(self.p))
-        return -self.p * np.array([sums[fold].sum(axis=0) / (self.p - len(fold)) ** 2 for fold in folds])
+        return -self.p * np.array(
+            [sums[fold].sum(axis=0) / (self.p - len(fold)) ** 2 for fold in folds]
+        )
 
     def _pairs(self, params, weights):
         """(rows, u, t) of blocks of rows whose weight is not 0, with all columns."""

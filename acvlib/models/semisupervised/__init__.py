@@ -17,8 +17,8 @@ import autograd.numpy as np
 import numpy as onp
 from scipy.special import expit
 
-from .manifold import ManifoldEnergy
-from .semisupervised_fast import SemiSupervisedFast
+from .derivatives import SemiSupervisedFast
+from .energy import ManifoldEnergy
 
 
 class Loss(NamedTuple):
@@ -31,7 +31,9 @@ class Loss(NamedTuple):
 
 
 LOSSES = {
-    "square": Loss(lambda f, y: (f - y) ** 2, lambda f, y: 2.0 * (f - y), lambda f, y: 2.0 + 0.0 * f, False),
+    "square": Loss(
+        lambda f, y: (f - y) ** 2, lambda f, y: 2.0 * (f - y), lambda f, y: 2.0 + 0.0 * f, False
+    ),
     "logistic": Loss(
         lambda f, y: np.logaddexp(0.0, -y * f),
         lambda f, y: -y * expit(-y * f),
@@ -67,14 +69,18 @@ class SemiSupervised:
     gamma_i: float = 0.1
     ridge: onp.ndarray | None = field(default=None, repr=False)
     convex: ClassVar[bool] = True
-    normalised: ClassVar[bool] = True  # a mean, not a sum: leaving points out does not take curvature away
+    normalised: ClassVar[bool] = (
+        True  # a mean, not a sum: leaving points out does not take curvature away
+    )
 
     def __post_init__(self):
         object.__setattr__(self, "y", onp.asarray(self.y, float))
         if self.loss not in LOSSES:
             raise ValueError(f"unknown loss {self.loss!r}: one of {', '.join(LOSSES)}")
         if self.y.shape != (self.n_sites,):
-            raise ValueError(f"y {self.y.shape} must have an entry for each of {self.n_sites} points")
+            raise ValueError(
+                f"y {self.y.shape} must have an entry for each of {self.n_sites} points"
+            )
         self._check_labels()
         self._check_gammas()
         self.check_optimum(self.initial_params())  # every loss is curved at f = 0
@@ -84,7 +90,9 @@ class SemiSupervised:
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
         if LOSSES[self.loss].labels and not onp.isin(known, (-1.0, 1.0)).all():
-            raise ValueError(f"labels must be -1 or +1; found {onp.setdiff1d(known, (-1.0, 1.0))[:3]}")
+            raise ValueError(
+                f"labels must be -1 or +1; found {onp.setdiff1d(known, (-1.0, 1.0))[:3]}"
+            )
         if not onp.isfinite(known).all():
             raise ValueError("y holds infinity")
 
@@ -93,7 +101,9 @@ class SemiSupervised:
             if not 0.0 <= getattr(self, name) < onp.inf:
                 raise ValueError(f"{name} = {getattr(self, name)}: must be >= 0 and finite")
         if self.gamma_s == 0.0:
-            raise ValueError("gamma_s = 0: without its labels a semi-supervised model fits nothing but 0")
+            raise ValueError(
+                "gamma_s = 0: without its labels a semi-supervised model fits nothing but 0"
+            )
 
     @property
     def quadratic(self):
@@ -153,7 +163,9 @@ class SemiSupervised:
             at = (params, self.initial_params())
             values = [onp.linalg.eigvalsh(self.fast.hessian(p, onp.ones(self.n_sites))) for p in at]
             if values[0][0] <= FLAT * values[1][-1]:
-                raise ValueError("gamma_i = 0 and the points leave a direction of theta undetermined: pass gamma_i > 0")
+                raise ValueError(
+                    "gamma_i = 0 and the points leave a direction of theta undetermined: pass gamma_i > 0"
+                )
 
 
 def kernel_form(points, centres, sigma):

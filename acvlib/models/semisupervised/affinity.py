@@ -9,7 +9,7 @@ import numpy as np
 from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 
-from ..workers import threads
+from ...parallel import threads
 
 BLOCK = 2**20  # entries of W that are computed, used and forgotten together: 8 MB, about a cache
 
@@ -30,17 +30,26 @@ class RBFAffinity:
         self.sigma, self.n_points = float(sigma), len(points)
         scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
         half, one = -0.5 * (scaled**2).sum(axis=1, keepdims=True), np.ones((len(points), 1))
-        self._left, self._right = np.hstack([scaled, half, one]), np.hstack([scaled, one, half]).T.copy()
+        self._left, self._right = (
+            np.hstack([scaled, half, one]),
+            np.hstack([scaled, one, half]).T.copy(),
+        )
 
     def subset(self, kept):
         """The affinity of these points alone."""
         part = copy(self)
-        part.n_points, part._left, part._right = len(kept), self._left[kept], self._right[:, kept].copy()
+        part.n_points, part._left, part._right = (
+            len(kept),
+            self._left[kept],
+            self._right[:, kept].copy(),
+        )
         return part
 
     def rows(self, rows):
         """W[rows] (len(rows), p)."""
-        exponent = self._left[rows] @ self._right  # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
+        exponent = (
+            self._left[rows] @ self._right
+        )  # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
         return np.exp(exponent, out=exponent)
 
     def entries(self, rows):
@@ -56,7 +65,9 @@ class RBFAffinity:
     def transposed_product(self, right, rows):
         """W[:, rows] @ right, right (len(rows), r)."""
         places = self._blocks(np.arange(len(rows)))
-        return sum(threads()(delayed(lambda at: self.rows(rows[at]).T @ right[at])(at) for at in places))
+        return sum(
+            threads()(delayed(lambda at: self.rows(rows[at]).T @ right[at])(at) for at in places)
+        )
 
     def _blocks(self, rows):
         return np.array_split(rows, max(1, -(-len(rows) * self.n_points // BLOCK)))
@@ -73,7 +84,9 @@ class GraphAffinity:
         gap = abs(matrix - matrix.T)
         if gap.max() > 1e-12 * max(abs(values).max(initial=0.0), 1e-300):
             i, j = np.unravel_index(gap.argmax(), matrix.shape)
-            raise ValueError(f"not symmetric: W[{i}, {j}] = {matrix[i, j]:g} and W[{j}, {i}] = {matrix[j, i]:g}")
+            raise ValueError(
+                f"not symmetric: W[{i}, {j}] = {matrix[i, j]:g} and W[{j}, {i}] = {matrix[j, i]:g}"
+            )
         self.matrix, self.n_points = matrix, matrix.shape[0]
 
     def subset(self, kept):

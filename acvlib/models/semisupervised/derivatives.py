@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..folds import weights as fold_weights
+from ...folds import weights as fold_weights
 
 
 class SemiSupervisedFast:
@@ -24,18 +24,28 @@ class SemiSupervisedFast:
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        both = [self._value_and_gradient(p, *terms) for p, terms in zip(params, self._fold_terms(folds), strict=True)]
+        both = [
+            self._value_and_gradient(p, *terms)
+            for p, terms in zip(params, self._fold_terms(folds), strict=True)
+        ]
         values, gradients = zip(*both, strict=True)
         return np.array(values), np.array(gradients)
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
-        return np.array([self._hessian(p, *terms) for p, terms in zip(params, self._fold_terms(folds), strict=True)])
+        return np.array(
+            [
+                self._hessian(p, *terms)
+                for p, terms in zip(params, self._fold_terms(folds), strict=True)
+            ]
+        )
 
     def jackknife_params(self, fit, folds, damping):
         """theta - H^-1 J (w_o - 1), with J of the folds' own sites alone."""
         factor = cho_factor(np.asarray(fit.metric) + damping * np.eye(len(fit.params)))
-        return fit.params + cho_solve(factor, self._fold_sums(fit.params, folds, self.site_cross).T).T
+        return (
+            fit.params + cho_solve(factor, self._fold_sums(fit.params, folds, self.site_cross).T).T
+        )
 
     def heldout_expansion(self, params, move, fold):
         """The held-out losses at params + move, to first order, (len(fold),)."""
@@ -44,7 +54,9 @@ class SemiSupervisedFast:
 
     def printed_cross(self, params, folds):
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normalisers are the fold's, and fixed."""
-        pointwise, pairwise = (self._fold_sums(params, folds, f) for f in (self._own_slopes, self._own_pairs))
+        pointwise, pairwise = (
+            self._fold_sums(params, folds, f) for f in (self._own_slopes, self._own_pairs)
+        )
         left = np.array([len(fold) for fold in folds])[:, None]
         return -self.s * (pointwise / (self.s - left) + pairwise / (self.p - left) ** 2)
 
@@ -55,7 +67,11 @@ class SemiSupervisedFast:
         labelled = self.model.observed[sites, None]
         cross = (slopes - labelled * mean) / self.s
         if self.model.gamma_p:
-            cross = cross + pairs / self.p**2 - 4.0 * self.model.gamma_p * self.energy.full @ params / self.p**3
+            cross = (
+                cross
+                + pairs / self.p**2
+                - 4.0 * self.model.gamma_p * self.energy.full @ params / self.p**3
+            )
         return self.s * cross
 
     def _own_slopes(self, params, sites):
@@ -79,7 +95,10 @@ class SemiSupervisedFast:
 
     def _pairwise(self, weights):
         """gamma_P M(w) / (sum w)^2."""
-        return self.model.gamma_p and self.model.gamma_p * self.energy.matrix(weights) / weights.sum() ** 2
+        return (
+            self.model.gamma_p
+            and self.model.gamma_p * self.energy.matrix(weights) / weights.sum() ** 2
+        )
 
     def _fold_terms(self, folds):
         """(weights of the labelled points, pairwise matrix) of each fold."""
@@ -87,7 +106,10 @@ class SemiSupervisedFast:
             matrices = self.energy.fold_matrices(folds)
         for number, fold in enumerate(folds):
             scale = self.model.gamma_p / (self.p - len(fold)) ** 2
-            yield fold_weights(self.p, fold)[self.at], scale * matrices[number] if self.model.gamma_p else 0.0
+            yield (
+                fold_weights(self.p, fold)[self.at],
+                scale * matrices[number] if self.model.gamma_p else 0.0,
+            )
 
     def _quadratic(self, pairwise):
         """What F / s has beside its losses is theta' Q theta: Q (D, D)."""
@@ -100,7 +122,9 @@ class SemiSupervisedFast:
         share = self.model.gamma_s * weights / weights.sum()
         quadratic = self._quadratic(pairwise) @ params
         value = share @ self.loss.value(self.x @ params, self.y) + params @ quadratic
-        return self.s * float(value), self.s * ((share * self._slopes(params)) @ self.x + 2.0 * quadratic)
+        return self.s * float(value), self.s * (
+            (share * self._slopes(params)) @ self.x + 2.0 * quadratic
+        )
 
     def _hessian(self, params, weights, pairwise):
         share = self.model.gamma_s * weights / weights.sum()

@@ -8,7 +8,7 @@ from functools import cached_property
 import autograd.numpy as anp
 import numpy as np
 
-from ..folds import indicator
+from ...folds import indicator
 
 
 class ManifoldEnergy:
@@ -20,7 +20,9 @@ class ManifoldEnergy:
     def __init__(self, features, affinity):
         self.features, self.affinity = np.asarray(features, float), affinity
         if self.features.ndim != 2 or len(self.features) != affinity.n_points:
-            raise ValueError(f"features {self.features.shape} must have a row for each of {affinity.n_points} points")
+            raise ValueError(
+                f"features {self.features.shape} must have a row for each of {affinity.n_points} points"
+            )
         if not np.isfinite(self.features).all():
             raise ValueError("features hold NaN or infinity")
         self._kept = {}
@@ -67,7 +69,10 @@ class ManifoldEnergy:
             self._kept = {}
         if new:
             left_out = self._products_with_folds(new).T
-            self._kept |= {f.tobytes(): self._without(f, column) for f, column in zip(new, left_out, strict=True)}
+            self._kept |= {
+                f.tobytes(): self._without(f, column)
+                for f, column in zip(new, left_out, strict=True)
+            }
         return np.array([self._kept[key] for key in keys])
 
     def _products_with_folds(self, folds):

@@ -17,7 +17,9 @@ def neighbour_affinity(points, sigma, n_neighbours, rng, leaf=1000):
     rows, columns, square = (np.concatenate(column) for column in zip(*pairs, strict=True))
     graph = csr_matrix((np.exp(-square / (2.0 * sigma)), (rows, columns)), shape=(len(points),) * 2)
     graph = graph.maximum(graph.T)
-    return GraphAffinity(graph * (_mean_affinity(points, sigma, rng) * len(points) ** 2 / graph.sum()))
+    return GraphAffinity(
+        graph * (_mean_affinity(points, sigma, rng) * len(points) ** 2 / graph.sum())
+    )
 
 
 def _leaves(points, leaf, rng):
@@ -40,7 +42,11 @@ def _neighbours(points, part, n_neighbours):
     np.fill_diagonal(square, np.inf)
     k = min(n_neighbours, len(part) - 1)
     nearest = np.argpartition(square, k - 1, axis=1)[:, :k]
-    return np.repeat(part, k), part[nearest].ravel(), np.take_along_axis(square, nearest, axis=1).ravel()
+    return (
+        np.repeat(part, k),
+        part[nearest].ravel(),
+        np.take_along_axis(square, nearest, axis=1).ravel(),
+    )
 
 
 def _mean_affinity(points, sigma, rng, n_pairs=100_000):

@@ -12,12 +12,11 @@ from typing import NamedTuple
 import autograd.numpy as np
 import numpy as onp
 
-from .. import chain
-from ..weighting import keep_latents
-from . import hidden_chain
-from .poisson_emission import CountClasses
-from .poisson_fast import PoissonFast
-from .traffic_prior import TrafficPrior
+from ...inference import chain, hidden_chain
+from ...weighting import keep_latents
+from .derivatives import PoissonFast
+from .emission import CountClasses
+from .prior import TrafficPrior
 
 
 class TrafficParams(NamedTuple):
@@ -58,12 +57,16 @@ class PoissonTraffic:
     def __post_init__(self):
         counts, day = onp.asarray(self.counts), onp.asarray(self.day)
         if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
-            raise ValueError(f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, of two or more")
+            raise ValueError(
+                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, of two or more"
+            )
         whole = onp.isfinite(counts) & (counts == onp.floor(counts))
         if not whole.all():
             raise ValueError(f"counts must be whole numbers; found {counts[~whole][:3]}")
         if (counts < -1).any():
-            raise ValueError(f"counts must be >= 0, or -1 where missing; found {counts[counts < -1][:3]}")
+            raise ValueError(
+                f"counts must be >= 0, or -1 where missing; found {counts[counts < -1][:3]}"
+            )
         if not (counts >= 0).any():
             raise ValueError("all counts are missing: nothing to fit")
         if not onp.isin(day, onp.arange(7)).all():
@@ -98,7 +101,9 @@ class PoissonTraffic:
         seen = self.counts[self.observed]
         of_day = [self.counts[self.observed & (self.day == d)] for d in range(7)]
         rates = onp.array([x.mean() if x.size else seen.mean() for x in of_day]) + 0.5
-        start = onp.concatenate([onp.log(0.9 * rates), onp.log([2.0, 4.0 / rates.mean()]), [4.5, 2.2]])
+        start = onp.concatenate(
+            [onp.log(0.9 * rates), onp.log([2.0, 4.0 / rates.mean()]), [4.5, 2.2]]
+        )
         return start if rng is None else start + 0.1 * rng.standard_normal(11)
 
     def log_densities(self, params):
@@ -130,7 +135,9 @@ class PoissonTraffic:
     def objective(self, params, weights):
         """F = -log p(x; params, weights) - log p(params)."""
         densities = self.log_densities(params)
-        node, edge = hidden_chain.potentials(self.scheme, weights, densities, *self.log_chain(params))
+        node, edge = hidden_chain.potentials(
+            self.scheme, weights, densities, *self.log_chain(params)
+        )
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
     def log_prior(self, params):
@@ -153,6 +160,8 @@ def _log_density(params, counts, days):
     log_excess = gammaln(a + excess) - gammaln(a) - gammaln(excess + 1.0)
     log_excess = log_excess + a * np.log(b / (1.0 + b)) - excess * np.log(1.0 + b)
     rates = params.rates[days][:, None]
-    log_background = np.maximum(background, 0) * np.log(rates) - rates - gammaln(np.maximum(background, 0) + 1.0)
+    log_background = (
+        np.maximum(background, 0) * np.log(rates) - rates - gammaln(np.maximum(background, 0) + 1.0)
+    )
     event = logsumexp(np.where(possible, log_background + log_excess, -1e300), axis=1)
     return np.stack([log_background[:, 0], event], axis=1)

@@ -9,7 +9,7 @@ where site 0 is the unobserved stationary start.
 import numpy as np
 from scipy.special import expit
 
-from .poisson_emission import excess_moments
+from .emission import excess_moments
 
 DIM, N_RATES, A, B, TO0, TO1 = 11, 7, 7, 8, 9, 10
 
@@ -40,7 +40,9 @@ class EmissionDerivatives:
         self.tilt = self.b / (1.0 + self.b)
         self.score0 = classes.counts[:, None] - self.rate
         growth = self.a * (digamma + np.log(self.tilt))
-        self.score1 = np.stack([self.score0 - excess, growth, self.a * (1 - self.tilt) - self.tilt * excess])
+        self.score1 = np.stack(
+            [self.score0 - excess, growth, self.a * (1 - self.tilt) - self.tilt * excess]
+        )
         if curvature:
             self._add_curvature(excess, digamma, growth, *rest)
 
@@ -49,7 +51,11 @@ class EmissionDerivatives:
         spread = digamma_square - digamma**2
         a, tilt = self.a, self.tilt
         self.second0 = -self.rate
-        rate_a, rate_b, a_b = -a * covariance, tilt * variance, a * (1 - tilt) - a * tilt * covariance
+        rate_a, rate_b, a_b = (
+            -a * covariance,
+            tilt * variance,
+            a * (1 - tilt) - a * tilt * covariance,
+        )
         a_a = growth + a**2 * (trigamma + spread)
         b_b = tilt**2 * variance - (a + excess) * tilt * (1 - tilt)
         rows = [[variance - self.rate, rate_a, rate_b], [rate_a, a_a, a_b], [rate_b, a_b, b_b]]
@@ -102,8 +108,13 @@ def transition_hessian(transition, statistics, n_moves):
     first, _, _, event = statistics
     score, start = start_score(transition)
     spread = transition[[0, 1], [0, 1]] * transition[[0, 1], [1, 0]]
-    diagonal = -spread * np.stack([n_moves - event, event]) + (first - start) * spread * np.array([[-1.0], [1.0]])
-    return diagonal[:, None] * np.eye(2)[:, :, None] - start * (1.0 - start) * score[:, None] * score[None]
+    diagonal = -spread * np.stack([n_moves - event, event]) + (first - start) * spread * np.array(
+        [[-1.0], [1.0]]
+    )
+    return (
+        diagonal[:, None] * np.eye(2)[:, :, None]
+        - start * (1.0 - start) * score[:, None] * score[None]
+    )
 
 
 def score_variance(transition, first, outer, linear, tangent):

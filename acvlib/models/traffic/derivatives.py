@@ -7,11 +7,11 @@ the parameters enter through tables over (count, day) classes.
 import numpy as np
 from joblib import delayed
 
-from .. import lanes, two_state
-from ..progress import track
-from ..weighting import check
-from ..workers import threads
-from .poisson_assembly import (
+from ...inference import lanes, two_state
+from ...parallel import threads
+from ...progress import track
+from ...weighting import check
+from .assembly import (
     DIM,
     TO0,
     EmissionDerivatives,
@@ -22,8 +22,8 @@ from .poisson_assembly import (
     transition_hessian,
     transitions,
 )
-from .poisson_emission import log_density
-from .poisson_lanes import LaneBlock
+from .emission import log_density
+from .lanes import LaneBlock
 
 
 class PoissonFast:
@@ -44,10 +44,14 @@ class PoissonFast:
         table = self.log_density(params[None])[:, :, 0]
         peak = table.max(axis=0)
         of_site = self.classes.of_site
-        log_z, gamma, moves01 = two_state.smooth(of_site, weights, (table - peak).T.copy(), transition[:, :, 0])
+        log_z, gamma, moves01 = two_state.smooth(
+            of_site, weights, (table - peak).T.copy(), transition[:, :, 0]
+        )
         total, event = two_state.class_sums(of_site, weights, gamma, self.n_classes)
         statistics = np.array([gamma[0], gamma[-1], moves01, gamma[:-1].sum()])[:, None]
-        gradient = EmissionDerivatives(self.classes, params[None]).gradient(total[:, None], event[:, None])
+        gradient = EmissionDerivatives(self.classes, params[None]).gradient(
+            total[:, None], event[:, None]
+        )
         gradient[TO0:] += transition_gradient(transition, statistics, self.n_sites)
         value = self.prior.negative_log_density(params) - log_z - total @ peak
         return float(value), self.prior.gradient(params) - gradient[:, 0]
@@ -75,16 +79,22 @@ class PoissonFast:
         for s in range(3):
             np.add.at(hessian, at[:, s], ratio[:, s, None] * d_event[:, :DIM])
         hessian[TO0:, TO0:] += transition_hessian(transition, statistics, self.n_sites)[:, :, 0]
-        hessian[TO0:] += _transition_response(transition[:, :, 0], *at_ends, d_total, d_moves01)[:, :DIM]
+        hessian[TO0:] += _transition_response(transition[:, :, 0], *at_ends, d_total, d_moves01)[
+            :, :DIM
+        ]
         return self.prior.hessian(params) - hessian, d_gamma[1:, :DIM].T
 
     # many folds at once
 
     def fold_gradients(self, params, folds):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        values, gradients = zip(*self._each_block(self._gradient_block, params, folds, "gradients"), strict=True)
+        values, gradients = zip(
+            *self._each_block(self._gradient_block, params, folds, "gradients"), strict=True
+        )
         values, gradients = np.concatenate(values), np.concatenate(gradients)
-        return values + self.prior.negative_log_density(params), gradients + self.prior.gradient(params)
+        return values + self.prior.negative_log_density(params), gradients + self.prior.gradient(
+            params
+        )
 
     def fold_hessians(self, params, folds):
         """d2F/dparams2 (n_folds, D, D)."""
@@ -99,7 +109,8 @@ class PoissonFast:
     def _each_block(self, function, params, folds, label):
         cuts = range(0, len(folds), lanes.N_LANES)
         jobs = (
-            delayed(function)(params[i : i + lanes.N_LANES], folds[i : i + lanes.N_LANES]) for i in track(cuts, label)
+            delayed(function)(params[i : i + lanes.N_LANES], folds[i : i + lanes.N_LANES])
+            for i in track(cuts, label)
         )
         return threads()(jobs)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from ..two_state import FASTMATH
+from ...inference.two_state import FASTMATH
 
 N_MOMENTS = 6  # means of e, D, e^2, e D, D^2, D' given x; D = digamma(a + e) - digamma(a), D' its derivative
 TINY = 1e-200  # a sum of scaled products below this is taken again from logarithms
@@ -157,7 +157,10 @@ def excess_moments(rates, shape, b, counts, days):
     log_poisson, log_excess, poisson, excess, _ = _prepared(rates, shape, b, top)
     digamma, trigamma = _polygamma_rises(shape, top)
     posterior, total = np.empty_like(excess), np.empty(len(shape))
-    moments, sums = np.empty((N_MOMENTS, len(counts), len(shape))), np.empty((N_MOMENTS, len(shape)))
+    moments, sums = (
+        np.empty((N_MOMENTS, len(counts), len(shape))),
+        np.empty((N_MOMENTS, len(shape))),
+    )
     for c in range(len(counts)):
         d, first = days[c], top - counts[c]
         _weigh(poisson[d, first:], excess, posterior, total)

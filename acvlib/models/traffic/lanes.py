@@ -3,8 +3,8 @@
 import numpy as np
 from numba import njit
 
-from .. import lanes, two_state
-from .poisson_assembly import transitions
+from ...inference import lanes, two_state
+from .assembly import transitions
 
 
 @njit(cache=True, nogil=True)
@@ -20,7 +20,9 @@ class LaneBlock:
     def __init__(self, fast, params, folds):
         self.fast, self.n = fast, len(folds)
         padding = np.zeros(lanes.N_LANES - self.n, int)
-        self.lane = np.concatenate([np.arange(self.n), padding])  # spare lanes repeat the first fold's params
+        self.lane = np.concatenate(
+            [np.arange(self.n), padding]
+        )  # spare lanes repeat the first fold's params
         self.transition = self._lanes(transitions(params))
         self.table = fast.log_density(params)
         self.peak = self.table.max(axis=0)
@@ -40,7 +42,9 @@ class LaneBlock:
     def smooth(self):
         """(log p(x) (L,), class sums (n_classes, L), statistics (4, L))."""
         log_z, event, statistics = lanes.smooth_lanes(*self._arguments(), self.fast.starts)
-        for b in np.flatnonzero(~np.isfinite(log_z[: self.n])):  # a product of normalisers that underflowed
+        for b in np.flatnonzero(
+            ~np.isfinite(log_z[: self.n])
+        ):  # a product of normalisers that underflowed
             log_z[b] = self._log_z_alone(b)
         log_p = log_z[: self.n] + (self.total * self.peak).sum(axis=0)
         return log_p, event[:, : self.n], statistics[:, : self.n]
@@ -48,13 +52,17 @@ class LaneBlock:
     def _log_z_alone(self, b):
         table = (self.table[:, :, b] - self.peak[:, b]).T.copy()
         kept = self.keep[:, b].astype(float)
-        return two_state.smooth(self.fast.classes.of_site, kept, table, self.transition[:, :, b].copy())[0]
+        return two_state.smooth(
+            self.fast.classes.of_site, kept, table, self.transition[:, :, b].copy()
+        )[0]
 
     def heldout(self, sites):
         """One array of losses for each lane's sorted left-out sites."""
         ends = np.concatenate([[0], np.cumsum([len(part) for part in sites])])
         padded = np.concatenate([ends, np.full(lanes.N_LANES - self.n, ends[-1])])
-        density = lanes.heldout_lanes(*self._arguments(), self.fast.starts, np.concatenate(sites), padded)
+        density = lanes.heldout_lanes(
+            *self._arguments(), self.fast.starts, np.concatenate(sites), padded
+        )
         losses = np.split(-np.log(density), ends[1:-1])
         return [
             part - self.peak[self.fast.classes.of_site[at], b]
@@ -65,5 +73,7 @@ class LaneBlock:
         """The parts of the score's variance, their last axis cut to L lanes."""
         padded = np.zeros((*ratio_score.shape[:2], lanes.N_LANES))
         padded[:, :, : self.n] = ratio_score
-        parts = lanes.curvature_lanes(*self._arguments(), padded, self.fast.classes.score_at, self.fast.starts)
+        parts = lanes.curvature_lanes(
+            *self._arguments(), padded, self.fast.classes.score_at, self.fast.starts
+        )
         return [part[..., : self.n] for part in parts]

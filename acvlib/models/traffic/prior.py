@@ -36,7 +36,9 @@ class TrafficPrior:
             + self._gamma(self.excess_shape, params[..., 7])
             + self._gamma(self.excess_rate, params[..., 8])
         )
-        betas = self._beta(self.stay_quiet, params[..., 9]) + self._beta(self.stay_event, params[..., 10])
+        betas = self._beta(self.stay_quiet, params[..., 9]) + self._beta(
+            self.stay_event, params[..., 10]
+        )
         return days + gammas + betas
 
     @staticmethod
@@ -45,7 +47,9 @@ class TrafficPrior:
 
     @staticmethod
     def _beta(hyper, logit):
-        return (hyper[0] - 1.0) * np.logaddexp(0.0, -logit) + (hyper[1] - 1.0) * np.logaddexp(0.0, logit)
+        return (hyper[0] - 1.0) * np.logaddexp(0.0, -logit) + (hyper[1] - 1.0) * np.logaddexp(
+            0.0, logit
+        )
 
     def gradient(self, params):
         """Gradient of `negative_log_density`, (..., 11)."""
@@ -54,7 +58,9 @@ class TrafficPrior:
         stay = expit(params[..., 9:])
         excess = hyper[:, 1] * np.exp(params[..., 7:9]) - (hyper[:, 0] - 1.0)
         days = pull * share - (self.day_concentration - 1.0)
-        return np.concatenate([days, excess, beta[:, 1] * stay - beta[:, 0] * (1.0 - stay)], axis=-1)
+        return np.concatenate(
+            [days, excess, beta[:, 1] * stay - beta[:, 0] * (1.0 - stay)], axis=-1
+        )
 
     def hessian(self, params):
         """Hessian of `negative_log_density`, (..., 11, 11)."""

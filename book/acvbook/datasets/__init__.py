@@ -5,15 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from acvlib.datasets.areas import Areas, areas_from_geojson
-from acvlib.datasets.conll2003 import load_conll2003, simulate_conll2003
-from acvlib.datasets.covtype import Covtype, load_covtype, simulate_covtype
-from acvlib.datasets.dodgers import Dodgers, load_dodgers, simulate_dodgers
-from acvlib.datasets.faces import Faces, load_att_faces, read_pgm, simulate_att_faces
-from acvlib.datasets.genomics import Genomics, load_genomics, simulate_genomics
-from acvlib.datasets.giordano_results import GiordanoResults, load_giordano_results
-from acvlib.datasets.libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
-from acvlib.datasets.mocap import (
+from acvlib.models.mrf.areas import Areas, areas_from_geojson
+
+from .conll2003 import load_conll2003, simulate_conll2003
+from .covtype import Covtype, load_covtype, simulate_covtype
+from .dodgers import Dodgers, load_dodgers, simulate_dodgers
+from .faces import Faces, load_att_faces, read_pgm, simulate_att_faces
+from .genomics import Genomics, load_genomics, simulate_genomics
+from .giordano_results import GiordanoResults, load_giordano_results
+from .libsvm import SHAPES, Libsvm, load_libsvm, read_libsvm, simulate_libsvm
+from .mocap import (
     Mocap,
     load_mocap,
     load_mocap_long,
@@ -21,18 +22,18 @@ from acvlib.datasets.mocap import (
     simulate_mocap_long,
     simulate_mocap_slow,
 )
-from acvlib.datasets.msd import Msd, load_msd, simulate_msd
-from acvlib.datasets.philadelphia import (
+from .msd import Msd, load_msd, simulate_msd
+from .philadelphia import (
     MAY_2016,
     load_philadelphia,
     load_philadelphia_toy,
     simulate_philadelphia,
     simulate_toy,
 )
-from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
-from acvlib.datasets.tag_schemes import to_iob2
-from acvlib.datasets.tagged import Sentences, TaggedText, read_columns
-from acvlib.datasets.wnut17 import load_wnut17, simulate_wnut17
+from .registry import DataCorrupt, DataNotFound, DataSet, data_sets, get
+from .tag_schemes import to_iob2
+from .tagged import Sentences, TaggedText, read_columns
+from .wnut17 import load_wnut17, simulate_wnut17
 
 __all__ = [
     "Areas",
@@ -98,7 +99,10 @@ _SIMULATED = {
     "philadelphia": (load_philadelphia, simulate_philadelphia),
     "philadelphia, May 2016": (partial(load_philadelphia, MAY_2016), simulate_philadelphia),
     "philadelphia, toy": (load_philadelphia_toy, simulate_toy),
-} | {f"libsvm, {name}": (partial(load_libsvm, name), partial(simulate_libsvm, name)) for name in SHAPES}
+} | {
+    f"libsvm, {name}": (partial(load_libsvm, name), partial(simulate_libsvm, name))
+    for name in SHAPES
+}
 
 
 def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype | Areas:

@@ -1,14 +1,14 @@
-"""`python -m acvlib.datasets`: what is here and what is missing; `... fetch NAME`: get one set."""
+"""`python -m acvbook.datasets`: what is here and what is missing; `... fetch NAME`: get one set."""
 
 import argparse
 import sys
 
-from acvlib.datasets.registry import DataCorrupt, DataNotFound, DataSet, data_sets, find, folders
+from .registry import DataCorrupt, DataNotFound, DataSet, data_sets, find, folders
 
 
 def main(arguments: list[str] | None = None) -> int:
     """List the data sets, or fetch one; the exit code is 1 if a file is corrupt or a fetch failed."""
-    parser = argparse.ArgumentParser(prog="python -m acvlib.datasets", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m acvbook.datasets", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="where each data set is, or how to get it (the default)")
     fetch = commands.add_parser("fetch", help="download one data set into the cache")
@@ -46,7 +46,7 @@ def _state(data_set: DataSet) -> tuple[str, str]:
 
 
 def _fetch(name):
-    from acvlib.datasets.fetch import fetch
+    from .fetch import fetch
 
     print(f"{name}: in {fetch(name)}")
     return 0

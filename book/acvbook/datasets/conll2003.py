@@ -6,8 +6,8 @@ import gzip
 
 import numpy as np
 
-from acvlib.datasets import registry
-from acvlib.datasets.tagged import TaggedText, read_columns, simulated_text
+from . import registry
+from .tagged import TaggedText, read_columns, simulated_text
 
 SIZES = (14_987, 3_466, 3_684)  # sentences of train, valid and test, -DOCSTART- lines counted
 SLIPS = 2  # training sentences in which the annotators began an entity after O with B-, as IOB1 does not
@@ -27,7 +27,9 @@ def load_conll2003(docstart: str = "keep") -> TaggedText:
 
 def simulate_conll2003(rng: np.random.Generator) -> TaggedText:
     """A stand-in of the same sizes, mean length and share of entities, in made-up words."""
-    return simulated_text("conll2003", rng, SIZES, mean_length=13.6, entity_rate=0.125, shareable=True)
+    return simulated_text(
+        "conll2003", rng, SIZES, mean_length=13.6, entity_rate=0.125, shareable=True
+    )
 
 
 def _read(split, docstart):

@@ -9,8 +9,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
-from acvlib.incremental import Examples
+from acvlib.incremental.protocol import Examples
+
+from . import registry
 
 CANONICAL_FILE = "covtype_397050.csv.gz"
 N_ROWS, N_NUMERIC, N_WILDERNESS, N_SOIL, N_COVERS = 397_050, 10, 4, 40, 7
@@ -50,7 +51,9 @@ class Covtype:
         if self.X.shape != (len(self.cover), 54):
             raise ValueError(f"X has shape {self.X.shape}, not ({len(self.cover)}, 54)")
         if not 1 <= self.cover.min(initial=1) <= self.cover.max(initial=1) <= N_COVERS:
-            raise ValueError(f"cover types {self.cover.min()} ... {self.cover.max()} are not within 1 ... {N_COVERS}")
+            raise ValueError(
+                f"cover types {self.cover.min()} ... {self.cover.max()} are not within 1 ... {N_COVERS}"
+            )
 
     def take(self, rows) -> Covtype:
         """These rows, in this order."""
@@ -113,5 +116,7 @@ def _read_canonical(path: Path) -> Covtype:
     import pandas as pd
 
     table = pd.read_csv(path)
-    X = _features(table[[*_COLUMNS]].to_numpy(float), table["wilderness"].to_numpy(), table["soil"].to_numpy())
+    X = _features(
+        table[[*_COLUMNS]].to_numpy(float), table["wilderness"].to_numpy(), table["soil"].to_numpy()
+    )
     return Covtype(X, table["cover"].to_numpy(np.int64), "real", registry.file_sha256(path))

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
+from . import registry
 
 CANONICAL_FILE = "dodgers_counts.csv"
 MISSING = -1
@@ -17,7 +17,9 @@ MISSING = -1
 # The real set's shape and missingness, and rounded values of its scale.
 _START, _STEP, _N_ROWS = np.datetime64("2005-04-10T00:00"), np.timedelta64(5, "m"), 175 * 288
 _N_MISSING, _N_MISSING_RUNS, _FIRST_MISSING_RUN = 2903, 55, 379
-_DAY_RATE = np.array([16.0, 18.5, 22.0, 22.0, 21.5, 22.0, 18.0])  # cars per five minutes, Sunday first
+_DAY_RATE = np.array(
+    [16.0, 18.5, 22.0, 22.0, 21.5, 22.0, 18.0]
+)  # cars per five minutes, Sunday first
 _EXCESS_SHAPE, _EXCESS_RATE = 4.0, 4.0 / 17.0  # NegBin(a, b/(1 + b)): mean a/b = 17 cars
 _QUIET_ROWS, _EVENT_ROWS = 600, 35  # mean stay in each state: about 79 events
 
@@ -59,7 +61,9 @@ class Dodgers:
         """The first n rows, with the provenance and sha256 of the whole; ValueError unless 1 <= n <= T."""
         if not 1 <= n <= len(self):
             raise ValueError(f"head({n}) of a series of {len(self)} rows")
-        return replace(self, counts=self.counts[:n], timestamp=self.timestamp[:n], in_game=self.in_game[:n])
+        return replace(
+            self, counts=self.counts[:n], timestamp=self.timestamp[:n], in_game=self.in_game[:n]
+        )
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -107,7 +111,9 @@ def simulate_dodgers(rng: np.random.Generator) -> Dodgers:
     excess = rng.negative_binomial(_EXCESS_SHAPE, _EXCESS_RATE / (1 + _EXCESS_RATE), _N_ROWS)
     counts = rng.poisson(_DAY_RATE[day_of_week(timestamp)]) + event * excess
     counts[_simulate_missing(rng)] = MISSING
-    return Dodgers(counts, timestamp, event & (counts != MISSING), "simulated", counts_sha256(counts))
+    return Dodgers(
+        counts, timestamp, event & (counts != MISSING), "simulated", counts_sha256(counts)
+    )
 
 
 def _simulate_events(rng):
@@ -130,7 +136,7 @@ def _split(rng, total, n_parts, evenness):
 
 
 def _fetched() -> Path:
-    from acvlib.datasets.fetch import fetch  # pooch and pandas only when something is fetched
+    from .fetch import fetch  # pooch and pandas only when something is fetched
 
     fetch("dodgers")
     return registry.find("dodgers", CANONICAL_FILE)
@@ -141,4 +147,6 @@ def _read_canonical(path: Path) -> Dodgers:
 
     table = pd.read_csv(path, parse_dates=["timestamp"], date_format="%Y-%m-%d %H:%M")
     counts, timestamp = table["count"].to_numpy(), table["timestamp"].to_numpy("datetime64[m]")
-    return Dodgers(counts, timestamp, table["in_game"].to_numpy(bool), "real", registry.file_sha256(path))
+    return Dodgers(
+        counts, timestamp, table["in_game"].to_numpy(bool), "real", registry.file_sha256(path)
+    )

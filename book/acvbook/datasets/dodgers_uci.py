@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from acvlib.datasets import registry
-from acvlib.datasets.dodgers import CANONICAL_FILE, MISSING, counts_sha256
+from . import registry
+from .dodgers import CANONICAL_FILE, MISSING, counts_sha256
 
 # Of the canonical `count` column. The original archive's own checksum is not known to us, so what it
 # says is checked in place of its bytes.
@@ -52,5 +52,7 @@ def to_canonical(table: pd.DataFrame) -> bytes:
 def _read_games(path):
     """(begin, end) of each game. Latin-1, because team names in the original are not all ASCII."""
     games = pd.read_csv(path, header=None, usecols=[0, 1, 2], dtype=str, encoding="latin-1")
-    begin, end = (pd.to_datetime(games[0] + " " + games[i], format="%m/%d/%y %H:%M:%S") for i in (1, 2))
+    begin, end = (
+        pd.to_datetime(games[0] + " " + games[i], format="%m/%d/%y %H:%M:%S") for i in (1, 2)
+    )
     return zip(begin, end, strict=True)

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
+from . import registry
 
 CANONICAL_FILE = "att_faces.tar.gz"
 N_PEOPLE, N_IMAGES, HEIGHT, WIDTH = 40, 10, 112, 92
@@ -29,9 +29,13 @@ class Faces:
 
     def __post_init__(self):
         if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
-            raise ValueError(f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each")
+            raise ValueError(
+                f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
+            )
         if not 0.0 <= self.images.min() <= self.images.max() <= 1.0:
-            raise ValueError(f"pixels {self.images.min():g} ... {self.images.max():g} are not within 0 ... 1")
+            raise ValueError(
+                f"pixels {self.images.min():g} ... {self.images.max():g} are not within 0 ... 1"
+            )
 
     def reduced(self, factor: int) -> Faces:
         """Means over squares of `factor` x `factor` pixels; `factor` must divide height and width (ValueError)."""
@@ -97,7 +101,9 @@ def _flaw(content):
 
 def simulate_att_faces(rng: np.random.Generator) -> Faces:
     """A stand-in: each person a smooth pattern of their own, each image that pattern changed a little, with noise."""
-    rows, columns = (np.cos(np.pi * np.outer(np.arange(6), np.arange(n) + 0.5) / n) for n in (HEIGHT, WIDTH))
+    rows, columns = (
+        np.cos(np.pi * np.outer(np.arange(6), np.arange(n) + 0.5) / n) for n in (HEIGHT, WIDTH)
+    )
     own = np.repeat(rng.standard_normal((N_PEOPLE, 6, 6)), N_IMAGES, axis=0)
     waves = own + 0.4 * rng.standard_normal((N_PEOPLE * N_IMAGES, 6, 6))
     images = rows.T @ waves @ columns + 0.3 * rng.standard_normal((len(waves), HEIGHT, WIDTH))

@@ -8,7 +8,7 @@ from zipfile import BadZipFile
 
 import pooch
 
-from acvlib.datasets import dodgers_uci, registry
+from . import dodgers_uci, registry
 
 # For each set with an `archive`: what turns the folder of unpacked originals into canonical files.
 _INSTALL = {"dodgers": dodgers_uci.install}
@@ -26,7 +26,9 @@ def fetch(name: str) -> Path:
     try:
         _fetch_archive(data_set) if data_set.archive else _fetch_files(data_set)
     except (OSError, BadZipFile) as error:
-        raise registry.DataNotFound(f"{name}: download failed ({error}). {data_set.by_hand}") from error
+        raise registry.DataNotFound(
+            f"{name}: download failed ({error}). {data_set.by_hand}"
+        ) from error
     return registry.cache_folder(name)
 
 

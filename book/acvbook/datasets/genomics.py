@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
+from . import registry
 
 MEANS, RAW, SAMPLES, TRAIN = (
     "top1000_time_means.csv.gz",
@@ -18,7 +18,9 @@ MEANS, RAW, SAMPLES, TRAIN = (
 )
 HOURS = np.array([0.0, 3, 6, 9, 12, 18, 24, 30, 36, 48, 60, 72, 120, 168])
 N_REPLICATES = 3
-VARIANCE = 0.29  # within triplicates, of the one gene of the 1,000 whose raw observations are at hand
+VARIANCE = (
+    0.29  # within triplicates, of the one gene of the 1,000 whose raw observations are at hand
+)
 N_DONORS = 50  # the tenth of 500 raw genes that vary most over time, as the 1,000 do
 
 
@@ -42,7 +44,9 @@ class Genomics:
     def __post_init__(self):
         n_times = len(self.hours)
         if self.means.shape[1:] != (n_times,) or self.donors.shape[1:] != (n_times, N_REPLICATES):
-            raise ValueError(f"means {self.means.shape} and donors {self.donors.shape} do not fit {n_times} times")
+            raise ValueError(
+                f"means {self.means.shape} and donors {self.donors.shape} do not fit {n_times} times"
+            )
 
     @property
     def test(self) -> np.ndarray:
@@ -76,7 +80,10 @@ def load_genomics() -> Genomics:
     """
     import pandas as pd
 
-    path, samples = registry.find("genomics", MEANS), pd.read_csv(registry.find("genomics", SAMPLES))
+    path, samples = (
+        registry.find("genomics", MEANS),
+        pd.read_csv(registry.find("genomics", SAMPLES)),
+    )
     means = pd.read_csv(path)[[f"h{hour:g}" for hour in HOURS]].to_numpy()
     train = np.loadtxt(registry.find("genomics", TRAIN), dtype=int)
     infected = samples[samples.condition == "C"].sort_values(["hour", "replicate"])
@@ -92,7 +99,9 @@ def _donors(expression):
     return (expression - means[..., None])[order]
 
 
-def simulate_genomics(rng: np.random.Generator, n_genes: int = 1000, n_clusters: int = 18) -> Genomics:
+def simulate_genomics(
+    rng: np.random.Generator, n_genes: int = 1000, n_clusters: int = 18
+) -> Genomics:
     """A stand-in of the real set's shape and scale: genes scatter about smooth curves, most of which rise.
 
     A curve rises as (h / peak) exp(1 - h / peak) from the infection on; the peak is between 6 and 90 hours.
@@ -101,9 +110,19 @@ def simulate_genomics(rng: np.random.Generator, n_genes: int = 1000, n_clusters:
     early = HOURS / np.exp(rng.uniform(np.log(6), np.log(90), (n_clusters, 1)))
     curves = height[:, None] * early * np.exp(1.0 - early)
     cluster = rng.choice(n_clusters, n_genes, p=rng.dirichlet(np.full(n_clusters, 5.0)))
-    means = curves[cluster] * rng.uniform(0.8, 1.2, (n_genes, 1)) + 0.3 * rng.standard_normal((n_genes, len(HOURS)))
+    means = curves[cluster] * rng.uniform(0.8, 1.2, (n_genes, 1)) + 0.3 * rng.standard_normal(
+        (n_genes, len(HOURS))
+    )
     means -= means.mean(axis=1, keepdims=True)
-    noise = rng.gamma(2.0, 0.5, (N_DONORS, 1, 1)) ** 0.5 * rng.standard_normal((N_DONORS, len(HOURS), N_REPLICATES))
+    noise = rng.gamma(2.0, 0.5, (N_DONORS, 1, 1)) ** 0.5 * rng.standard_normal(
+        (N_DONORS, len(HOURS), N_REPLICATES)
+    )
     donors = noise - noise.mean(axis=2, keepdims=True)
     train = np.sort(rng.permutation(n_genes)[: round(0.7 * n_genes)])
-    return Genomics(means, train, donors, "simulated", hashlib.sha256(means.tobytes() + train.tobytes()).hexdigest())
+    return Genomics(
+        means,
+        train,
+        donors,
+        "simulated",
+        hashlib.sha256(means.tobytes() + train.tobytes()).hexdigest(),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from acvlib.datasets.registry import DataNotFound, find, get
+from .registry import DataNotFound, find, get
 
 _FILES = {
     "errors": "paper_results/fig1_synthetic_errors.csv",
@@ -12,7 +12,12 @@ _FILES = {
     "genomics_errors": "paper_results/fig3_mse_summary.csv",
     "genomics_seconds": "paper_results/fig4_fit_metadata.csv",
 }
-_ESTIMATES = {"train_error": "train", "test_error": "test", "cv_in_sample": "exact", "lin_in_sample": "ij"}
+_ESTIMATES = {
+    "train_error": "train",
+    "test_error": "test",
+    "cv_in_sample": "exact",
+    "lin_in_sample": "ij",
+}
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,17 @@ def load_giordano_results() -> GiordanoResults | None:
         tables = {name: pd.read_csv(find("genomics", file)) for name, file in _FILES.items()}
     except DataNotFound:
         return None
-    columns = {"model": "family", "train_error": "train", "test_error": "test", "exact_cv": "exact", "approx_cv": "ij"}
+    columns = {
+        "model": "family",
+        "train_error": "train",
+        "test_error": "test",
+        "exact_cv": "exact",
+        "approx_cv": "ij",
+    }
     seconds = tables["seconds"].astype({"data_size": int})
-    seconds = seconds.rename(columns={"data_size": "n", "exact_cv_seconds": "exact", "ij_seconds": "ij"})
+    seconds = seconds.rename(
+        columns={"data_size": "n", "exact_cv_seconds": "exact", "ij_seconds": "ij"}
+    )
     return GiordanoResults(
         tables["errors"].rename(columns=columns),
         seconds.set_index("n"),
@@ -52,14 +65,29 @@ def load_giordano_results() -> GiordanoResults | None:
 
 
 def _genomics_errors(table):
-    names = {"lo_num_times": "left_out", "output": "estimate", "med": "median", "qlow": "low", "qhigh": "high"}
+    names = {
+        "lo_num_times": "left_out",
+        "output": "estimate",
+        "med": "median",
+        "qlow": "low",
+        "qhigh": "high",
+    }
     table = table.rename(columns=names).replace({"estimate": _ESTIMATES})
-    wide = table.pivot(index=["df", "left_out"], columns="estimate", values=["mean", "median", "low", "high"])
+    wide = table.pivot(
+        index=["df", "left_out"], columns="estimate", values=["mean", "median", "low", "high"]
+    )
     return wide.swaplevel(axis=1).sort_index(axis=1)
 
 
 def _genomics_seconds(table):
-    names = {"lo_num_times": "left_out", "num_comb": "n_folds", "initial_opt_time": "fit", "lr_hess_time": "ij"}
+    names = {
+        "lo_num_times": "left_out",
+        "num_comb": "n_folds",
+        "initial_opt_time": "fit",
+        "lr_hess_time": "ij",
+    }
     names |= {"total_refit_time": "exact", "param_length": "n_params"}
     table = table.rename(columns=names).astype({"n_folds": int, "n_params": int})
-    return table.set_index(["df", "left_out"])[["fit", "ij", "exact", "n_folds", "n_params"]].sort_index()
+    return table.set_index(["df", "left_out"])[
+        ["fit", "ij", "exact", "n_folds", "n_params"]
+    ].sort_index()

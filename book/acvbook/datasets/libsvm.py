@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from acvlib.datasets import registry
+from . import registry
 
 
 class Shape(NamedTuple):
@@ -47,7 +47,9 @@ class Libsvm:
         if self.X.ndim != 2 or self.y.shape != self.X.shape[:1]:
             raise ValueError(f"X {self.X.shape} must have a row for each y {self.y.shape}")
         if self.is_classification and not np.isin(self.y, (-1.0, 1.0)).all():
-            raise ValueError(f"labels must be -1 or +1; found {np.setdiff1d(self.y, (-1.0, 1.0))[:3]}")
+            raise ValueError(
+                f"labels must be -1 or +1; found {np.setdiff1d(self.y, (-1.0, 1.0))[:3]}"
+            )
 
     @property
     def is_classification(self) -> bool:
@@ -90,7 +92,9 @@ def read_libsvm(path: Path | str, n_features: int) -> tuple[np.ndarray, np.ndarr
     path = Path(path)
     opener = gzip.open if path.suffix == ".gz" else open
     with opener(path, "rt", encoding="ascii", errors="replace") as lines:
-        rows = [_row(line, n_features, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+        rows = [
+            _row(line, n_features, f"{path}, line {number}") for number, line in enumerate(lines, 1)
+        ]
     if not rows:
         raise registry.DataCorrupt(f"{path}: no rows")
     X = np.zeros((len(rows), n_features))
@@ -109,7 +113,11 @@ def simulate_libsvm(name: str, rng: np.random.Generator) -> Libsvm:
         X = np.heaviside(X - rarest, 0.0)
     score = X @ rng.standard_normal(shape.n_features)
     score = (score - score.mean()) / score.std() + 0.5 * rng.standard_normal(shape.n_rows)
-    y = np.where(score > np.quantile(score, 1.0 - shape.positive), 1.0, -1.0) if shape.positive else score
+    y = (
+        np.where(score > np.quantile(score, 1.0 - shape.positive), 1.0, -1.0)
+        if shape.positive
+        else score
+    )
     return Libsvm(name, X, y, "simulated", hashlib.sha256(X.tobytes() + y.tobytes()).hexdigest())
 
 

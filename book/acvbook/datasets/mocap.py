@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.datasets import registry
+from . import registry
 
 CHANNELS = (
     *("root.ty", "lowerback.rx", "lowerback.ry", "upperneck.ry", "rhumerus.rz", "rradius.rx"),
@@ -85,12 +85,16 @@ def load_mocap_long() -> Mocap:
     import pandas as pd
 
     path = registry.find("mocap", LONG_FILE)
-    return Mocap([pd.read_csv(path)[list(CHANNELS)].to_numpy(float)], 40, "real", registry.file_sha256(path))
+    return Mocap(
+        [pd.read_csv(path)[list(CHANNELS)].to_numpy(float)], 40, "real", registry.file_sha256(path)
+    )
 
 
 def simulate_mocap(rng: np.random.Generator) -> Mocap:
     """A stand-in for the 124 sequences at 30 frames a second: smooth moves that switch about twice a second or less."""
-    lengths = np.where(rng.random(N_SEQUENCES) < 0.7, MAX_FRAMES, rng.integers(37, MAX_FRAMES, N_SEQUENCES))
+    lengths = np.where(
+        rng.random(N_SEQUENCES) < 0.7, MAX_FRAMES, rng.integers(37, MAX_FRAMES, N_SEQUENCES)
+    )
     return _simulated(rng, lengths, 30)
 
 
@@ -126,5 +130,9 @@ def _recording(rng, poses, turns, length):
     x = [poses[move]]
     for _ in range(length - 1):
         move = rng.integers(_N_MOVES) if rng.random() < 0.05 else move
-        x.append(poses[move] + turns[move] @ (x[-1] - poses[move]) + rng.normal(0.0, _NOISE, len(CHANNELS)))
+        x.append(
+            poses[move]
+            + turns[move] @ (x[-1] - poses[move])
+            + rng.normal(0.0, _NOISE, len(CHANNELS))
+        )
     return (np.array(x) - np.mean(x, axis=0)) * _DEVIATION

@@ -13,13 +13,16 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from acvlib.datasets import registry
-from acvlib.incremental import Examples
+from acvlib.incremental.protocol import Examples
+
+from . import registry
 
 ROWS_FILE, SUMMARY_FILE = "YearPredictionMSD_first1176.csv.gz", "summary_full_first12.csv"
 N_ROWS, N_FEATURES = 463_715, 90
 FIRST_YEAR, LAST_YEAR = 1922, 2011
-SHRINKAGE = 0.05  # of the correlation of 91 columns, estimated from 1,176 rows, towards independence
+SHRINKAGE = (
+    0.05  # of the correlation of 91 columns, estimated from 1,176 rows, towards independence
+)
 
 # Without the real rows: rounded deviations of the 12 timbre means, and of their covariances.
 _MEAN_DEVIATION = np.array([6.1, 51.6, 35.3, 16.3, 22.9, 12.9, 14.6, 8.0, 10.6, 6.5, 4.4, 8.3])
@@ -84,7 +87,9 @@ def load_msd() -> Msd:
 
     path = registry.find("msd", ROWS_FILE)
     table = pd.read_csv(path, header=None).to_numpy(float)
-    return Msd(np.ascontiguousarray(table[:, 1:]), table[:, 0].copy(), "real", registry.file_sha256(path))
+    return Msd(
+        np.ascontiguousarray(table[:, 1:]), table[:, 0].copy(), "real", registry.file_sha256(path)
+    )
 
 
 def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:

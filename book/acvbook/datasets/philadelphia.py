@@ -6,15 +6,21 @@ import hashlib
 
 import numpy as np
 
-from acvlib.datasets import registry
-from acvlib.datasets.areas import Areas, counts_sha256, read_outlines
+from acvlib.models.mrf.areas import Areas, counts_sha256, read_outlines
 
-JUNE_2015, MAY_2016 = "violent_2015_06", "violent_2016_05"  # the paper's own month, May 2015, is not to be had
+from . import registry
+
+JUNE_2015, MAY_2016 = (
+    "violent_2015_06",
+    "violent_2016_05",
+)  # the paper's own month, May 2015, is not to be had
 
 # The real set's size, and rounded values of its scale.
 _ROWS, _COLUMNS = 48, 8  # narrow, as a square of as many cells is too wide for exact sums
 _RATES = np.array([4.5, 16.0])  # violent crimes in a month
-_COUPLING = 0.5  # of the hidden classes, per edge: 2 beta; just below the order of the infinite field
+_COUPLING = (
+    0.5  # of the hidden classes, per edge: 2 beta; just below the order of the infinite field
+)
 _SWEEPS = 60
 
 
@@ -36,7 +42,15 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     edges = pd.read_csv(neighbours)[["i", "j"]].to_numpy(np.int64)
     outlines = read_outlines(registry.find("philadelphia", "tracts_2010.geojson"))
     counts = table[column].to_numpy(np.int64)
-    return Areas(counts, edges, "real", _sha256(tracts, neighbours), f"philadelphia, {column}", outlines, True)
+    return Areas(
+        counts,
+        edges,
+        "real",
+        _sha256(tracts, neighbours),
+        f"philadelphia, {column}",
+        outlines,
+        True,
+    )
 
 
 def load_philadelphia_toy() -> Areas:
@@ -59,7 +73,9 @@ def simulate_philadelphia(rng: np.random.Generator) -> Areas:
     outlines, edges = hexagons(_ROWS, _COLUMNS)
     classes = _gibbs(edges, len(outlines), rng)
     counts = rng.poisson(_RATES[classes])
-    return Areas(counts, edges, "simulated", counts_sha256(counts), "philadelphia, simulated", outlines)
+    return Areas(
+        counts, edges, "simulated", counts_sha256(counts), "philadelphia, simulated", outlines
+    )
 
 
 def simulate_toy(rng: np.random.Generator) -> Areas:
@@ -81,7 +97,9 @@ def hexagons(rows: int, columns: int) -> tuple[list, np.ndarray]:
 
 def _gibbs(edges, n, rng):
     """Classes 0 or 1 of n cells from the Potts field, from a random start."""
-    neighbours = [np.concatenate([edges[edges[:, 0] == i, 1], edges[edges[:, 1] == i, 0]]) for i in range(n)]
+    neighbours = [
+        np.concatenate([edges[edges[:, 0] == i, 1], edges[edges[:, 1] == i, 0]]) for i in range(n)
+    ]
     z = rng.integers(2, size=n)
     for _ in range(_SWEEPS):
         for i, uniform in enumerate(rng.random(n)):
@@ -92,4 +110,6 @@ def _gibbs(edges, n, rng):
 
 def _sha256(*paths):
     """One checksum of several files."""
-    return hashlib.sha256("".join(registry.file_sha256(path) for path in paths).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(registry.file_sha256(path) for path in paths).encode()
+    ).hexdigest()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[3]
 _CHECKSUMS = "SHA256SUMS"
 
 
@@ -40,7 +40,7 @@ class DataSet:
     def how_to_get(self) -> str:
         """The command that downloads the set or, where there is none, what to do by hand."""
         if self.archive or self.urls:
-            return f"python -m acvlib.datasets fetch {self.name}"
+            return f"python -m acvbook.datasets fetch {self.name}"
         return f"by hand from {self.source}. {self.by_hand}"
 
 
@@ -75,7 +75,9 @@ def folders(name: str) -> list[Path]:
     """
     root = os.environ.get("ACVLIB_DATA")
     if root and not Path(root).is_dir():
-        raise NotADirectoryError(f"ACVLIB_DATA={root} is not a directory (working directory: {Path.cwd()})")
+        raise NotADirectoryError(
+            f"ACVLIB_DATA={root} is not a directory (working directory: {Path.cwd()})"
+        )
     return ([Path(root) / name] if root else []) + [cache_folder(name)]
 
 
@@ -112,7 +114,9 @@ def store_converted(name: str, file: str, content: bytes) -> Path:
     """
     folder = cache_folder(name)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_atomically(folder / _CHECKSUMS, f"{hashlib.sha256(content).hexdigest()}  {file}\n".encode())
+    _write_atomically(
+        folder / _CHECKSUMS, f"{hashlib.sha256(content).hexdigest()}  {file}\n".encode()
+    )
     return _write_atomically(folder / file, content)
 
 

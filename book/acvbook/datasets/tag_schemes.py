@@ -17,11 +17,17 @@ def to_iob2(tags, scheme, strict=True):
         raise ValueError(f"unknown tag scheme {scheme!r}: one of {', '.join(SCHEMES)}")
     unknown = [tag for tag in tags if not _split(tag)[0]]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no tag of {scheme}: O, or one of B, I, E, S, a dash and a type")
+        raise ValueError(
+            f"{unknown[0]!r} is no tag of {scheme}: O, or one of B, I, E, S, a dash and a type"
+        )
     place = first_violation(tags, scheme)
     if strict and place is not None:
         fitting = [other for other in SCHEMES if first_violation(tags, other) is None]
-        remedy = f"the sentence is valid {' and '.join(fitting)}" if fitting else "it is valid in no known scheme"
+        remedy = (
+            f"the sentence is valid {' and '.join(fitting)}"
+            if fitting
+            else "it is valid in no known scheme"
+        )
         raise ValueError(f"tag {tags[place]!r} at position {place} is not {scheme}: {remedy}")
     return tuple(_iob2(before, tag) for before, tag in zip(("O", *tags[:-1]), tags, strict=True))
 
@@ -69,5 +75,7 @@ def _iob2(before, tag):
     prefix, kind = _split(tag)
     if prefix == "O":
         return "O"
-    begins = prefix in ("B", "S") or _split(before)[0] in ("O", "E", "S") or _split(before)[1] != kind
+    begins = (
+        prefix in ("B", "S") or _split(before)[0] in ("O", "E", "S") or _split(before)[1] != kind
+    )
     return f"{'B' if begins else 'I'}-{kind}"

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from acvlib.datasets.tag_schemes import SCHEMES, first_violation, to_iob2
+from .tag_schemes import SCHEMES, first_violation, to_iob2
 
 DOCSTART = "-DOCSTART-"
 TYPES = ("PER", "LOC", "ORG", "MISC")
@@ -18,7 +18,25 @@ TAGS = ("O", *(f"{prefix}-{kind}" for kind in TYPES for prefix in "BI"))  # 9 of
 # For stand-ins: the shares of types among entities, and of entities of one, two, ... words.
 _TYPE_SHARE = np.array([0.29, 0.30, 0.27, 0.14])
 _ENTITY_LENGTH = np.array([0.62, 0.29, 0.07, 0.02])
-_SYLLABLES = ("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "xo", "zu", "kra", "sto")
+_SYLLABLES = (
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "la",
+    "me",
+    "ni",
+    "po",
+    "ru",
+    "sa",
+    "te",
+    "vi",
+    "xo",
+    "zu",
+    "kra",
+    "sto",
+)
 
 
 class Sentences(NamedTuple):
@@ -29,7 +47,9 @@ class Sentences(NamedTuple):
 
     def take(self, numbers) -> Sentences:
         """These sentences, in this order."""
-        return Sentences(tuple(self.words[n] for n in numbers), tuple(self.tags[n] for n in numbers))
+        return Sentences(
+            tuple(self.words[n] for n in numbers), tuple(self.tags[n] for n in numbers)
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +78,13 @@ class TaggedText:
         """The first sentences of each split, with the provenance and sha256 of the whole."""
         sizes = {"train": n_train, "valid": n_valid, "test": n_test}
         parts = {split: getattr(self, split).take(range(n)) for split, n in sizes.items()}
-        return TaggedText(self.name, **parts, provenance=self.provenance, sha256=self.sha256, shareable=self.shareable)
+        return TaggedText(
+            self.name,
+            **parts,
+            provenance=self.provenance,
+            sha256=self.sha256,
+            shareable=self.shareable,
+        )
 
     def __repr__(self) -> str:
         sizes = "/".join(f"{len(part.words):,}" for part in (self.train, self.valid, self.test))
@@ -73,11 +99,17 @@ def check_sentences(words, tags, what="sentences"):
         if len(sentence) == 0:
             raise ValueError(f"{what}: sentence {n} is empty: leave it out")
         if len(sentence) != len(labels):
-            raise ValueError(f"{what}: sentence {n} has {len(sentence)} words and {len(labels)} tags")
+            raise ValueError(
+                f"{what}: sentence {n} has {len(sentence)} words and {len(labels)} tags"
+            )
 
 
 def read_columns(
-    lines: Iterable[str], scheme: str, separator: str | None = None, docstart: str = "keep", slips: int = 0
+    lines: Iterable[str],
+    scheme: str,
+    separator: str | None = None,
+    docstart: str = "keep",
+    slips: int = 0,
 ) -> Sentences:
     """Sentences from lines of columns, word first and tag last, with blank lines between sentences.
 
@@ -88,9 +120,14 @@ def read_columns(
     """
     if docstart not in ("keep", "drop"):
         raise ValueError(f"docstart is {docstart!r}: keep or drop")
-    sentences = [part for part in _groups(lines, separator) if docstart == "keep" or part[0][0] != DOCSTART]
+    sentences = [
+        part for part in _groups(lines, separator) if docstart == "keep" or part[0][0] != DOCSTART
+    ]
     words = tuple(tuple(word for word, _ in sentence) for sentence in sentences)
-    return Sentences(words, iob2_sentences([[tag for _, tag in sentence] for sentence in sentences], scheme, slips))
+    return Sentences(
+        words,
+        iob2_sentences([[tag for _, tag in sentence] for sentence in sentences], scheme, slips),
+    )
 
 
 def iob2_sentences(tags, scheme, slips=0):
@@ -132,7 +169,9 @@ def _word_and_tag(line, number, separator):
 # stand-ins
 
 
-def simulate_sentences(rng: np.random.Generator, n: int, mean_length: float, entity_rate: float) -> Sentences:
+def simulate_sentences(
+    rng: np.random.Generator, n: int, mean_length: float, entity_rate: float
+) -> Sentences:
     """n sentences of made-up words: entities of a type draw from its vocabulary, other words from their own.
 
     Lengths are geometric from 1 to 120, names mostly begin with a capital, and a tenth of an entity's words are
@@ -180,9 +219,13 @@ def sentences_sha256(sentences: Sentences) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def simulated_text(name: str, rng, sizes, mean_length: float, entity_rate: float, shareable: bool) -> TaggedText:
+def simulated_text(
+    name: str, rng, sizes, mean_length: float, entity_rate: float, shareable: bool
+) -> TaggedText:
     """A `TaggedText` of three simulated splits that share their vocabularies."""
     everything = simulate_sentences(rng, sum(sizes), mean_length, entity_rate)
     ends = np.cumsum((0, *sizes))
-    splits = [everything.take(range(start, stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)]
+    splits = [
+        everything.take(range(start, stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)
+    ]
     return TaggedText(name, *splits, "simulated", sentences_sha256(splits[0]), shareable)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from acvlib.datasets import registry
-from acvlib.datasets.tagged import Sentences, TaggedText, read_columns, simulated_text
+from . import registry
+from .tagged import Sentences, TaggedText, read_columns, simulated_text
 
 SIZES = (3_394, 1_009, 1_287)
 MERGED = {"person": "PER", "location": "LOC", "group": "ORG", "corporation": "ORG"}
@@ -37,4 +37,6 @@ def merge(tag: str) -> str:
 def _read(file):
     with registry.find("wnut17", file).open(encoding="utf-8", newline="\n") as lines:
         six = read_columns(lines, "IOB2", separator="\t")
-    return Sentences(six.words, tuple(tuple(merge(tag) for tag in sentence) for sentence in six.tags))
+    return Sentences(
+        six.words, tuple(tuple(merge(tag) for tag in sentence) for sentence in six.tags)
+    )

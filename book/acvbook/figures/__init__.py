@@ -1,33 +1,31 @@
-"""Figures: `(ax, results, …) → ax`. Computes nothing; the only package that imports matplotlib."""
+"""Figures: `(ax, results, …) → ax`. Computes nothing; with `acvlib.plots`, all that imports matplotlib."""
 
-from .epochs import (
-    bound_along,
-    error_against,
-    hidden_label_errors,
-    probabilities,
-    training_losses,
+from acvlib.plots import (
+    RUNGS,
+    STYLE,
+    differences,
+    error_ladder,
+    lines_by_rung,
+    plt,
+    published,
+    scatter,
+    series,
+    subplots,
 )
-from .general import both_panels, criteria, error_rates, pair_differences, predicted_losses, seconds_by_folds
-from .genomics import (
-    TIMES_ESTIMATES,
-    by_df,
-    changes,
-    gene_cluster,
-    gene_curve,
-    stage_ladder,
+
+from .epochs import bound_along, error_against, hidden_label_errors, probabilities, training_losses
+from .files import save
+from .general import (
+    both_panels,
+    criteria,
+    error_rates,
+    pair_differences,
+    predicted_losses,
+    seconds_by_folds,
 )
-from .incremental import (
-    against_bound,
-    cv_spread,
-    running_time,
-    running_times,
-)
-from .maps import (
-    METHODS,
-    areas,
-    losses_against,
-    seconds_by_method,
-)
+from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, gene_curve, stage_ladder
+from .incremental import against_bound, cv_spread, running_time, running_times
+from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
     authors_estimates,
@@ -37,22 +35,7 @@ from .regression import (
     norm_centres,
     rates,
 )
-from .rungs import (
-    RUNGS,
-    differences,
-    error_ladder,
-    lines_by_rung,
-    published,
-    scatter,
-    series,
-)
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
-from .style import (
-    STYLE,
-    plt,
-    save,
-    subplots,
-)
 
 __all__ = [
     "STYLE",

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
-from .rungs import RUNGS
+from acvlib.plots import RUNGS
 
 
 def probabilities(ax, reference, *others):
@@ -12,7 +12,15 @@ def probabilities(ax, reference, *others):
     ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
     for result in others:
         name, colour = RUNGS[result.method]
-        ax.plot(x, np.exp(-np.concatenate(result.pointwise)), ".", ms=3, color=colour, label=name, rasterized=True)
+        ax.plot(
+            x,
+            np.exp(-np.concatenate(result.pointwise)),
+            ".",
+            ms=3,
+            color=colour,
+            label=name,
+            rasterized=True,
+        )
     ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     return ax
 
@@ -47,7 +55,12 @@ def bound_along(ax, table):
     ):
         holds = rows.get(column.replace("bound", "applies"), rows.applies | True).astype(bool)
         ax.plot(rows.distance_se[holds], rows[column][holds], "o-", ms=4, color=colour, label=name)
-    ax.set(xscale="log", yscale="log", xlabel="distance to the optimum (standard errors)", ylabel="nats a fold")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="distance to the optimum (standard errors)",
+        ylabel="nats a fold",
+    )
     if np.ptp(np.log10(ax.get_xlim())) < 2.0:
         _few_ticks(ax, ax.xaxis)
     return ax

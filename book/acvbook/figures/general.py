@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from .rungs import RUNGS
+from acvlib.plots import RUNGS
 
 WAYS = {
     "cv": ("t-fold CV, fold by fold", "#222222"),
@@ -18,15 +18,27 @@ def predicted_losses(ax, reference, *others):
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for result in others:
         name, colour = RUNGS[result.method]
-        ax.plot(x, np.concatenate(result.pointwise), ".", ms=3, color=colour, label=name, rasterized=True)
+        ax.plot(
+            x,
+            np.concatenate(result.pointwise),
+            ".",
+            ms=3,
+            color=colour,
+            label=name,
+            rasterized=True,
+        )
     ax.set(xlabel="actual loss", ylabel="predicted loss")
     return ax
 
 
 def both_panels(axes, results, rungs):
     """Figures 1 to 3 of the paper: losses on the left axes, and what leaving out adds to them on the right."""
-    predicted_losses(axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs))
-    losses = {name: np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment", *rungs)}
+    predicted_losses(
+        axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs)
+    )
+    losses = {
+        name: np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment", *rungs)
+    }
     _differences(axes[1], losses, rungs, "exact", "no_adjustment")
     axes[1].set_xlabel("actual difference in loss")
     return axes
@@ -37,7 +49,9 @@ def _differences(ax, losses, rungs, reference, base):
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for rung in rungs:
         name, colour = RUNGS[rung]
-        ax.plot(x, losses[rung] - losses[base], ".", ms=4, color=colour, label=name, rasterized=True)
+        ax.plot(
+            x, losses[rung] - losses[base], ".", ms=4, color=colour, label=name, rasterized=True
+        )
     ax.set_ylabel("predicted difference in loss")
 
 

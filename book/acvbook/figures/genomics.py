@@ -19,7 +19,9 @@ def by_df(ax, table, authors=None):
         label, colour, marker = TIMES_ESTIMATES[name]
         ax.plot(table.index, table[name], marker + "-", ms=4, color=colour, label=label)
         if authors is not None and name in authors:
-            ax.plot(authors.index, authors[name], marker + "--", ms=5, mfc="none", lw=0.7, color=colour)
+            ax.plot(
+                authors.index, authors[name], marker + "--", ms=5, mfc="none", lw=0.7, color=colour
+            )
     ax.set_xlabel("degrees of freedom")
     ax.set_xticks(table.index)
     return ax
@@ -53,7 +55,14 @@ def gene_curve(ax, hours, expression, curves, fold):
     for name, curve in curves.items():
         label, colour, _ = TIMES_ESTIMATES[name]
         full = name == "train"
-        ax.plot(place, curve, "--" if full else "-", color=colour, lw=2, label="full fit" if full else label)
+        ax.plot(
+            place,
+            curve,
+            "--" if full else "-",
+            color=colour,
+            lw=2,
+            label="full fit" if full else label,
+        )
     return ax
 
 
@@ -65,7 +74,10 @@ def changes(ax, table, authors=None):
     dfs = sorted({df for _, df in table.columns})
     for shift, name in ((-0.17, "train"), (0.17, "test")):
         label, colour, _ = TIMES_ESTIMATES[name]
-        places, style = np.array(dfs) + shift, {"widths": 0.28, "patch_artist": True, "whis": (0, 100)}
+        places, style = (
+            np.array(dfs) + shift,
+            {"widths": 0.28, "patch_artist": True, "whis": (0, 100)},
+        )
         boxes = ax.boxplot([table[name, df] for df in dfs], positions=places, **style)
         for box, median in zip(boxes["boxes"], boxes["medians"], strict=True):
             box.set(facecolor=colour, alpha=0.6)

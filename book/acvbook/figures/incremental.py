@@ -17,7 +17,15 @@ def cv_spread(ax, table, published=None):
         ax.plot(ours["folds"], ours["sd"], line, color=colour, marker="o", label=label)
         if published is not None:
             theirs = published.loc[variant].sort_values("folds")
-            ax.plot(theirs["folds"], theirs["sd"], line, color=colour, marker="x", alpha=0.35, linewidth=0.8)
+            ax.plot(
+                theirs["folds"],
+                theirs["sd"],
+                line,
+                color=colour,
+                marker="x",
+                alpha=0.35,
+                linewidth=0.8,
+            )
     ax.set(xscale="log", yscale="log", xlabel="folds", ylabel="sd of the estimate × 100")
     ax.legend(fontsize="small")
     return ax
@@ -30,7 +38,9 @@ def running_times(axes, frame, name):
         running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
-    running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave one out").set(xscale="log", yscale="log")
+    running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave one out").set(
+        xscale="log", yscale="log"
+    )
     return axes
 
 

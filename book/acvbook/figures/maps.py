@@ -5,7 +5,7 @@ from matplotlib import colormaps
 from matplotlib.collections import PathCollection
 from matplotlib.path import Path
 
-from .rungs import RUNGS
+from acvlib.plots import RUNGS
 
 METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
 
@@ -13,7 +13,11 @@ METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
 def areas(ax, data, values, label, cmap="viridis", **limits):
     """The areas of a `datasets.Areas` coloured by values (n,), grey where nan; `limits`: vmin, vmax of the colours."""
     values = np.ma.masked_invalid(np.asarray(values, float))
-    style = {"edgecolors": "white", "linewidths": 0.2, "cmap": colormaps[cmap].with_extremes(bad="#d9d9d9")}
+    style = {
+        "edgecolors": "white",
+        "linewidths": 0.2,
+        "cmap": colormaps[cmap].with_extremes(bad="#d9d9d9"),
+    }
     shapes = PathCollection([_path(rings) for rings in data.outlines], array=values, **style)
     shapes.set_clim(limits.get("vmin"), limits.get("vmax"))
     ax.add_collection(shapes)

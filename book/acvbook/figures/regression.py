@@ -12,7 +12,12 @@ ESTIMATES = {
 def error_differences(ax, ours, authors=None):
     """Boxes of each estimate minus the test error over data sets; the authors', where given, hollow beside ours."""
     for place, name in enumerate(("train", "ij", "ns", "exact")):
-        style = {"widths": 0.35, "patch_artist": True, "medianprops": {"color": "black"}, "flierprops": {"ms": 3}}
+        style = {
+            "widths": 0.35,
+            "patch_artist": True,
+            "medianprops": {"color": "black"},
+            "flierprops": {"ms": 3},
+        }
         box = ax.boxplot(ours[name] - ours.test, positions=[place - 0.2], **style)
         box["boxes"][0].set(facecolor=ESTIMATES[name][1], alpha=0.75)
         if authors is not None and name in authors:
@@ -35,13 +40,18 @@ def estimates_against(ax, table, ylabel, logy=True):
 def authors_estimates(ax, table):
     """The authors' own numbers as hollow marks, in the colours of `estimates_against`."""
     for column in table.columns.intersection(list(ESTIMATES)):
-        ax.plot(table.index, table[column], "o--", ms=4, mfc="none", lw=0.6, color=ESTIMATES[column][1])
+        ax.plot(
+            table.index, table[column], "o--", ms=4, mfc="none", lw=0.6, color=ESTIMATES[column][1]
+        )
     return ax
 
 
 def bound_and_actual(ax, table):
     """Theorem 1's bound and the largest actual error against n; hollow where the condition fails somewhere."""
-    for column, name, colour in (("bound", "bound", "#e07a1f"), ("actual", "largest actual error", "#2a6f97")):
+    for column, name, colour in (
+        ("bound", "bound", "#e07a1f"),
+        ("actual", "largest actual error", "#2a6f97"),
+    ):
         ax.plot(table.n, table[column], "-", color=colour, label=name)
         hold = table.applies == 1.0
         ax.plot(table.n[hold], table[column][hold], "o", color=colour)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .rungs import RUNGS
+from acvlib.plots import RUNGS
 
 _TEST = ("test sequences", "#a23b72")
 
@@ -36,7 +36,9 @@ def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
     exact = values["exact"]
     ends = [exact.min(), exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8, zorder=0)
-    ax.set_ylim(*_scale(np.concatenate([v for method, v in values.items() if method != "newton_step"])))
+    ax.set_ylim(
+        *_scale(np.concatenate([v for method, v in values.items() if method != "newton_step"]))
+    )
     for method, result in rungs.items():
         if method != "exact":
             _dots(ax, exact, values[method], _indefinite(result, len(exact)), *RUNGS[method])
@@ -69,7 +71,11 @@ def _indefinite(result, n_losses):
     """Whether each loss, one or more a fold, is of a fold that the Newton step marks, (n_losses,)."""
     smallest = result.diagnostics.get("smallest_eigenvalue", np.ones(len(result.folds)))
     marked = smallest <= 0.0
-    return marked if n_losses == len(marked) else np.repeat(marked, [len(fold) for fold in result.folds])
+    return (
+        marked
+        if n_losses == len(marked)
+        else np.repeat(marked, [len(fold) for fold in result.folds])
+    )
 
 
 def losses_with_errors(ax, table, columns, xlabel):
@@ -84,7 +90,16 @@ def losses_with_errors(ax, table, columns, xlabel):
     for i, shift in enumerate(np.linspace(-0.3, 0.3, len(columns))):
         name, colour = RUNGS.get(columns[i], _TEST)
         _beyond(ax, places + shift, means[:, i], ms=5, color=colour)
-        ax.errorbar(places + shift, means[:, i], errors[:, i], fmt="o", ms=4, capsize=2, color=colour, label=name)
+        ax.errorbar(
+            places + shift,
+            means[:, i],
+            errors[:, i],
+            fmt="o",
+            ms=4,
+            capsize=2,
+            color=colour,
+            label=name,
+        )
     ax.set_xticks(places, table.index)
     ax.set(xlabel=xlabel, ylabel="loss of a sequence")
     return ax
@@ -95,7 +110,13 @@ def seconds_by_model(ax, table, columns):
     places, width = np.arange(len(table)), 0.8 / len(columns)
     for number, column in enumerate(columns):
         name, colour = RUNGS.get(column, (column, "#c9a227"))
-        ax.bar(places + (number - (len(columns) - 1) / 2) * width, table[column], width, color=colour, label=name)
+        ax.bar(
+            places + (number - (len(columns) - 1) / 2) * width,
+            table[column],
+            width,
+            color=colour,
+            label=name,
+        )
     ax.set_xticks(places, table.index)
     ax.set(yscale="log", ylabel="seconds")
     return ax
@@ -107,5 +128,10 @@ def shared_legend(fig, axes, n_used=None):
     for ax in flat[n_used:] if n_used else ():
         ax.set_axis_off()
     ncols = int(fig.get_figwidth() / 2.1)  # inches that the longest name takes
-    fig.legend(*flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=ncols, markerscale=1.6)
+    fig.legend(
+        *flat[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=ncols,
+        markerscale=1.6,
+    )
     return fig

@@ -4,7 +4,7 @@ try:
     import torch
 except ImportError as error:
     raise ImportError(
-        "acvlib.neural needs torch: pip install 'acvlib[neural]'. Everything else in acvlib works without it"
+        "acvbook.neural needs torch: pip install torch. Everything else in acvbook works without it"
     ) from error
 
 from .bilstm_crf import BiLSTMCRF, Sizes

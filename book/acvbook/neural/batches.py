@@ -26,11 +26,17 @@ def make_batch(encoded, numbers):
     words, characters, tags = ([part[n] for n in numbers] for part in encoded)
     lengths = torch.tensor([len(sentence) for sentence in words])
     shape = len(words), int(lengths[0])
-    padded = [np.full(shape, PADDING), np.full((*shape, LONGEST_WORD), PADDING), np.zeros(shape, int)]
+    padded = [
+        np.full(shape, PADDING),
+        np.full((*shape, LONGEST_WORD), PADDING),
+        np.zeros(shape, int),
+    ]
     for row, parts in enumerate(zip(words, characters, tags, strict=True)):
         for whole, part in zip(padded, parts, strict=True):
             whole[row, : len(part)] = part
-    used = 3 + np.flatnonzero((padded[1] != PADDING).any(axis=(0, 1)))[-1]  # the network sees padding behind each word
+    used = (
+        3 + np.flatnonzero((padded[1] != PADDING).any(axis=(0, 1)))[-1]
+    )  # the network sees padding behind each word
     padded[1] = padded[1][..., : used + 1]
     mask = torch.arange(shape[1]) < lengths[:, None]
     return Batch(*map(torch.from_numpy, padded), mask, lengths)

@@ -69,7 +69,9 @@ class BiLSTMCRF(nn.Module):
             nn.init.uniform_(self.words.weight, -((3 / sizes.word) ** 0.5), (3 / sizes.word) ** 0.5)
         self.characters = CharacterCNN(n_characters, sizes)
         widths = [sizes.word + sizes.filters, *[2 * sizes.hidden] * (sizes.layers - 1)]
-        self.lstms = nn.ModuleList(nn.LSTM(w, sizes.hidden, batch_first=True, bidirectional=True) for w in widths)
+        self.lstms = nn.ModuleList(
+            nn.LSTM(w, sizes.hidden, batch_first=True, bidirectional=True) for w in widths
+        )
         self.dropout = VariationalDropout(sizes.dropout)
         self.scores = nn.Linear(2 * sizes.hidden, n_tags)
         self.crf = CRFLayer(n_tags)
@@ -77,7 +79,9 @@ class BiLSTMCRF(nn.Module):
 
     def emissions(self, batch):
         """Scores (B, T, K)."""
-        features = torch.cat([self.words(self._some_unknown(batch.words)), self.characters(batch.characters)], dim=2)
+        features = torch.cat(
+            [self.words(self._some_unknown(batch.words)), self.characters(batch.characters)], dim=2
+        )
         for lstm in self.lstms:
             packed = pack_padded_sequence(self.dropout(features), batch.lengths, batch_first=True)
             features, _ = pad_packed_sequence(lstm(packed)[0], batch_first=True)

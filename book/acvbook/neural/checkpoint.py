@@ -32,8 +32,12 @@ def load(path, expected_key):
     whole, head = path.read_bytes(), len(_MAGIC) + 64
     content = whole[head:]
     if whole[:head] != _MAGIC + hashlib.sha256(content).hexdigest().encode():
-        raise CheckpointCorrupt(f"{path} is damaged ({len(whole):,} bytes): delete it, and training starts anew")
+        raise CheckpointCorrupt(
+            f"{path} is damaged ({len(whole):,} bytes): delete it, and training starts anew"
+        )
     state = torch.load(io.BytesIO(content), weights_only=True)
     if state["key"] != expected_key:
-        raise CheckpointCorrupt(f"{path} belongs to other data or settings ({state['key']}): use another folder")
+        raise CheckpointCorrupt(
+            f"{path} belongs to other data or settings ({state['key']}): use another folder"
+        )
     return state

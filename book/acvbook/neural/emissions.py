@@ -37,13 +37,16 @@ def encoded(text, training, vectors=None, folder=None):
     with np.load(path) as arrays:
         scores = {split: _split(arrays[split], getattr(text, split).words) for split in SPLITS}
         numbers = {tag: number for number, tag in enumerate(text.tags)}
-        tags = {split: [np.array([numbers[t] for t in s]) for s in getattr(text, split).tags] for split in SPLITS}
+        tags = {
+            split: [np.array([numbers[t] for t in s]) for s in getattr(text, split).tags]
+            for split in SPLITS
+        }
         return Emissions(scores, tags, arrays["crf"], arrays["history"])
 
 
 def cache_folder():
     """`build/encoders` of a checkout, which git ignores; else in the user's cache directory."""
-    checkout = Path(__file__).parents[2]
+    checkout = Path(__file__).parents[3]
     if (checkout / "pyproject.toml").is_file():
         return checkout / "build" / "encoders"
     import pooch
@@ -63,7 +66,12 @@ def _split(flat, sentences):
 def _save(path, trained, text, key):
     scores = {split: np.concatenate(score(trained, getattr(text, split))) for split in SPLITS}
     layer = trained.network.crf
-    crf = torch.cat([layer.start, layer.transitions.flatten(), layer.end]).detach().numpy().astype(float)
+    crf = (
+        torch.cat([layer.start, layer.transitions.flatten(), layer.end])
+        .detach()
+        .numpy()
+        .astype(float)
+    )
     draft = path.with_name("draft.npz")
     np.savez(draft, **scores, crf=crf, history=np.array(trained.history), key=key)
     draft.replace(path)
@@ -77,6 +85,8 @@ def score(trained, sentences):
     scores = [None] * len(sentences.words)
     for numbers in in_order(np.array([len(sentence) for sentence in sentences.words])):
         batch = make_batch(data, numbers)
-        for n, rows, length in zip(numbers, trained.network.emissions(batch), batch.lengths, strict=True):
+        for n, rows, length in zip(
+            numbers, trained.network.emissions(batch), batch.lengths, strict=True
+        ):
             scores[n] = rows[:length].numpy().astype(float)
     return scores

@@ -28,9 +28,13 @@ def _vector(numbers, size, where):
     try:
         vector = np.array(numbers, np.float32)
     except ValueError:
-        raise ValueError(f"{where}: not a word and {size} numbers, as the first line has it") from None
+        raise ValueError(
+            f"{where}: not a word and {size} numbers, as the first line has it"
+        ) from None
     if len(vector) != size or not np.isfinite(vector).all():
-        raise ValueError(f"{where}: {np.isfinite(vector).sum()} finite numbers, not {size} as on the first line")
+        raise ValueError(
+            f"{where}: {np.isfinite(vector).sum()} finite numbers, not {size} as on the first line"
+        )
     return vector
 
 

@@ -38,11 +38,15 @@ class Siamese:
 
     def __post_init__(self):
         if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
-            raise ValueError(f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each")
+            raise ValueError(
+                f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
+            )
         if len(np.unique(self.person)) < 2:
             raise ValueError("all images are of one person: there are no pairs to tell apart")
         if not (self.margin > 0.0 <= self.gamma_i < np.inf):
-            raise ValueError(f"margin = {self.margin} must be > 0 and gamma_i = {self.gamma_i} >= 0")
+            raise ValueError(
+                f"margin = {self.margin} must be > 0 and gamma_i = {self.gamma_i} >= 0"
+            )
 
     @property
     def n_sites(self):
@@ -74,7 +78,10 @@ class Siamese:
     def outputs(self, params, inputs):
         """f of each input (n, n_outputs)."""
         sizes = [int(np.prod(shape)) for shape in self.shapes]
-        parts = [part.reshape(shape) for part, shape in zip(params.split(sizes), self.shapes, strict=True)]
+        parts = [
+            part.reshape(shape)
+            for part, shape in zip(params.split(sizes), self.shapes, strict=True)
+        ]
         hidden = torch.tanh(functional.conv2d(inputs, *parts[:2], stride=3))
         hidden = torch.tanh(functional.conv2d(hidden, *parts[2:4], stride=2))
         return functional.linear(hidden.flatten(1), *parts[4:])
@@ -109,7 +116,10 @@ class Siamese:
 
     def initial_params(self, rng):
         """Normal weights of variance 1 / inputs, biases 0."""
-        parts = [rng.standard_normal(s) / np.sqrt(np.prod(s[1:])) if len(s) > 1 else np.zeros(s) for s in self.shapes]
+        parts = [
+            rng.standard_normal(s) / np.sqrt(np.prod(s[1:])) if len(s) > 1 else np.zeros(s)
+            for s in self.shapes
+        ]
         return np.concatenate([part.ravel() for part in parts])
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch.func import grad, grad_and_value, vmap
 
-from ..folds import weights as fold_weights
+from acvlib.folds import weights as fold_weights
+
 from .batches import one_thread
 
 TOGETHER = 10  # vectors that are multiplied at once
@@ -31,7 +32,9 @@ class SiameseFast:
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
         weights = torch.as_tensor(weights)
-        gradient, value = grad_and_value(self.model.weighted)(torch.tensor(params), weights, self.sites)
+        gradient, value = grad_and_value(self.model.weighted)(
+            torch.tensor(params), weights, self.sites
+        )
         return float(value), gradient.numpy()
 
     def fold_gradients(self, params, folds):
@@ -60,7 +63,9 @@ class SiameseFast:
         rows = []
         for fold in folds:
             change = torch.as_tensor(fold_weights(self.model.n_sites, fold) - 1.0)
-            rows.append(jvp(lambda w, fold=fold: grad(function)(params, w, fold), ones, change)[1].numpy())
+            rows.append(
+                jvp(lambda w, fold=fold: grad(function)(params, w, fold), ones, change)[1].numpy()
+            )
         return np.array(rows)
 
     @one_thread()
@@ -94,7 +99,9 @@ class Products:
     def evaluate(self):
         """(F (n,), dF/dparams (n, D))."""
         pairs = zip(self.params, self.weights, strict=True)
-        values, gradients = zip(*(self.model.fast.value_and_gradient(*pair) for pair in pairs), strict=True)
+        values, gradients = zip(
+            *(self.model.fast.value_and_gradient(*pair) for pair in pairs), strict=True
+        )
         return np.array(values), np.array(gradients)
 
     def precondition(self, vectors, rows):
@@ -112,6 +119,9 @@ class Products:
         return products
 
     def _multiply(self, vectors, row):
-        params, weights = torch.as_tensor(self.params[row]), torch.as_tensor(self.weights[row])[self.sites]
+        params, weights = (
+            torch.as_tensor(self.params[row]),
+            torch.as_tensor(self.weights[row])[self.sites],
+        )
         gradient = grad(lambda p: self.model.weighted(p, weights, self.sites))
         return vmap(lambda v: jvp(gradient, params, v)[1])(vectors).numpy()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from ..progress import track
+from acvlib.progress import track
+
 from . import checkpoint
 from .batches import in_order, make_batch, one_thread, shuffled
 from .bilstm_crf import BiLSTMCRF, Sizes
@@ -77,7 +78,9 @@ class _Run:
     def __init__(self, text, training, vocabulary, vectors, path):
         self.training, self.path, self.key = training, path, run_key(text, training, vectors)
         self.data = {split: vocabulary.encode(getattr(text, split)) for split in ("train", "valid")}
-        self.lengths = {split: np.array([len(tags) for tags in data[2]]) for split, data in self.data.items()}
+        self.lengths = {
+            split: np.array([len(tags) for tags in data[2]]) for split, data in self.data.items()
+        }
         self.network = new_network(vocabulary, training, vectors)
         self.optimiser = torch.optim.Adam(self.network.parameters(), training.learning_rate)
         self.state = checkpoint.load(path, self.key) or self._first_state()
@@ -86,7 +89,13 @@ class _Run:
             self.optimiser.load_state_dict(self.state["optimiser"])
 
     def _first_state(self):
-        start = {"epoch": 0, "history": [], "best_loss": float("inf"), "since_best": 0, "optimiser": None}
+        start = {
+            "epoch": 0,
+            "history": [],
+            "best_loss": float("inf"),
+            "since_best": 0,
+            "optimiser": None,
+        }
         weights = self.network.state_dict()
         return start | {"key": self.key, "network": weights, "best": weights}
 
@@ -112,12 +121,18 @@ class _Run:
     def _validation_loss(self):
         self.network.eval()
         batches = in_order(self.lengths["valid"])
-        return sum(float(self.network(make_batch(self.data["valid"], b))) for b in batches) / len(self.lengths["valid"])
+        return sum(float(self.network(make_batch(self.data["valid"], b))) for b in batches) / len(
+            self.lengths["valid"]
+        )
 
     def _keep(self, number, losses):
         better = losses[1] < self.state["best_loss"]
         weights = {name: tensor.clone() for name, tensor in self.network.state_dict().items()}
-        self.state |= {"epoch": number + 1, "history": [*self.state["history"], losses], "network": weights}
+        self.state |= {
+            "epoch": number + 1,
+            "history": [*self.state["history"], losses],
+            "network": weights,
+        }
         self.state |= {"optimiser": self.optimiser.state_dict()}
         self.state |= {"since_best": 0 if better else self.state["since_best"] + 1}
         if better:
@@ -128,7 +143,9 @@ class _Run:
 def new_network(vocabulary, training, vectors=None):
     """A `BiLSTMCRF` with weights drawn by the training's seed."""
     torch.manual_seed(training.seed)
-    table = embedding(vocabulary, vectors, np.random.default_rng(training.seed)) if vectors else None
+    table = (
+        embedding(vocabulary, vectors, np.random.default_rng(training.seed)) if vectors else None
+    )
     n_words, n_characters = 2 + len(vocabulary.words), 2 + len(vocabulary.characters)
     network = BiLSTMCRF(n_words, n_characters, len(vocabulary.tags), training.sizes, table)
     network.rare[list(vocabulary.singletons)] = True

@@ -30,10 +30,22 @@ class Vocabulary(NamedTuple):
     def of(cls, sentences, tags, vectors=()):
         """That of the training sentences, and of the words that come with vectors; `tags`: all tags, in order."""
         counts = Counter(normalised(word) for sentence in sentences.words for word in sentence)
-        words = {word: 2 + i for i, word in enumerate([*counts, *(word for word in vectors if word not in counts)])}
-        letters = sorted({letter for sentence in sentences.words for word in sentence for letter in word})
-        once = frozenset(words[word] for word, count in counts.items() if count == 1 and word not in vectors)
-        vocabulary = cls(words, {c: 2 + i for i, c in enumerate(letters)}, {tag: i for i, tag in enumerate(tags)}, once)
+        words = {
+            word: 2 + i
+            for i, word in enumerate([*counts, *(word for word in vectors if word not in counts)])
+        }
+        letters = sorted(
+            {letter for sentence in sentences.words for word in sentence for letter in word}
+        )
+        once = frozenset(
+            words[word] for word, count in counts.items() if count == 1 and word not in vectors
+        )
+        vocabulary = cls(
+            words,
+            {c: 2 + i for i, c in enumerate(letters)},
+            {tag: i for i, tag in enumerate(tags)},
+            once,
+        )
         vocabulary.check_tags(sentences)
         return vocabulary
 
@@ -41,14 +53,25 @@ class Vocabulary(NamedTuple):
         """Raises UnseenTag, with the tags, where sentences have tags that are not in the vocabulary."""
         unseen = {tag for sentence in sentences.tags for tag in sentence} - set(self.tags)
         if unseen:
-            raise UnseenTag(f"tags {sorted(unseen)} are not among {list(self.tags)}: map them, or leave them out")
+            raise UnseenTag(
+                f"tags {sorted(unseen)} are not among {list(self.tags)}: map them, or leave them out"
+            )
 
     def encode(self, sentences):
         """(word numbers, character numbers (T, LONGEST_WORD), tag numbers) of each sentence, three lists of arrays."""
         self.check_tags(sentences)
-        words = [np.array([self.words.get(normalised(w), UNKNOWN) for w in sentence]) for sentence in sentences.words]
-        characters = [np.array([self._spelling(word) for word in sentence]) for sentence in sentences.words]
-        return words, characters, [np.array([self.tags[tag] for tag in sentence]) for sentence in sentences.tags]
+        words = [
+            np.array([self.words.get(normalised(w), UNKNOWN) for w in sentence])
+            for sentence in sentences.words
+        ]
+        characters = [
+            np.array([self._spelling(word) for word in sentence]) for sentence in sentences.words
+        ]
+        return (
+            words,
+            characters,
+            [np.array([self.tags[tag] for tag in sentence]) for sentence in sentences.tags],
+        )
 
     def _spelling(self, word):
         letters = [self.characters.get(character, UNKNOWN) for character in word[:LONGEST_WORD]]
@@ -59,4 +82,6 @@ def check_trainable(sentences, tags):
     """Raises UnseenTag for a tag that has no example in the training sentences."""
     missing = set(tags) - {tag for sentence in sentences.tags for tag in sentence}
     if missing:
-        raise UnseenTag(f"tags {sorted(missing)} never occur in training: take them out of `tags`, or add sentences")
+        raise UnseenTag(
+            f"tags {sorted(missing)} never occur in training: take them out of `tags`, or add sentences"
+        )

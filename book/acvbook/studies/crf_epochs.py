@@ -7,15 +7,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..baseline import no_adjustment
-from ..exact import exact
-from ..fit import UnconvergedFit, fit, fit_at
-from ..frozen import frozen_newton
-from ..jackknife import infinitesimal_jackknife
-from ..models import LinearChainCRF
-from ..newton import newton_step
-from ..progress import track
-from ..protocol import CVResult, Fit
+from acvlib.fit import UnconvergedFit, fit, fit_at
+from acvlib.methods.exact import exact
+from acvlib.methods.frozen_newton import frozen_newton
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.newton_step import newton_step
+from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.models import LinearChainCRF
+from acvlib.progress import track
+from acvlib.protocol import CVResult, Fit
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
 ALL_RUNGS = (*RUNGS, newton_step)
@@ -51,7 +51,9 @@ def _direction(moments, gradient, step):
     for moment, power, decay in zip(moments, (1, 2), DECAY, strict=True):
         moment *= decay
         moment += (1 - decay) * gradient**power
-    first, second = (moment / (1 - decay**step) for moment, decay in zip(moments, DECAY, strict=True))
+    first, second = (
+        moment / (1 - decay**step) for moment, decay in zip(moments, DECAY, strict=True)
+    )
     return first / (np.sqrt(second) + EPSILON)
 
 
@@ -97,7 +99,8 @@ def errors(here, results, reference, full):
 def error_path(model, iterates, epochs, folds, reference, full):
     """`errors` at each of the epochs, a DataFrame indexed by epoch and rung."""
     tables = {
-        epoch: errors(*at_iterate(model, iterates[epoch], folds), reference, full) for epoch in track(epochs, "CV")
+        epoch: errors(*at_iterate(model, iterates[epoch], folds), reference, full)
+        for epoch in track(epochs, "CV")
     }
     return pd.concat(tables, names=["epoch"])
 
@@ -135,7 +138,9 @@ class LayerStudy(NamedTuple):
     def disagreement(self):
         """The largest distance, in standard errors, between refits of one fold continued from different params."""
         between = self.full.standard_errors_between
-        return float(max(between(other.params, self.reference.params).max() for other in self._refits()))
+        return float(
+            max(between(other.params, self.reference.params).max() for other in self._refits())
+        )
 
     def _refits(self):
         return [self.reference, *(results["exact"] for _, results in self.ladders.values())]
@@ -152,8 +157,12 @@ def layer_study(emissions, n_folds, epochs, rng, ridge=1e-5):
     folds = np.sort(rng.choice(model.n_sites, n_folds, replace=False))[:, None]
     full = fit(model, iterates[-1])
     reference = exact(model, full, folds)
-    ladders = {epoch: ladder_at(model, iterates[epoch], folds) for epoch in track(epochs, "exact CV")}
-    table = pd.concat({epoch: errors(*at, reference, full) for epoch, at in ladders.items()}, names=["epoch"])
+    ladders = {
+        epoch: ladder_at(model, iterates[epoch], folds) for epoch in track(epochs, "exact CV")
+    }
+    table = pd.concat(
+        {epoch: errors(*at, reference, full) for epoch, at in ladders.items()}, names=["epoch"]
+    )
     total = time.perf_counter() - started
     return LayerStudy(model, full, iterates, seconds, folds, reference, ladders, table, total)
 
@@ -174,13 +183,18 @@ def progress(study):
 
 def own_slopes(model, folds):
     """The gradients of the folds' losses at each fold's params (n_folds, D), as a function of these."""
-    return lambda params: np.array([model.fast.terms.own(p, fold)[1] for p, fold in zip(params, folds, strict=True)])
+    return lambda params: np.array(
+        [model.fast.terms.own(p, fold)[1] for p, fold in zip(params, folds, strict=True)]
+    )
 
 
 def hessian_in_gradients(model, params, repeats=3):
     """Median seconds of H over median seconds of a gradient."""
     weights = np.ones(model.n_sites)
-    functions = (lambda: model.fast.hessian(params, weights), lambda: model.fast.value_and_gradient(params, weights))
+    functions = (
+        lambda: model.fast.hessian(params, weights),
+        lambda: model.fast.value_and_gradient(params, weights),
+    )
     medians = [np.median([_seconds(function) for _ in range(repeats)]) for function in functions]
     return float(medians[0] / medians[1])
 

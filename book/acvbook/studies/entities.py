@@ -19,14 +19,20 @@ def entity_scores(true, predicted, names):
 
     pair = as_tags(true, names), as_tags(predicted, names)
     table = pd.DataFrame(classification_report(*pair, output_dict=True, zero_division=0)).T
-    table = table.drop(["macro avg", "weighted avg"]).rename(columns={"f1-score": "F1", "support": "entities"})
+    table = table.drop(["macro avg", "weighted avg"]).rename(
+        columns={"f1-score": "F1", "support": "entities"}
+    )
     return table.astype({"entities": int})
 
 
 def sentence_table(words, names, labels, predicted, marginals):
     """One sentence for a reader: word, label, prediction and the probability of the label, a row a word."""
     own = marginals[np.arange(len(labels)), labels]
-    columns = {"word": words, "label": [names[i] for i in labels], "predicted": [names[i] for i in predicted]}
+    columns = {
+        "word": words,
+        "label": [names[i] for i in labels],
+        "predicted": [names[i] for i in predicted],
+    }
     return pd.DataFrame(columns | {"P(label)": own})
 
 
@@ -34,5 +40,7 @@ def example(sentences, n_entities, shortest=8):
     """The number of the shortest sentence, of at least `shortest` words, that has n_entities or more."""
     counts = [sum(tag.startswith("B-") for tag in tags) for tags in sentences.tags]
     lengths = [len(words) for words in sentences.words]
-    fitting = [n for n, count in enumerate(counts) if count >= n_entities and lengths[n] >= shortest]
+    fitting = [
+        n for n, count in enumerate(counts) if count >= n_entities and lengths[n] >= shortest
+    ]
     return min(fitting, key=lambda n: lengths[n])

@@ -6,17 +6,15 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from ..baseline import no_adjustment
-from ..compare import theta_errors
-from ..datasets import Msd, load_or_simulate, simulate_msd
-from ..datasets.msd import N_ROWS
-from ..exact import exact
-from ..fit import fit
-from ..folds import k_fold, sizes
-from ..frozen import frozen_newton
-from ..general import as_printed, linearised
-from ..jackknife import infinitesimal_jackknife
-from ..models import (
+from acvlib.compare import theta_errors
+from acvlib.fit import fit
+from acvlib.folds import k_fold, sizes
+from acvlib.methods.as_printed import as_printed, linearised
+from acvlib.methods.exact import exact
+from acvlib.methods.frozen_newton import frozen_newton
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.models import (
     ManifoldEnergy,
     RBFAffinity,
     SemiSupervised,
@@ -24,6 +22,9 @@ from ..models import (
     median_square_distance,
     neighbour_affinity,
 )
+
+from ..datasets import Msd, load_or_simulate, simulate_msd
+from ..datasets.msd import N_ROWS
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
@@ -75,10 +76,14 @@ def by_labels(data, rng, shares, loss, **gammas):
 
 def crossings(model, exact):
     """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1: mean over folds."""
-    margins = model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
+    margins = (
+        model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
+    )
     inside = margins < 1.0  # the full fit's row first; False where there is no label
     moved = inside[1:] != inside[0]
-    moved[np.repeat(np.arange(len(exact.folds)), sizes(exact.folds)), np.concatenate(exact.folds)] = False
+    moved[
+        np.repeat(np.arange(len(exact.folds)), sizes(exact.folds)), np.concatenate(exact.folds)
+    ] = False
     return float(moved.sum(axis=1).mean())
 
 
@@ -125,7 +130,9 @@ def agreement(model, results):
     and of what leaving out adds to them (nan without adjustment: it adds nothing); theta_error: median over folds, in
     standard errors.
     """
-    reference, none = (np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment"))
+    reference, none = (
+        np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
+    )
     unit = standard_error_unit(model, results["exact"].fit)
     rows = {}
     for name, result in results.items():
@@ -143,7 +150,11 @@ def agreement(model, results):
 def parts(table):
     """{"loss.as_printed": R, ...} of an `agreement`: loss, theta and, where there is one, difference of each rung."""
     short = {"loss": "r_loss", "theta": "theta_error", "difference": "r_difference"}
-    values = {f"{name}.{rung.__name__}": table.at[rung.__name__, c] for name, c in short.items() for rung in RUNGS}
+    values = {
+        f"{name}.{rung.__name__}": table.at[rung.__name__, c]
+        for name, c in short.items()
+        for rung in RUNGS
+    }
     return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
@@ -154,7 +165,9 @@ def correlation(a, b):
 
 def expansions(model, results):
     """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences, one row a rung."""
-    reference, none = (np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment"))
+    reference, none = (
+        np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
+    )
     rows = {}
     for rung in RUNGS[1:]:
         plain = results[rung.__name__]

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ..exact import exact
-from ..fit import fit
-from ..folds import k_fold
+from acvlib.fit import fit
+from acvlib.folds import k_fold
+from acvlib.methods.exact import exact
+
 from .general import RUNGS
 
 GAMMAS = tuple(10.0**power for power in range(-3, 4))
@@ -28,7 +29,9 @@ def _row(model, folds):
     results = {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
     losses = {name: np.concatenate(result.pointwise).mean() for name, result in results.items()}
     unconverged = int((~results["exact"].diagnostics["converged"]).sum())
-    return {"gamma_p": model.gamma_p, "gamma_i": model.gamma_i} | losses | {"unconverged": unconverged}
+    return (
+        {"gamma_p": model.gamma_p, "gamma_i": model.gamma_i} | losses | {"unconverged": unconverged}
+    )
 
 
 def chosen(table):
@@ -40,6 +43,10 @@ def chosen(table):
     rows = {}
     for name in table.columns.drop("unconverged"):
         best = table[name].idxmin()
-        rows[name] = {"gamma_p": best[0], "gamma_i": best[1], "regret": table.exact[best] / least - 1.0}
+        rows[name] = {
+            "gamma_p": best[0],
+            "gamma_i": best[1],
+            "regret": table.exact[best] / least - 1.0,
+        }
         rows[name]["same"] = best == first
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")

@@ -3,10 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from ..exact import exact
-from ..fit import fit
-from ..general import linearised
-from ..models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
+from acvlib.fit import fit
+from acvlib.methods.as_printed import linearised
+from acvlib.methods.exact import exact
+from acvlib.models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
+
 from .general import RUNGS
 
 SHIFT = np.array([1.0, 1.0, -0.5, 0.5])  # the true slopes
@@ -53,7 +54,9 @@ def errors(model, folds):
     for method in RUNGS:
         result = method(model, full, folds)
         row[method.__name__] = abs(_mean(linearised(model, result)) - _mean(reference))
-        row[f"theta {method.__name__}"] = np.median(np.linalg.norm(result.params - reference.params, axis=1))
+        row[f"theta {method.__name__}"] = np.median(
+            np.linalg.norm(result.params - reference.params, axis=1)
+        )
     return row
 
 
@@ -81,7 +84,9 @@ def smallest_folds(kind, sizes, rng, repeats=1):
     rows = []
     for n in sizes:
         models = [KINDS[kind](n, rng) for _ in range(repeats)]
-        rows.append(pd.DataFrame([errors(model, _smallest(model, kind)) for model in models]).mean())
+        rows.append(
+            pd.DataFrame([errors(model, _smallest(model, kind)) for model in models]).mean()
+        )
     return pd.DataFrame(rows, index=pd.Index(sizes, name="points"))
 
 

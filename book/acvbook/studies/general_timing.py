@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ..exact import exact
-from ..fit import fit
-from ..folds import k_fold
-from ..jackknife import infinitesimal_jackknife
-from ..models import ManifoldEnergy
+from acvlib.fit import fit
+from acvlib.folds import k_fold
+from acvlib.methods.exact import exact
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.models import ManifoldEnergy
 
 SHORT, REPEATS = 0.3, 9  # seconds that a measurement should take, and the most calls that make one
 
@@ -56,7 +56,9 @@ def without(model, fold):
 
 def fold_by_fold(model, folds):
     """The mean held-out loss of t-fold CV, each fold's model built and fitted from nothing."""
-    return float(np.concatenate([model.heldout_loss(fit(without(model, f)).params, f) for f in folds]).mean())
+    return float(
+        np.concatenate([model.heldout_loss(fit(without(model, f)).params, f) for f in folds]).mean()
+    )
 
 
 def approximate(model, folds):

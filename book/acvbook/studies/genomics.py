@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
+from acvlib.methods.run import Run
 from acvlib.models import GeneClusters, spline_basis
 from acvlib.protocol import CVResult, Fit
-from acvlib.run import Run
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {
@@ -42,7 +42,11 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
 
 def every_rung(model, fit, sizes=(1, 2, 3), rungs=RUNGS):
     """A `Clustering`: each rung on each number of times left out."""
-    results = {(name, size): rung(model, fit, left_out(size)) for name, rung in rungs.items() for size in sizes}
+    results = {
+        (name, size): rung(model, fit, left_out(size))
+        for name, rung in rungs.items()
+        for size in sizes
+    }
     return Clustering(model, fit, results)
 
 
@@ -64,14 +68,22 @@ def along_a_path(model, fit, folds, n_steps=8):
         for share in np.linspace(0.0, 1.0, n_steps + 1)[1:]:
             params, *_, residual = model.fast.solve(params, 1.0 - share * gone)
         rows.append((params, residual))
-    return run.finish(np.array([row[0] for row in rows]), {}, residual=np.array([row[1] for row in rows]))
+    return run.finish(
+        np.array([row[0] for row in rows]), {}, residual=np.array([row[1] for row in rows])
+    )
 
 
 def summary(errors):
     """Mean, quartiles and mean square of errors of any shape, a dict."""
     sizes = np.abs(errors).ravel()
     low, median, high = np.quantile(sizes, (0.25, 0.5, 0.75))
-    return {"mean": sizes.mean(), "low": low, "median": median, "high": high, "square": (sizes**2).mean()}
+    return {
+        "mean": sizes.mean(),
+        "low": low,
+        "median": median,
+        "high": high,
+        "square": (sizes**2).mean(),
+    }
 
 
 def held_out_errors(model, result):
@@ -96,7 +108,9 @@ def stage_errors(run):
     rows = {}
     for (name, size), result in run.results.items():
         gap = result.params - run.results["exact", size].params
-        squared = {part: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for part, s in parts.items()}
+        squared = {
+            part: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for part, s in parts.items()
+        }
         rows[name, size] = {part: np.sqrt(np.median(value)) for part, value in squared.items()}
     return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
 
@@ -106,13 +120,17 @@ def seconds_table(run):
     sizes = sorted({size for _, size in run.results})
     rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
     table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
-    return table.assign(refit=table.exact / [len(left_out(size)) for size in sizes], ratio=table.exact / table.ij)
+    return table.assign(
+        refit=table.exact / [len(left_out(size)) for size in sizes], ratio=table.exact / table.ij
+    )
 
 
 def jackknife_in_refits(run, repeats=3):
     """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
     folds = [fold for size in sorted({size for _, size in run.results}) for fold in left_out(size)]
-    jackknife = min(acv.infinitesimal_jackknife(run.model, run.fit, folds).seconds for _ in range(repeats))
+    jackknife = min(
+        acv.infinitesimal_jackknife(run.model, run.fit, folds).seconds for _ in range(repeats)
+    )
     refits = [result for (name, _), result in run.results.items() if name == "exact"]
     return jackknife / (sum(result.seconds for result in refits) / len(folds))
 
@@ -120,7 +138,12 @@ def jackknife_in_refits(run, repeats=3):
 def largest_residual(runs):
     """|r| of the worst of all fits and exact refits."""
     fits = [run.fit.grad_norm for run in runs]
-    refits = [r.diagnostics["residual"].max() for run in runs for r in run.results.values() if r.method == "exact"]
+    refits = [
+        r.diagnostics["residual"].max()
+        for run in runs
+        for r in run.results.values()
+        if r.method == "exact"
+    ]
     return max(*fits, *refits)
 
 
@@ -133,7 +156,10 @@ def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
             model = clustering(expression[data.train], data.hours, df, n_clusters)
             params = acv.fit(model, rng=rng).params
             errors = model.errors(params), model.errors_on(expression[data.test], params)
-            rows[number, df] = {n: abs(e[:, :N_EARLY]).mean() for n, e in zip(("train", "test"), errors, strict=True)}
+            rows[number, df] = {
+                n: abs(e[:, :N_EARLY]).mean()
+                for n, e in zip(("train", "test"), errors, strict=True)
+            }
     return pd.DataFrame(rows).T.rename_axis(["rebuild", "df"])
 
 
@@ -202,7 +228,9 @@ def moved_genes(run, size, quantiles):
     """
     model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
     exact = run.results["exact", size]
-    moved = np.array([abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params])
+    moved = np.array(
+        [abs(model.errors(params).mean(axis=2) - full).max(axis=1) for params in exact.params]
+    )
     ranks = np.round(np.array(quantiles) * (moved.size - 1)).astype(int)
     places = np.unravel_index(np.argsort(moved.ravel())[ranks], moved.shape)
     return [_curves(run, size, gene, fold) for fold, gene in zip(*places, strict=True)]
@@ -212,7 +240,10 @@ def _curves(run, size, gene, fold):
     model = run.model
     centred = model.expression[gene] - model.expression[gene].mean()
     params = {name: run.results[name, size].params[fold] for name in ("train", "ij", "exact")}
-    curves = {name: centred.mean(axis=1) - model.errors(p)[gene].mean(axis=1) for name, p in params.items()}
+    curves = {
+        name: centred.mean(axis=1) - model.errors(p)[gene].mean(axis=1)
+        for name, p in params.items()
+    }
     return centred, run.results["exact", size].folds[fold], curves
 
 

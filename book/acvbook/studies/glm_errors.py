@@ -10,15 +10,20 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..baseline import no_adjustment
-from ..exact import exact
-from ..fit import fit
-from ..folds import leave_one_out
-from ..jackknife import infinitesimal_jackknife
-from ..models import FAMILIES, GLM
-from ..newton import newton_step
+from acvlib.fit import fit
+from acvlib.folds import leave_one_out
+from acvlib.methods.exact import exact
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.newton_step import newton_step
+from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.models import FAMILIES, GLM
 
-SIGNAL = {"logistic": (0.0, 1.9), "poisson": (-0.1, 0.35), "probit": (0.0, 1.8), "gaussian": (0.0, 1.0)}
+SIGNAL = {
+    "logistic": (0.0, 1.9),
+    "poisson": (-0.1, 0.35),
+    "probit": (0.0, 1.8),
+    "gaussian": (0.0, 1.0),
+}
 RUNGS = {"train": no_adjustment, "ij": infinitesimal_jackknife, "ns": newton_step, "exact": exact}
 
 
@@ -67,26 +72,41 @@ def one_data_set(family, n, dim, n_test, rng):
     model = GLM(*source.draw(n, rng), family)
     full, folds = fit(model), leave_one_out(n)
     results = {name: rung(model, full, folds) for name, rung in RUNGS.items()}
-    row = {name: error(family, model.y, left_out_means(model, result)) for name, result in results.items()}
+    row = {
+        name: error(family, model.y, left_out_means(model, result))
+        for name, result in results.items()
+    }
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
     for name, result in results.items():
-        row[f"theta_{name}"] = float(np.median(full.standard_errors_between(result.params, results["exact"].params)))
+        row[f"theta_{name}"] = float(
+            np.median(full.standard_errors_between(result.params, results["exact"].params))
+        )
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
-    row |= {"test": error(family, y, model.family.mean(eta)), "loss_test": float(model.family.loss(eta, y).mean())}
-    return row | {"family": family, "converged": bool(results["exact"].diagnostics["converged"].all())}
+    row |= {
+        "test": error(family, y, model.family.mean(eta)),
+        "loss_test": float(model.family.loss(eta, y).mean()),
+    }
+    return row | {
+        "family": family,
+        "converged": bool(results["exact"].diagnostics["converged"].all()),
+    }
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
     """`one_data_set` for each family and data set, as a DataFrame of n_sets rows a family."""
-    return pd.DataFrame([one_data_set(f, n, dim, n_test, rng) for f in families for _ in range(n_sets)])
+    return pd.DataFrame(
+        [one_data_set(f, n, dim, n_test, rng) for f in families for _ in range(n_sets)]
+    )
 
 
 def summary(errors):
     """Means by family, and how the estimates stand to each other and to the test error."""
     by = errors.groupby("family")
     table = by[["train", "ij", "ns", "exact", "test"]].mean()
-    below = errors.assign(below=errors.ij < errors.exact, at_most=errors.ij <= errors.exact).groupby("family")
+    below = errors.assign(
+        below=errors.ij < errors.exact, at_most=errors.ij <= errors.exact
+    ).groupby("family")
     gap = (table.exact - table.ij) / (table.exact - table.train)
     shares = {"ij_below_exact": below.below.mean(), "ij_at_most_exact": below.at_most.mean()}
     return table.assign(**shares, gap_to_gain=gap)

@@ -3,19 +3,22 @@
 import numpy as np
 import pandas as pd
 
-from .. import bootstrap
-from ..bounds import theorem1
-from ..exact import exact
-from ..fit import fit
-from ..folds import bootstrap_weights, leave_one_out
-from ..jackknife import infinitesimal_jackknife
-from ..models import GLM
-from ..newton import newton_step
+from acvlib import bootstrap
+from acvlib.bounds import theorem1
+from acvlib.fit import fit
+from acvlib.folds import bootstrap_weights, leave_one_out
+from acvlib.methods.exact import exact
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.newton_step import newton_step
+from acvlib.models import GLM
+
 from .glm_errors import truth
 
 DESIGNS = {
     "bounded": lambda rng, shape: rng.choice([-1.0, 1.0], shape),
-    "heavy-tailed": lambda rng, shape: rng.standard_t(5.0, shape) / np.sqrt(5.0 / 3.0),  # variance 1
+    "heavy-tailed": lambda rng, shape: (
+        rng.standard_t(5.0, shape) / np.sqrt(5.0 / 3.0)
+    ),  # variance 1
 }
 
 
@@ -52,7 +55,9 @@ def _largest_errors(design, n, k, dim, rng):
 
 def slopes(table):
     """d log(error) / d log(n) of IJ and NS by least squares, from a table of `leave_k_out`."""
-    return {rung: float(np.polyfit(np.log(table.n), np.log(table[rung]), 1)[0]) for rung in ("ij", "ns")}
+    return {
+        rung: float(np.polyfit(np.log(table.n), np.log(table[rung]), 1)[0]) for rung in ("ij", "ns")
+    }
 
 
 def theorem1_on_data(settings, rng):
@@ -70,7 +75,13 @@ def _theorem1_row(n, dim, rng):
     theorem = theorem1(model, full, folds)
     reference = exact(model, full, folds, tolerance=1e-10)
     actual = _distance(infinitesimal_jackknife(model, full, folds), reference)
-    constants = {"n": n, "dim": dim, "c_op": theorem.c_op, "c_ij": theorem.c_ij, "limit": theorem.limit}
+    constants = {
+        "n": n,
+        "dim": dim,
+        "c_op": theorem.c_op,
+        "c_ij": theorem.c_ij,
+        "limit": theorem.limit,
+    }
     return constants | {
         "delta": theorem.delta.max(),
         "applies": theorem.applies.mean(),

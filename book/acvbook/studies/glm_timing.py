@@ -4,12 +4,13 @@ import time
 
 import pandas as pd
 
-from ..exact import exact
-from ..fit import fit
-from ..folds import leave_one_out
-from ..jackknife import infinitesimal_jackknife
-from ..models import GLM
-from ..newton import newton_step
+from acvlib.fit import fit
+from acvlib.folds import leave_one_out
+from acvlib.methods.exact import exact
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.newton_step import newton_step
+from acvlib.models import GLM
+
 from .glm_errors import truth
 
 
@@ -19,9 +20,15 @@ def figure2(sizes, dim, rng):
     ratio: exact over IJ, both after the fit; with_fit: the same with the fit counted in both.
     """
     source = truth("logistic", dim, rng)
-    _times(GLM(*source.draw(20 * dim, rng)))  # so that no timing includes a first import or allocation
-    table = pd.DataFrame([_times(GLM(*source.draw(n, rng))) for n in sizes], index=pd.Index(sizes, name="n"))
-    return table.assign(ratio=table.exact / table.ij, with_fit=(table.fit + table.exact) / (table.fit + table.ij))
+    _times(
+        GLM(*source.draw(20 * dim, rng))
+    )  # so that no timing includes a first import or allocation
+    table = pd.DataFrame(
+        [_times(GLM(*source.draw(n, rng))) for n in sizes], index=pd.Index(sizes, name="n")
+    )
+    return table.assign(
+        ratio=table.exact / table.ij, with_fit=(table.fit + table.exact) / (table.fit + table.ij)
+    )
 
 
 def _times(model):

@@ -8,8 +8,8 @@ tail alone, and needs covariates of variance 1, as all of LAWS are.
 import numpy as np
 import pandas as pd
 
-from ..fit import fit
-from ..models import GLM
+from acvlib.fit import fit
+from acvlib.models import GLM
 
 LAWS = {
     "Rademacher": (lambda rng, shape: rng.choice([-1.0, 1.0], shape), 1.0 / np.log(2.0)),
@@ -27,7 +27,9 @@ def _sparse(rng, shape, share):
 
 def mean_norms(law, n, dim, n_repeats, rng):
     """mean_n |grad f(theta_hat, x_n)| - sqrt(D) and mean_n |x_n| - sqrt(D), n_repeats rows."""
-    return pd.DataFrame([_one_mean(law, n, dim, rng) for _ in range(n_repeats)], columns=["gradient", "covariates"])
+    return pd.DataFrame(
+        [_one_mean(law, n, dim, rng) for _ in range(n_repeats)], columns=["gradient", "covariates"]
+    )
 
 
 def _one_mean(law, n, dim, rng):
@@ -50,8 +52,14 @@ def tails(settings, n_repeats, rng):
         means, t = mean_norms(law, n, dim, n_repeats, rng), np.sqrt(LAWS[law][1] / n)
         own = means - means.mean()
         rows.append({"law": law, "n": n, "dim": dim, "t": t, "centre": means.gradient.mean()})
-        rows[-1] |= {"upper": (means.gradient >= t).mean(), "two_sided": (abs(means.gradient) >= t).mean()}
-        rows[-1] |= {"fluctuation": (abs(own.covariates) >= t).mean(), "scaled_sd": own.gradient.std() / t}
+        rows[-1] |= {
+            "upper": (means.gradient >= t).mean(),
+            "two_sided": (abs(means.gradient) >= t).mean(),
+        }
+        rows[-1] |= {
+            "fluctuation": (abs(own.covariates) >= t).mean(),
+            "scaled_sd": own.gradient.std() / t,
+        }
     return pd.DataFrame(rows)
 
 

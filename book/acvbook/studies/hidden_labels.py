@@ -5,13 +5,13 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from ..baseline import no_adjustment
-from ..exact import exact
-from ..fit import fit_at
-from ..frozen import frozen_newton
-from ..jackknife import infinitesimal_jackknife
-from ..models import LinearChainCRF
-from ..weighting import hide_labels
+from acvlib.fit import fit_at
+from acvlib.methods.exact import exact
+from acvlib.methods.frozen_newton import frozen_newton
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.models import LinearChainCRF
+from acvlib.weighting import hide_labels
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, exact)
 
@@ -31,9 +31,17 @@ def table(results):
     """One row a fold: its loss, exact; and for each other rung the parameter error in standard errors of the fit."""
     reference = results["exact"]
     between = reference.fit.standard_errors_between
-    columns = {"loss": reference.fold_losses, "move": between(reference.params, reference.fit.params)}
+    columns = {
+        "loss": reference.fold_losses,
+        "move": between(reference.params, reference.fit.params),
+    }
     return pd.DataFrame(
-        columns | {name: between(r.params, reference.params) for name, r in results.items() if name != "exact"}
+        columns
+        | {
+            name: between(r.params, reference.params)
+            for name, r in results.items()
+            if name != "exact"
+        }
     )
 
 
@@ -45,7 +53,9 @@ def summary(results, rows=slice(None)):
             name: {
                 "theta_error": errors[name].median(),
                 "theta_error_max": errors[name].max(),
-                "loss_error": np.abs(result.fold_losses - reference.fold_losses)[errors.index].mean(),
+                "loss_error": np.abs(result.fold_losses - reference.fold_losses)[
+                    errors.index
+                ].mean(),
             }
             for name, result in results.items()
             if name != "exact"
@@ -72,7 +82,13 @@ def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
         known = rng.integers(0, 2, lengths[n]).astype(float)
         value, _ = one.fast.value_and_gradient(params, known)
         ridge = 0.5 * model.ridge * params @ params
-        gaps.append(abs(value - ridge - enumerated(one.emissions[0], one.labels[0], known, one.unpack(params))))
+        gaps.append(
+            abs(
+                value
+                - ridge
+                - enumerated(one.emissions[0], one.labels[0], known, one.unpack(params))
+            )
+        )
     return max(gaps)
 
 
@@ -80,7 +96,11 @@ def enumerated(scores, labels, known, params):
     """-log P(the known labels) of a sentence, by a sum over all label sequences."""
     everything = np.array(list(product(range(scores.shape[1]), repeat=len(labels))))
     places = np.arange(len(labels))
-    total = params.start[everything[:, 0]] + params.end[everything[:, -1]] + scores[places, everything].sum(axis=1)
+    total = (
+        params.start[everything[:, 0]]
+        + params.end[everything[:, -1]]
+        + scores[places, everything].sum(axis=1)
+    )
     total = total + params.transitions[everything[:, :-1], everything[:, 1:]].sum(axis=1)
     agree = ((everything == labels) | (known == 0)).all(axis=1)
     return np.logaddexp.reduce(total) - np.logaddexp.reduce(total[agree])

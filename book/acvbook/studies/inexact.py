@@ -14,11 +14,12 @@ theta_hat is the identity. For folds of several sites L_g is that of g_o, as the
 import numpy as np
 import pandas as pd
 
-from .. import curvature
-from ..fit import fit_at
-from ..folds import indicator
-from ..jackknife import infinitesimal_jackknife
-from ..progress import track
+from acvlib import derivatives as curvature
+from acvlib.fit import fit_at
+from acvlib.folds import indicator
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.progress import track
+
 from .crf_epochs import at_iterate
 
 POINTS = 5
@@ -34,7 +35,10 @@ def pulls(model, params, folds):
     """g_o = sum over the fold of d2F / dparams dw at params and w = 1, (n_folds, D)."""
     if fold_cross := getattr(model.fast, "fold_cross", None):
         return fold_cross(params, folds)
-    return indicator(folds, model.n_sites) @ curvature.hessian_and_cross(model, params, np.ones(model.n_sites))[1].T
+    return (
+        indicator(folds, model.n_sites)
+        @ curvature.hessian_and_cross(model, params, np.ones(model.n_sites))[1].T
+    )
 
 
 def loss_slopes(model, params, folds):
@@ -62,7 +66,9 @@ class Path:
         self.hessians = np.array([curvature.hessian(model, place, ones) for place in self.places])
         self.pulls = np.array([pulls(model, place, folds) for place in self.places])
         slopes = own_slopes or (lambda p: loss_slopes(model, p, folds))
-        self.slopes = np.array([slopes(each) for each in way(self._jackknife(0), self._jackknife(-1))])
+        self.slopes = np.array(
+            [slopes(each) for each in way(self._jackknife(0), self._jackknife(-1))]
+        )
 
     def _jackknife(self, end):
         """Each fold's params by the infinitesimal jackknife from one end of the way, (n_folds, D)."""
@@ -76,7 +82,9 @@ class Path:
         slope = np.linalg.norm(self.slopes @ inverse.T, axis=-1).max()
         smallest = np.linalg.eigvalsh(hessians)[:, 0].min()
         pull = np.linalg.norm(np.diff(pulls, axis=0), axis=-1).max() / step
-        inverses = np.linalg.norm(np.diff(np.linalg.inv(hessians), axis=0), 2, axis=(1, 2)).max() / step
+        inverses = (
+            np.linalg.norm(np.diff(np.linalg.inv(hessians), axis=0), 2, axis=(1, 2)).max() / step
+        )
         total = slope * (1 + pull / smallest + inverses * np.linalg.norm(pulls[0], axis=-1).mean())
         found = {"L_p": slope, "L_g": pull, "L_Hinv": inverses, "lambda_min": smallest, "C": total}
         return found | {"distance": (POINTS - 1) * step}
@@ -97,7 +105,10 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None):
         path = Path(model, full, params, folds, own_slopes)
         for suffix, root in (("", np.eye(len(params))), ("_se", np.linalg.cholesky(full.metric))):
             found = path.constants(root)
-            found |= {"applies": found["lambda_min"] > 0, "bound": found["C"] * found["distance"] + at_optimum}
+            found |= {
+                "applies": found["lambda_min"] > 0,
+                "bound": found["C"] * found["distance"] + at_optimum,
+            }
             rows[label] |= {f"{name}{suffix}": value for name, value in found.items()}
     return pd.DataFrame(rows).T.rename_axis("iterate")
 
@@ -109,7 +120,9 @@ def summary(table):
     for suffix in ("", "_se"):
         rows = table[table[f"applies{suffix}"].astype(bool)]
         found[f"violated{suffix}"] = int((rows.error > rows[f"bound{suffix}"]).sum())
-        found[f"tightness{suffix}"] = float((rows[f"bound{suffix}"] / rows.error).astype(float).median())
+        found[f"tightness{suffix}"] = float(
+            (rows[f"bound{suffix}"] / rows.error).astype(float).median()
+        )
     return found
 
 

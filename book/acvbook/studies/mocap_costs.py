@@ -7,8 +7,9 @@ import numpy as np
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
-from .. import curvature
-from ..folds import leave_one_out
+from acvlib import derivatives as curvature
+from acvlib.folds import leave_one_out
+
 from .mocap_orders import gradient_seconds, median_seconds
 
 
@@ -30,7 +31,11 @@ def solves(result, repeats=5):
     ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and solves.
     ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is a `mocap_orders.Orders`.
     """
-    model, full, folds = result.fitted.model, result.fitted.fit, leave_one_out(result.fitted.model.n_sites)
+    model, full, folds = (
+        result.fitted.model,
+        result.fitted.fit,
+        leave_one_out(result.fitted.model.n_sites),
+    )
     with threadpool_limits(1), parallel_config("threading", n_jobs=1):
         unit = gradient_seconds(model, full.params, repeats)
         ij = median_seconds(lambda: curvature.jackknife_params(model, full, folds), repeats)

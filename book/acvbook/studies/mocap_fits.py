@@ -7,15 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from joblib import delayed
 
-from ..fit import fit, fit_path
-from ..models import HMM, hmm_em
-from ..models.emissions import AutoRegression, NeuralAutoRegression
-from ..protocol import Fit
-from ..workers import threads
+from acvlib.fit import fit, fit_path
+from acvlib.models import HMM
+from acvlib.models.hmm import em
+from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
+from acvlib.parallel import threads
+from acvlib.protocol import Fit
 
 CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
 KNOWN = 1e7  # frames that a prior on sigma^2 is worth where it is to be known
-N_ROUNDS, N_SHAKES = 3, 2  # how often a fit without an M-step is shaken, and in how many ways each time
+N_ROUNDS, N_SHAKES = (
+    3,
+    2,
+)  # how often a fit without an M-step is shaken, and in how many ways each time
 
 
 class Fitted(NamedTuple):
@@ -47,7 +51,17 @@ def split(data, n_train, rng):
     return train.scaled(), test.scaled(train)
 
 
-def fitted(name, sequences, n_states, emission, rng, n_restarts, labels=None, context=CONTEXT, sites="sequences"):
+def fitted(
+    name,
+    sequences,
+    n_states,
+    emission,
+    rng,
+    n_restarts,
+    labels=None,
+    context=CONTEXT,
+    sites="sequences",
+):
     """MAP of all parameters from the best of several starts, then of those of the states alone, as `Fitted`.
 
     labels (M,): states of the frames under another model, one more start. EM where it has an M-step, else L-BFGS.
@@ -61,15 +75,18 @@ def fitted(name, sequences, n_states, emission, rng, n_restarts, labels=None, co
 
 
 def _by_em(model, rng, n_restarts, labels):
-    runs = [hmm_em.restarts(model, rng, n_restarts, max_iterations=150, tolerance=1e-6)]
+    runs = [em.restarts(model, rng, n_restarts, max_iterations=150, tolerance=1e-6)]
     if labels is not None:
-        runs.append(hmm_em.expectation_maximisation(model, model.params_of_labels(labels)))
+        runs.append(em.expectation_maximisation(model, model.params_of_labels(labels)))
     best = min(runs, key=lambda run: run.objectives[-1])
-    return hmm_em.expectation_maximisation(model, best.params).params
+    return em.expectation_maximisation(model, best.params).params
 
 
 def _by_gradient(model, rng, n_restarts, labels):
-    starts = [model.initial_params(rng) for _ in range(n_restarts if labels is None else max(n_restarts // 2, 1))]
+    starts = [
+        model.initial_params(rng)
+        for _ in range(n_restarts if labels is None else max(n_restarts // 2, 1))
+    ]
     if labels is not None:
         starts.append(model.params_of_labels(labels))
     best = _best(model, starts)
@@ -109,7 +126,9 @@ def _value(model):
 
 def states(one):
     """The likeliest state of each frame under a `Fitted`, (M,)."""
-    return one.model.fast.posterior(one.fit.params, np.ones(one.model.n_sites)).smoothed.gamma.argmax(axis=1)
+    return one.model.fast.posterior(
+        one.fit.params, np.ones(one.model.n_sites)
+    ).smoothed.gamma.argmax(axis=1)
 
 
 def states_of(one, n):

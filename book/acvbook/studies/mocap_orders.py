@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..compare import theta_errors
-from ..fit import fit
-from ..folds import leave_one_out
-from ..ladder import ladder
+from acvlib.compare import theta_errors
+from acvlib.fit import fit
+from acvlib.folds import leave_one_out
+from acvlib.methods.ladder import ladder
+
 from .mocap_fits import CONTEXT, Fitted, fitted
 
 
@@ -45,7 +46,11 @@ def means(table):
 
 def errors(studied):
     """A row for each model and rung: how far its losses and parameters are from the exact refits'."""
-    rows = [_errors(name, cv, result) for name, result in studied.items() for cv in result.rungs.values()]
+    rows = [
+        _errors(name, cv, result)
+        for name, result in studied.items()
+        for cv in result.rungs.values()
+    ]
     return pd.DataFrame(rows).set_index(["model", "rung"])
 
 
@@ -67,7 +72,11 @@ def _errors(name, cv, result):
 
 def _marked(cv):
     """How many folds a Newton step marks as indefinite; 0 by the other rungs."""
-    return int((cv.diagnostics["smallest_eigenvalue"] <= 0.0).sum()) if cv.method == "newton_step" else 0
+    return (
+        int((cv.diagnostics["smallest_eigenvalue"] <= 0.0).sum())
+        if cv.method == "newton_step"
+        else 0
+    )
 
 
 MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
@@ -77,7 +86,9 @@ def errors_by_move(result):
     """Median parameter errors of the folds whose exact refit moves so far, in standard errors: a row a range."""
     exact = result.rungs["exact"]
     moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
-    columns = {name: theta_errors(exact, cv) for name, cv in result.rungs.items() if name != "exact"}
+    columns = {
+        name: theta_errors(exact, cv) for name, cv in result.rungs.items() if name != "exact"
+    }
     groups = pd.DataFrame(columns).groupby(pd.cut(moves, MOVES), observed=True)
     return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
@@ -124,14 +135,18 @@ def everything_free(one, studied, test):
     """A model with initial, transitions and sigma among its parameters too: mean losses and errors, two rows."""
     whole = one.model.whole(one.fit.params)
     model = replace(one.model, held=None)
-    free = leave_one_sequence_out(Fitted("all free", model, fit(model, whole), whole, np.nan), test.sequences)
+    free = leave_one_sequence_out(
+        Fitted("all free", model, fit(model, whole), whole, np.nan), test.sequences
+    )
     return pd.DataFrame({"as above": _check(studied), "everything free": _check(free)}).T
 
 
 def _check(result):
     row = {"D": result.fitted.model.n_params} | {name: cv.loss for name, cv in result.rungs.items()}
     table = errors({"": result}).loc[""]
-    theta = {f"theta, {name}": table.theta[name] for name in ("infinitesimal_jackknife", "newton_step")}
+    theta = {
+        f"theta, {name}": table.theta[name] for name in ("infinitesimal_jackknife", "newton_step")
+    }
     return row | {"test": result.test.mean()} | theta
 
 
@@ -149,7 +164,9 @@ def error_ratio(result):
 
 def unconverged(studied):
     """How many exact folds of all models did not converge."""
-    return sum(int((~result.rungs["exact"].diagnostics["converged"]).sum()) for result in studied.values())
+    return sum(
+        int((~result.rungs["exact"].diagnostics["converged"]).sum()) for result in studied.values()
+    )
 
 
 def one_choice(table):

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from ..compare import theta_errors
-from ..folds import contiguous, iid, leave_future_out
-from ..ladder import ladder
-from ..models import GaussianHMM
-from ..models.emissions import AutoRegression, NeuralAutoRegression
+from acvlib.compare import theta_errors
+from acvlib.folds import contiguous, iid, leave_future_out
+from acvlib.methods.ladder import ladder
+from acvlib.models import GaussianHMM
+from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
+
 from .mocap_fits import Fitted, fitted, states
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
@@ -16,16 +17,22 @@ SCHEMES = {"iid": iid, "contiguous": contiguous}
 def models(sequence, n_states, rng, n_restarts):
     """The three emissions of Figure 8, initial, transitions and sigma held, by name; all predict the same frames."""
     found, labels = {}, None
-    chosen = {"Gaussian": AutoRegression(0), "AR(1)": AutoRegression(1), "NAR(1)": NeuralAutoRegression(1)}
+    chosen = {
+        "Gaussian": AutoRegression(0),
+        "AR(1)": AutoRegression(1),
+        "NAR(1)": NeuralAutoRegression(1),
+    }
     for name, emission in chosen.items():
-        found[name] = fitted(name, [sequence], n_states, emission, rng, n_restarts, labels, 1, "steps")
+        found[name] = fitted(
+            name, [sequence], n_states, emission, rng, n_restarts, labels, 1, "steps"
+        )
         labels = states(found[name]) if name == "AR(1)" else labels
     return found
 
 
 def everything_free(sequence, n_states, rng):
     """(model, fit) of a Gaussian HMM whose initial, transitions and variances are parameters too."""
-    from ..fit import fit
+    from acvlib.fit import fit
 
     model = GaussianHMM(sequence[1:], n_states)
     return model, fit(model, rng=rng)
@@ -35,7 +42,9 @@ def within(model, full, percents, n_folds, rng):
     """All rungs for i.i.d. and contiguous folds at each rate, by (scheme, percent)."""
     settings = [(name, percent) for name in SCHEMES for percent in percents]
     return {
-        (name, percent): ladder(model, full, SCHEMES[name](model.n_sites, percent, n_folds, rng, model.observed))
+        (name, percent): ladder(
+            model, full, SCHEMES[name](model.n_sites, percent, n_folds, rng, model.observed)
+        )
         for name, percent in settings
     }
 
@@ -43,7 +52,9 @@ def within(model, full, percents, n_folds, rng):
 def future(one: Fitted, first):
     """All rungs with the frames from t on left out, t = first ... n_sites - 1."""
     starts = range(first, one.model.n_sites)
-    return ladder(one.model, one.fit, leave_future_out(one.model.n_sites, starts, one.model.observed))
+    return ladder(
+        one.model, one.fit, leave_future_out(one.model.n_sites, starts, one.model.observed)
+    )
 
 
 def all_losses(result):
@@ -58,7 +69,9 @@ def first_losses(result):
 
 def table(results, of=all_losses):
     """How far pointwise losses and parameters are from the exact refits', a row for each setting and rung."""
-    rows = [_row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()]
+    rows = [
+        _row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()
+    ]
     return pd.DataFrame(rows).set_index(["setting", "rung"])
 
 

@@ -8,13 +8,20 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib import graph, graph_folds
+from acvlib import spatial_folds
+from acvlib.inference import graph
+from acvlib.methods.run import Run
 from acvlib.models import HiddenMRF, em
 from acvlib.protocol import CVResult, Fit
-from acvlib.run import Run
 from acvlib.weighting import drop_latents
 
-RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact)
+RUNGS = (
+    acv.no_adjustment,
+    acv.infinitesimal_jackknife,
+    acv.frozen_newton,
+    acv.newton_step,
+    acv.exact,
+)
 
 
 class Field(NamedTuple):
@@ -43,12 +50,16 @@ def cold_em(model, fit, folds):
     refits = [em(model, acv.folds.weights(model.n_sites, fold)) for fold in run.folds]
     steps = sum(refit.steps for refit in refits)
     converged = np.array([refit.converged for refit in refits])
-    return run.finish(np.array([refit.params for refit in refits]), {"em_step": steps}, converged=converged)
+    return run.finish(
+        np.array([refit.params for refit in refits]), {"em_step": steps}, converged=converged
+    )
 
 
 def optima(fields):
     """One row a coupling: rates, expected tracts in the high state, EM's distance from the gradient fit, decrement."""
-    return pd.DataFrame({beta: _optimum(*field[:2]) for beta, field in fields.items()}).T.rename_axis("beta")
+    return pd.DataFrame(
+        {beta: _optimum(*field[:2]) for beta, field in fields.items()}
+    ).T.rename_axis("beta")
 
 
 def _optimum(model, fit):
@@ -59,7 +70,9 @@ def _optimum(model, fit):
         "high_tracts": model.posterior(fit.params).marginals()[0][:, 1].sum(),
         "em_steps": by_em.steps,
         "em_minus_gradient": np.abs(by_em.params - np.sort(fit.params)).max(),
-        "em_minus_gradient_se": float(fit.standard_errors_between(by_em.params, np.sort(fit.params))),
+        "em_minus_gradient_se": float(
+            fit.standard_errors_between(by_em.params, np.sort(fit.params))
+        ),
         "decrement": fit.newton_decrement,
     }
 
@@ -91,7 +104,9 @@ def _against(exact, result):
 def log_partition_seconds(field, repeats=15):
     """Median seconds of one log-partition at the fit: the unit of the work."""
     one = np.ones(field.model.n_sites)
-    return float(np.median([_seconds(field.model.objective, field.fit.params, one) for _ in range(repeats)]))
+    return float(
+        np.median([_seconds(field.model.objective, field.fit.params, one) for _ in range(repeats)])
+    )
 
 
 def _seconds(function, *args):
@@ -123,21 +138,28 @@ def choice(data, betas, folds):
     """Mean held-out loss by coupling, one column a rung: what each would choose beta by."""
     rungs = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.exact)
     rows = {beta: every_rung(data, beta, folds, rungs).results for beta in betas}
-    losses = {beta: {name: result.loss for name, result in row.items()} for beta, row in rows.items()}
+    losses = {
+        beta: {name: result.loss for name, result in row.items()} for beta, row in rows.items()
+    }
     return pd.DataFrame(losses).T.rename_axis("beta")
 
 
 def larger_folds(data, beta, n_regions, rng, radii=(1, 2), every=1):
     """Every rung where more than one tract is left out: balls around every so many tracts, and contiguous regions."""
-    folds = {f"ball of radius {r}": graph_folds.buffered(len(data), data.edges, r)[::every] for r in radii}
-    folds |= {f"{n_regions} regions": graph_folds.regions(len(data), data.edges, n_regions, rng)}
+    folds = {
+        f"ball of radius {r}": spatial_folds.buffered(len(data), data.edges, r)[::every]
+        for r in radii
+    }
+    folds |= {f"{n_regions} regions": spatial_folds.regions(len(data), data.edges, n_regions, rng)}
     return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
 
 
 def buffered_loss(data, beta, radius):
     """Mean loss of the centre tracts of balls, exactly refitted: how well tracts farther off than that predict."""
-    folds = graph_folds.buffered(len(data), data.edges, radius)
-    return graph_folds.centre_losses(every_rung(data, beta, folds, (acv.exact,)).results["exact"]).mean()
+    folds = spatial_folds.buffered(len(data), data.edges, radius)
+    return spatial_folds.centre_losses(
+        every_rung(data, beta, folds, (acv.exact,)).results["exact"]
+    ).mean()
 
 
 def difference_loss(field):
@@ -149,7 +171,8 @@ def difference_loss(field):
     pairs = zip(exact.params, exact.folds, strict=True)
     everything = np.ones(model.n_sites)
     gaps = [
-        _log_density(model, p, acv.folds.weights(model.n_sites, fold)) - _log_density(model, p, everything)
+        _log_density(model, p, acv.folds.weights(model.n_sites, fold))
+        - _log_density(model, p, everything)
         for p, fold in pairs
     ]
     return float(np.mean(gaps))
@@ -158,5 +181,7 @@ def difference_loss(field):
 def _log_density(model, params, weights):
     """log p(x; params, weights), with its normaliser log Z(coupling, w)."""
     node, edge = model.potentials(model.log_densities(params), model.scheme(weights, model.edges))
-    sums = (graph.log_partition(potential, edge, model.elimination) for potential in (node, 0.0 * node))
+    sums = (
+        graph.log_partition(potential, edge, model.elimination) for potential in (node, 0.0 * node)
+    )
     return next(sums) - next(sums)

@@ -11,18 +11,24 @@ import numpy as np
 import pandas as pd
 from joblib import delayed
 
-from ..curvature import hessian_operator, hessian_products, inverse_hessian, value_and_gradient
-from ..fit import UnconvergedFit
-from ..folds import WHOLE, by_class
-from ..folds import weights as fold_weights
-from ..frozen import frozen_newton
-from ..general import as_printed
-from ..jackknife import infinitesimal_jackknife
-from ..lissa import Disagreement, largest_eigenvalue, lissa
+from acvlib.derivatives import (
+    hessian_operator,
+    hessian_products,
+    inverse_hessian,
+    value_and_gradient,
+)
+from acvlib.fit import UnconvergedFit
+from acvlib.folds import WHOLE, by_class
+from acvlib.folds import weights as fold_weights
+from acvlib.methods.as_printed import as_printed
+from acvlib.methods.frozen_newton import frozen_newton
+from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.parallel import threads
+from acvlib.protocol import Fit
+from acvlib.solvers.lissa import Disagreement, largest_eigenvalue, lissa
+
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_thread
-from ..protocol import Fit
-from ..workers import threads
 from .general import correlation
 
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
@@ -41,7 +47,9 @@ def fitted(model, training, seed, damping=DAMPING):
     params, history = train_siamese(model, training, seed)
     value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
     products = hessian_products(model, params[None], WHOLE)
-    metric = hessian_operator(model, params, _lambda(damping, products, len(params), np.random.default_rng(seed)))
+    metric = hessian_operator(
+        model, params, _lambda(damping, products, len(params), np.random.default_rng(seed))
+    )
     return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
 
 
@@ -62,16 +70,23 @@ def predicted(model, full, folds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
         methods = as_printed, infinitesimal_jackknife, frozen_newton
-        steps = {m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods}
+        steps = {
+            m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods
+        }
     _, rest = value_and_gradient(model, full.params, np.ones(model.n_sites))
-    steps["frozen_newton"] += inverse_hessian(model, full.params, full.metric.damping)(rest[:, None]).T
+    steps["frozen_newton"] += inverse_hessian(model, full.params, full.metric.damping)(
+        rest[:, None]
+    ).T
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
 @one_thread()  # before there are threads: each would put back what another one set
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
-    jobs = (delayed(train_siamese)(model, training, seed, fold_weights(model.n_sites, fold)) for fold in folds)
+    jobs = (
+        delayed(train_siamese)(model, training, seed, fold_weights(model.n_sites, fold))
+        for fold in folds
+    )
     return np.array([params for params, _ in threads()(jobs)])
 
 
@@ -86,7 +101,9 @@ def one_split(model, training, seed, fold, damping=DAMPING):
     params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
     params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
     columns = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in params.items()}
-    moves = {name: full.standard_errors_between(p, params["retrained"]) for name, p in params.items()}
+    moves = {
+        name: full.standard_errors_between(p, params["retrained"]) for name, p in params.items()
+    }
     return pd.DataFrame(columns), moves
 
 
@@ -129,7 +146,12 @@ def solvers(model, full, fold, sizes, rng, depth=200):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
             found = lissa(products, b, rng, full.metric.damping, size, depth)
-        row = {"distance": found.distance, "spread": found.spread, "residual": found.residual, "agrees": found.agrees}
+        row = {
+            "distance": found.distance,
+            "spread": found.spread,
+            "residual": found.residual,
+            "agrees": found.agrees,
+        }
         rows[size or model.n_sites] = {name: column[0] for name, column in row.items()}
     return pd.DataFrame(rows).T.rename_axis("images in a sample")
 
@@ -142,7 +164,11 @@ def cross_validated(model, training, seed, folds):
 
 
 def _mean_loss(model, params, folds):
-    return float(np.concatenate([model.heldout_loss(p, f) for p, f in zip(params, folds, strict=True)]).mean())
+    return float(
+        np.concatenate(
+            [model.heldout_loss(p, f) for p, f in zip(params, folds, strict=True)]
+        ).mean()
+    )
 
 
 def seconds(model, training, seed, rng, numbers=(5, 10, 20)):

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from acvlib.incremental import Examples
-from acvlib.workers import spread
-
-from . import kfold, treecv
+from acvlib.incremental import kfold, treecv
+from acvlib.incremental.protocol import Examples
+from acvlib.parallel import spread
 
 METHODS = {"treecv": treecv, "standard": kfold}
 
@@ -30,7 +29,11 @@ def grid(sizes, standard_sizes):
     orders, ks = ("fixed", "randomized"), (5, 10, 100)
     tree = [Cell("treecv", order, k, n) for order in orders for k in (*ks, 0) for n in sizes]
     standard = [Cell("standard", order, k, n) for order in orders for k in ks for n in sizes]
-    return tree + standard + [Cell("standard", order, 0, n) for order in orders for n in standard_sizes]
+    return (
+        tree
+        + standard
+        + [Cell("standard", order, 0, n) for order in orders for n in standard_sizes]
+    )
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
@@ -42,7 +45,9 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
     """
     import pandas as pd
 
-    tasks = [(make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))]
+    tasks = [
+        (make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))
+    ]
     rows = spread(_repetition, tasks, "threads", "repetitions")
     return pd.DataFrame([row for part in rows for row in part])
 
@@ -88,7 +93,10 @@ def printed(table):
     "n" stands for n folds. `published` reads such cells.
     """
     rows = {key: row for key, row in table.iterrows() if key[2] or key[0] == "treecv"}
-    return {f"{a}.{b}.{k or 'n'}": f"{row['mean']:.3f} ± {row['sd']:.4f}" for (a, b, k), row in rows.items()}
+    return {
+        f"{a}.{b}.{k or 'n'}": f"{row['mean']:.3f} ± {row['sd']:.4f}"
+        for (a, b, k), row in rows.items()
+    }
 
 
 def published(papers, n):
@@ -98,7 +106,11 @@ def published(papers, n):
     rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
     table = pd.DataFrame(rows, columns=["method", "order", "k", "mean", "sd"])
     table["folds"] = table["k"].replace("n", n).astype(int)
-    return table.assign(k=table["k"].replace("n", 0).astype(int)).set_index(["method", "order", "k"]).sort_index()
+    return (
+        table.assign(k=table["k"].replace("n", 0).astype(int))
+        .set_index(["method", "order", "k"])
+        .sort_index()
+    )
 
 
 def spread_ratio(table, method, order):
@@ -136,4 +148,6 @@ def costs(frame):
 
 def timed(learner, data, folds, n_runs):
     """The result of the fastest of n runs of `treecv` in fixed order."""
-    return min((treecv(learner, data, k) for k in [folds] * n_runs), key=lambda result: result.seconds)
+    return min(
+        (treecv(learner, data, k) for k in [folds] * n_runs), key=lambda result: result.seconds
+    )

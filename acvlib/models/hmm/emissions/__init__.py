@@ -7,7 +7,7 @@ a closed-form M-step `maximise`, and `at(params, frames, n_states)`: values, wit
 
 from .autoregressive import AutoRegression, AutoRegressionParams
 from .gaussian import Gaussian, GaussianParams
-from .neural import NetworkParams, NeuralAutoRegression
+from .network import NetworkParams, NeuralAutoRegression
 
 __all__ = [
     "AutoRegression",

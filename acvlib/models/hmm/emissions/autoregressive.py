@@ -11,7 +11,7 @@ import autograd.numpy as np
 import numpy as onp
 from scipy.linalg import solve
 
-from .grouped import MANY, Pairs, row_products
+from .pairs import MANY, Pairs, row_products
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
 LOG_2PI = onp.log(2 * onp.pi)
@@ -66,7 +66,9 @@ class AutoRegression:
 
     def prior_mean(self, n_states, n_channels):
         """(K, R, q): [I, 0 ... 0]."""
-        return onp.tile(onp.eye(n_channels, self.order * n_channels + 1) * (self.order > 0), (n_states, 1, 1))
+        return onp.tile(
+            onp.eye(n_channels, self.order * n_channels + 1) * (self.order > 0), (n_states, 1, 1)
+        )
 
     def minus_log_prior(self, params, n_states, n_channels):
         """Up to a constant; differentiable."""
@@ -92,7 +94,9 @@ class AutoRegression:
         params = onp.zeros(self.n_params(n_states, frames.x.shape[1]))
         params[0] = onp.log(frames.x[frames.observed].std() + 1e-3)
         for _ in range(3):
-            params = self.maximise(params, frames, onp.eye(n_states)[labels] * frames.observed[:, None])
+            params = self.maximise(
+                params, frames, onp.eye(n_states)[labels] * frames.observed[:, None]
+            )
         return params
 
     def maximise(self, params, frames, mass):
@@ -108,7 +112,9 @@ class AutoRegression:
         params = onp.concatenate([params[:1], onp.ravel(w)])
         squares = (self.residuals(params, frames, n_states) ** 2).sum(axis=2)
         shape, scale = self.variance_prior
-        variance = ((mass * squares).sum() + 2.0 * scale) / (mass.sum() * n_channels + 2.0 * (shape + 1.0))
+        variance = ((mass * squares).sum() + 2.0 * scale) / (
+            mass.sum() * n_channels + 2.0 * (shape + 1.0)
+        )
         params[0] = 0.5 * onp.log(variance)
         return params
 
@@ -147,9 +153,16 @@ class LinearAutoRegression:
     directions_at_once = 128  # more would only need more memory
 
     def __init__(self, point, pairs):
-        self.point, self.pairs, self.precision, self.n_states = point, pairs, point.precision, point.n_states
+        self.point, self.pairs, self.precision, self.n_states = (
+            point,
+            pairs,
+            point.precision,
+            point.n_states,
+        )
         self.residual = point.residual[pairs.frame, pairs.state]
-        self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
+        self.by_sd = (
+            point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels
+        ) * pairs.observed
         sums = [self._sums(rows, point.design[pairs.frame[rows]]) for _, rows in pairs.groups]
         self.grams, self.sums = zip(*sums, strict=True)
 
@@ -165,7 +178,9 @@ class LinearAutoRegression:
     @cached_property
     def design(self):
         """Each state's regressors where its pairs are contested, (n, q)."""
-        return [self.point.design[self.pairs.frame[rows]] for _, rows in self.pairs.contested_groups]
+        return [
+            self.point.design[self.pairs.frame[rows]] for _, rows in self.pairs.contested_groups
+        ]
 
     def _sums(self, rows, design):
         """sum mass z z' (q, q) and sum mass e z' (R, q) over the pairs of one state, by sigma^2."""
@@ -178,7 +193,10 @@ class LinearAutoRegression:
 
     def _groups(self, of_each):
         """(state, its contested pairs, what belongs to them)."""
-        return ((k, rows, own) for (k, rows), own in zip(self.pairs.contested_groups, of_each, strict=True))
+        return (
+            (k, rows, own)
+            for (k, rows), own in zip(self.pairs.contested_groups, of_each, strict=True)
+        )
 
     @property
     def matrices(self):

@@ -73,7 +73,9 @@ class Gaussian:
         seen, labels = frames.x[frames.observed], labels[frames.observed]
         groups = [seen[labels == k] for k in range(n_states)]
         sd = onp.array([group.std(axis=0) for group in groups]) + 0.05 * seen.std(axis=0) + 1e-3
-        return onp.concatenate([onp.ravel([group.mean(axis=0) for group in groups]), onp.log(sd).ravel()])
+        return onp.concatenate(
+            [onp.ravel([group.mean(axis=0) for group in groups]), onp.log(sd).ravel()]
+        )
 
     def maximise(self, params, frames, mass):
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
@@ -96,7 +98,11 @@ class GaussianPoint:
 
     def gradient(self, mass):
         """sum_tk mass_tk d log p(x_t | k) / dparams, (E,)."""
-        total, first, second = mass.sum(axis=0)[:, None], mass.T @ self.frames.x, mass.T @ self.frames.x**2
+        total, first, second = (
+            mass.sum(axis=0)[:, None],
+            mass.T @ self.frames.x,
+            mass.T @ self.frames.x**2,
+        )
         centred = first - total * self.mean
         squares = second - 2.0 * self.mean * first + total * self.mean**2
         by_sd = squares * self.inverse_sd**2 - total
@@ -114,9 +120,13 @@ class LinearGaussian:
 
     def __init__(self, point, pairs):
         self.pairs, self.inverse_sd = pairs, point.inverse_sd
-        scaled = (point.frames.x[pairs.frame] - point.mean[pairs.state]) * point.inverse_sd[pairs.state]
+        scaled = (point.frames.x[pairs.frame] - point.mean[pairs.state]) * point.inverse_sd[
+            pairs.state
+        ]
         by_mean, by_sd = scaled * point.inverse_sd[pairs.state], scaled**2 - 1.0
-        self.score = onp.stack([by_mean, by_sd], axis=1) * pairs.observed[:, None, None]  # (P, 2, R)
+        self.score = (
+            onp.stack([by_mean, by_sd], axis=1) * pairs.observed[:, None, None]
+        )  # (P, 2, R)
 
     def _split(self, directions):
         """(B, 2, K, R)."""
@@ -133,14 +143,18 @@ class LinearGaussian:
         """sum_p coefficients[p, b] u_p d log p, (B, E)."""
         out = onp.zeros((coefficients.shape[1], 2 * self.inverse_sd.size))
         for k, rows in self.pairs.groups:
-            self._split(out)[:, :, k] = onp.tensordot(coefficients[rows], self.score[rows], axes=(0, 0))
+            self._split(out)[:, :, k] = onp.tensordot(
+                coefficients[rows], self.score[rows], axes=(0, 0)
+            )
         return out
 
     def _blocks(self, k, rows):
         """Minus the sum of second derivatives in (mean, log sd) of state k: (2, 2, R), diagonal in the channels."""
         by_mean, by_sd = self.score[rows].transpose(1, 0, 2)
         seen, mass = self.pairs.observed[rows], self.pairs.mass[rows]
-        ratio = onp.divide(mass, seen, out=onp.zeros_like(mass), where=seen > 0)  # the scores hold u already
+        ratio = onp.divide(
+            mass, seen, out=onp.zeros_like(mass), where=seen > 0
+        )  # the scores hold u already
         total = self.pairs.mass[rows].sum()
         mean = total * self.inverse_sd[k] ** 2
         cross = 2.0 * ratio @ by_mean
@@ -150,7 +164,9 @@ class LinearGaussian:
         """Minus sum_p mass_p d2 log p times each direction, (B, E)."""
         out, moved = onp.zeros(directions.shape), self._split(directions)
         for k, rows in self.pairs.groups:
-            self._split(out)[:, :, k] = onp.einsum("ijr,bjr->bir", self._blocks(k, rows), moved[:, :, k])
+            self._split(out)[:, :, k] = onp.einsum(
+                "ijr,bjr->bir", self._blocks(k, rows), moved[:, :, k]
+            )
         return out
 
     def information(self):

@@ -11,7 +11,7 @@ import autograd.numpy as np
 import numpy as onp
 
 from .autoregressive import _log_density
-from .grouped import row_products
+from .pairs import row_products
 
 
 class NetworkParams(NamedTuple):
@@ -47,7 +47,9 @@ class NeuralAutoRegression:
 
     def state_params(self, n_states, n_channels):
         """Places of each state's parameters, (K, 1, d)."""
-        return (1 + onp.arange(n_states * sum(self.layer_sizes(n_channels)))).reshape(n_states, 1, -1)
+        return (1 + onp.arange(n_states * sum(self.layer_sizes(n_channels)))).reshape(
+            n_states, 1, -1
+        )
 
     def unpack(self, params, n_states, n_channels):
         """Named parameters."""
@@ -58,20 +60,26 @@ class NeuralAutoRegression:
         cut = self.layer_sizes(n_channels)[0]
         weights = np.reshape(params[:, 1:], (len(params), n_states, -1))
         inner = np.reshape(weights[:, :, :cut], (len(params), n_states, self.n_hidden, -1))
-        return inner[row], np.reshape(weights[:, :, cut:], (len(params), n_states, n_channels, -1))[row]
+        return inner[row], np.reshape(weights[:, :, cut:], (len(params), n_states, n_channels, -1))[
+            row
+        ]
 
     def forward(self, params, frames, n_states):
         """(hidden (K, M, H + 1) with a last entry of 1, residual (K, M, R)) in each state; differentiable."""
         inner, outer = self.layers(np.reshape(params, (1, -1)), n_states, frames.x.shape[1], 0)
         ones, hidden, residual = onp.ones((len(frames.x), 1)), [], []
         for k in range(n_states):
-            hidden.append(np.concatenate([np.tanh(np.dot(frames.design, inner[k].T)), ones], axis=1))
+            hidden.append(
+                np.concatenate([np.tanh(np.dot(frames.design, inner[k].T)), ones], axis=1)
+            )
             residual.append(frames.x - np.dot(hidden[k], outer[k].T))
         return hidden, residual
 
     def log_densities(self, params, frames, n_states):
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        squares = np.array([np.sum(r**2, axis=1) for r in self.forward(params, frames, n_states)[1]]).T
+        squares = np.array(
+            [np.sum(r**2, axis=1) for r in self.forward(params, frames, n_states)[1]]
+        ).T
         return _log_density(squares, params[0], frames)
 
     def minus_log_prior(self, params, n_states, n_channels):
@@ -98,19 +106,25 @@ class NeuralAutoRegression:
         params = onp.zeros(self.n_params(n_states, n_channels))
         inner, outer = self.layers(params[None], n_states, n_channels, 0)
         inner[...] = rng.normal(0.0, scale, inner.shape)
-        hidden, _ = self.forward(onp.concatenate([[0.0], self._join(inner, outer)]), frames, n_states)
+        hidden, _ = self.forward(
+            onp.concatenate([[0.0], self._join(inner, outer)]), frames, n_states
+        )
         squares = 0.0
         for k in range(n_states):
             rows = onp.flatnonzero((labels == k) & frames.observed)
             h = hidden[k][rows]
-            outer[k] = onp.linalg.solve(h.T @ h + 0.01 * onp.eye(h.shape[1]), h.T @ frames.x[rows]).T
+            outer[k] = onp.linalg.solve(
+                h.T @ h + 0.01 * onp.eye(h.shape[1]), h.T @ frames.x[rows]
+            ).T
             squares += ((frames.x[rows] - h @ outer[k].T) ** 2).sum()
         out = onp.concatenate([[0.0], self._join(inner, outer)])
         out[0] = 0.5 * onp.log(squares / (frames.observed.sum() * n_channels) + 1e-4)
         return out
 
     def _join(self, inner, outer):
-        return onp.concatenate([inner.reshape(len(inner), -1), outer.reshape(len(outer), -1)], axis=1).ravel()
+        return onp.concatenate(
+            [inner.reshape(len(inner), -1), outer.reshape(len(outer), -1)], axis=1
+        ).ravel()
 
 
 class NeuralPoint:
@@ -160,7 +174,9 @@ class LinearNeural:
         self.g = [1.0 - h[:, :-1] ** 2 for h in self.h]
         back = [e @ self.outer[k] for (k, _), e in zip(pairs.groups, self.e, strict=True)]
         self.back, self.d = back, [b * g for b, g in zip(back, self.g, strict=True)]
-        self.by_sd = (point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels) * pairs.observed
+        self.by_sd = (
+            point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels
+        ) * pairs.observed
 
     @cached_property
     def scored(self):
@@ -179,7 +195,9 @@ class LinearNeural:
 
     def _states(self):
         """(k, rows, y, h, e, g, back, d) of each state that has pairs."""
-        parts = zip(self.pairs.groups, self.y, self.h, self.e, self.g, self.back, self.d, strict=True)
+        parts = zip(
+            self.pairs.groups, self.y, self.h, self.e, self.g, self.back, self.d, strict=True
+        )
         return ((*group, *rest) for group, *rest in parts)
 
     def scores(self, directions):
@@ -194,11 +212,17 @@ class LinearNeural:
 
     def adjoint(self, coefficients):
         """sum_p coefficients[p, b] u_p d log p over contested pairs, (B, E)."""
-        out = onp.zeros((coefficients.shape[1], self.emission.n_params(self.n_states, self.n_channels)))
+        out = onp.zeros(
+            (coefficients.shape[1], self.emission.n_params(self.n_states, self.n_channels))
+        )
         for k, rows, y, h, by_hidden, by_mean in self.scored:
             c = coefficients[rows]
             signals = (c[:, :, None] * factor[:, None, :] for factor in (by_hidden, by_mean))
-            self._put(out, k, *(_back_through(s, inputs) for s, inputs in zip(signals, (y, h), strict=True)))
+            self._put(
+                out,
+                k,
+                *(_back_through(s, inputs) for s, inputs in zip(signals, (y, h), strict=True)),
+            )
             out[:, 0] += self.by_sd[rows] @ c
         return out
 
@@ -255,7 +279,9 @@ class LinearNeural:
 
 def _through(inputs, weights):
     """inputs (n, i) through weights (B, o, i): (n, B, o)."""
-    return (inputs @ weights.reshape(-1, inputs.shape[1]).T).reshape(len(inputs), *weights.shape[:2])
+    return (inputs @ weights.reshape(-1, inputs.shape[1]).T).reshape(
+        len(inputs), *weights.shape[:2]
+    )
 
 
 def _back_through(signals, inputs):

@@ -1,0 +1,1 @@
+"""Exact sums over hidden states: chains and graphs."""

@@ -1,0 +1,1 @@
+"""Solvers of the equations that the methods pose."""

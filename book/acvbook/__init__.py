@@ -1,0 +1,1 @@
+"""What only the book needs: data sets, studies, figures, networks, and the ledger of its numbers."""
