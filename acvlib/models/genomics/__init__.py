@@ -2,49 +2,63 @@
 
     r(theta, w) = [dKL_g / d(regression of gene g), each g;  dF / d(clustering)] = 0
 
-KL is stage one (`gene_regression`), F stage two (`gene_mixture`). The weights on times enter KL alone, and reach F only
-through the regressions; no function of theta has r as its gradient. Source: Giordano et al. (2019), Section 6 and
-Appendix B.
+KL is stage one (`regression`), F stage two (`mixture`). The weights on times enter KL alone, and
+reach F only through the regressions; no function of theta has r as its gradient.
+Source: Giordano et al. (2019), Section 6 and Appendix B.
 """
 
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
 
+from ...extras import require
+from ...folds import Folds
+from ...protocol import ModelDefaults
 from .checks import check_clusters, check_data, check_folds
-from .derivatives import GenomicsFast
-from .mixture import GeneMixture
-from .regression import GeneRegression
+from .derivatives import GenomicsDerivatives
+from .mixture import GeneMixture, Positions
+from .newton import Minimum, minimise
+from .regression import GeneRegression, Regression
 
 SEEDS = 50  # k-means starts
 
 
 class GenomicsParams(NamedTuple):
-    """coefficients (n_genes, p), cholesky (n_genes, p, p), precision (n_genes,); centroids (K, d), shares (K,)."""
+    """Regressions of the genes, see `Regression`; centroids (K, d) and shares (K,) of the clusters."""
 
-    coefficients: onp.ndarray
-    cholesky: onp.ndarray
-    precision: onp.ndarray
-    centroids: onp.ndarray
-    shares: onp.ndarray
+    coefficients: np.ndarray
+    cholesky: np.ndarray
+    precision: np.ndarray
+    centroids: np.ndarray
+    shares: np.ndarray
 
 
 @dataclass(frozen=True)
-class GeneClusters:
-    """expression (n_genes, n_times, n_replicates) on basis (n_times, p); a site is a time, all its replicates included.
+class GeneClusters(ModelDefaults):
+    """Clusters of genes by their curves; a site is a time, all its replicates included.
 
-    regularisation: rho, added to the variances of the coefficients before they are clustered; centroid_precision: of
-    the centroids' prior; concentration: of the shares' Dirichlet prior, above 1 to keep clusters from emptying;
-    assigned_by: the regression that says to which clusters a gene belongs when it is scored, on "all times" (as in the
-    paper's figures) or the one in params, on the "kept times" alone. D = n_genes q + K p - 1 with
-    q = p + p (p + 1) / 2 + 1. Raises ValueError for shapes, NaN, and genes without residual variance.
+    Parameters
+    ----------
+    expression : (n_genes, n_times, n_replicates)
+    basis : (n_times, p)
+    regularisation : rho, added to the variances of the coefficients before they are clustered
+    centroid_precision : of the centroids' prior
+    concentration : of the shares' Dirichlet prior, above 1 to keep clusters from emptying
+    assigned_by : the regression that says to which clusters a gene belongs when it is scored, on
+        "all times" (as in the paper's figures) or the one in params, on the "kept times" alone
+
+    D = n_genes q + K p - 1 with q = p + p (p + 1) / 2 + 1.
+
+    Raises
+    ------
+    ValueError : shapes, NaN, and genes without residual variance
     """
 
-    expression: onp.ndarray = field(repr=False)
-    basis: onp.ndarray = field(repr=False)
+    expression: np.ndarray = field(repr=False)
+    basis: np.ndarray = field(repr=False)
     n_clusters: int = 18
     regularisation: float = 0.1
     centroid_precision: float = 1e-5
@@ -53,114 +67,125 @@ class GeneClusters:
 
     def __post_init__(self):
         for name in ("expression", "basis"):
-            object.__setattr__(self, name, onp.asarray(getattr(self, name), float))
+            copied = np.array(getattr(self, name), float)
+            copied.setflags(write=False)
+            object.__setattr__(self, name, copied)
         check_data(self)
 
     @property
-    def n_sites(self):
+    def n_sites(self) -> int:
         return self.expression.shape[1]
 
     @cached_property
-    def stage_one(self):
-        """The `GeneRegression` of these genes."""
-        return self._regression_of(self.expression)
+    def stage_one(self) -> GeneRegression:
+        """The regressions of these genes."""
+        return GeneRegression(self.basis, self.expression)
 
     @cached_property
-    def stage_two(self):
-        """The `GeneMixture`, in the d coordinates of fitted curves less their means over time."""
-        scale, turn = self._demeaned[1:]
+    def stage_two(self) -> GeneMixture:
+        """The mixture, in the d coordinates of fitted curves less their means over time."""
+        _, scale, turn = self._demeaned
         settings = self.regularisation, self.centroid_precision, self.concentration
         return GeneMixture(scale[:, None] * turn, self.n_clusters, *settings)
 
     @property
-    def curves(self):
+    def curves(self) -> np.ndarray:
         """(n_times, d): from clustered coordinates to curves with mean zero."""
         return self._demeaned[0]
 
-    @cached_property
-    def fast(self):
-        """Sparse H, refits stage by stage; tested against autograd."""
-        return GenomicsFast(self)
+    @property
+    def derivatives(self) -> GenomicsDerivatives:
+        """The Jacobian in blocks, refits stage by stage."""
+        return GenomicsDerivatives(self)
 
-    def split(self, params):
+    def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(coordinates of the genes (n_genes, q), parameters of the clustering)."""
         cut = len(self.expression) * self.stage_one.size
         return params[:cut].reshape(len(self.expression), -1), params[cut:]
 
-    def unpack(self, params):
-        """Named arrays, a `GenomicsParams`."""
+    def unpack(self, params: np.ndarray) -> GenomicsParams:
+        """Named arrays of params (D,)."""
         genes, clusters = self.split(params)
         centroids, log_shares = self.stage_two.unpack(clusters)
         return GenomicsParams(*self.stage_one.unpack(genes), centroids, np.exp(log_shares))
 
-    def residual(self, params, weights):
+    def pack(self, named: GenomicsParams) -> np.ndarray:
+        """Params (D,) of named arrays."""
+        *regression, centroids, shares = named
+        genes = self.stage_one.pack(Regression(*regression))
+        return np.concatenate([genes.ravel(), self.stage_two.pack(centroids, np.log(shares))])
+
+    def positions(self, genes: np.ndarray) -> Positions:
+        """What is clustered of genes (n_genes, q); differentiable."""
+        return self.stage_two.positions(self.stage_one.unpack(genes))
+
+    def residual(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """r(params, weights), (D,)."""
         genes, clusters = self.split(params)
-        positions = self.stage_two.positions(self.stage_one.unpack(genes))
         regressions = self.stage_one.residual(genes, weights)
-        return np.concatenate([regressions.ravel(), self.stage_two.gradient(clusters, positions)])
+        clustering = self.stage_two.gradient(clusters, self.positions(genes))
+        return anp.concatenate([regressions.ravel(), clustering])
 
-    def initial_params(self, rng=None, weights=None):
-        """Stage one's solution, and the best of 50 k-means clusterings of its curves; rng seeds k-means."""
-        from sklearn.cluster import KMeans
+    def solve(self, start: np.ndarray, weights: np.ndarray) -> Minimum:
+        """Solve r(., weights) = 0: the regressions in closed form, the clustering from `start`."""
+        regression = self.stage_one.solve(weights)
+        _, clusters = self.split(start)
+        found = minimise(self.stage_two, clusters, self.stage_two.positions(regression))
+        genes = self.stage_one.pack(regression)
+        return found._replace(params=np.concatenate([genes.ravel(), found.params]))
 
-        regression = self.stage_one.solve(onp.ones(self.n_sites) if weights is None else weights)
-        seed = int(onp.random.default_rng(0 if rng is None else rng).integers(2**31))
-        centres = self.stage_two.positions(regression).centre
-        means = KMeans(self.n_clusters, n_init=SEEDS, random_state=seed).fit(centres)
-        sizes = onp.bincount(means.labels_, minlength=self.n_clusters)
-        odds = onp.log(sizes[1:] / sizes[0])
-        return onp.concatenate(
-            [self.stage_one.pack(regression).ravel(), means.cluster_centers_.ravel(), odds]
-        )
+    def initial_params(
+        self, rng: np.random.Generator | None = None, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Stage one's solution, and the best of 50 k-means clusterings of it; rng seeds k-means."""
+        cluster = require("sklearn.cluster", "sklearn")
+        regression = self.stage_one.solve(np.ones(self.n_sites) if weights is None else weights)
+        seed = int(np.random.default_rng(0 if rng is None else rng).integers(2**31))
+        k_means = cluster.KMeans(self.n_clusters, n_init=SEEDS, random_state=seed)
+        k_means.fit(self.stage_two.positions(regression).centre)
+        shares = np.bincount(k_means.labels_) / len(self.expression)
+        return self.pack(GenomicsParams(*regression, k_means.cluster_centers_, shares))
 
-    def heldout_loss(self, params, fold):
-        """Mean absolute error over genes and replicates of each time in the fold, as in Figure 3 of the paper."""
-        return abs(self.errors(params)[:, fold]).mean(axis=(0, 2))
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """Mean absolute error over genes and replicates of each time, as in the paper's Figure 3."""
+        return np.abs(self.errors(params)[:, fold]).mean(axis=(0, 2))
 
-    def errors(self, params):
-        """Expression less its gene's mean less the mean curve of its clusters, (n_genes, n_times, n_replicates)."""
+    def errors(self, params: np.ndarray) -> np.ndarray:
+        """Expression less its gene's mean less the mean curve of its clusters, shaped as expression."""
         genes, clusters = self.split(params)
-        used = self._own_positions if self.assigned_by == "all times" else self._positions(genes)
+        by_all_times = self.assigned_by == "all times"
+        used = self._own_positions if by_all_times else self.positions(genes)
         return self._errors(self.expression, used, clusters)
 
-    def errors_on(self, expression, params):
-        """The same of other genes (n, n_times, n_replicates): regressed on all times, assigned to the clusters."""
-        regression = self._regression_of(onp.asarray(expression, float)).solve(
-            onp.ones(self.n_sites)
-        )
-        return self._errors(expression, self.stage_two.positions(regression), self.split(params)[1])
+    def errors_on(self, expression: np.ndarray, params: np.ndarray) -> np.ndarray:
+        """The same of other genes (n, n_times, n_replicates), regressed on all times."""
+        expression = np.asarray(expression, float)
+        regression = GeneRegression(self.basis, expression).solve(np.ones(self.n_sites))
+        _, clusters = self.split(params)
+        return self._errors(expression, self.stage_two.positions(regression), clusters)
 
-    def check_folds(self, folds):
-        """Raises SingularRegression for a fold that leaves a gene's regression undetermined."""
+    def check_folds(self, folds: Folds) -> None:
+        """Raise SingularRegression for a fold that leaves a gene's regression undetermined."""
         check_folds(self, folds)
 
-    def check_optimum(self, params):
-        """Raises EmptyCluster where a cluster holds less than half a gene."""
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise EmptyCluster where a cluster holds less than half a gene."""
         check_clusters(self, params)
 
     @cached_property
     def _demeaned(self):
-        """Singular vectors and values of the basis less its mean over times; one is zero, the constant's."""
-        turned, scale, back = onp.linalg.svd(
-            self.basis - self.basis.mean(axis=0), full_matrices=False
-        )
+        """Singular vectors and values of the basis less its mean; one is zero, the constant's."""
+        centred = self.basis - self.basis.mean(axis=0)
+        turned, scale, back = np.linalg.svd(centred, full_matrices=False)
         kept = scale > 1e-8 * scale[0]
         return turned[:, kept], scale[kept], back[kept]
 
     @cached_property
     def _own_positions(self):
-        return self.stage_two.positions(self.stage_one.solve(onp.ones(self.n_sites)))
-
-    def _positions(self, genes):
-        return self.stage_two.positions(self.stage_one.unpack(genes))
-
-    def _regression_of(self, expression):
-        means = expression.mean(axis=2)
-        scatter = ((expression - means[..., None]) ** 2).sum(axis=2)
-        return GeneRegression(self.basis, means, scatter, expression.shape[2])
+        return self.stage_two.positions(self.stage_one.solve(np.ones(self.n_sites)))
 
     def _errors(self, expression, positions, clusters):
-        curves = self.stage_two.unpack(clusters)[0] @ self.curves.T
-        predicted = self.stage_two.memberships(clusters, positions) @ curves
+        centroids, _ = self.stage_two.unpack(clusters)
+        members = self.stage_two.memberships(clusters, positions)
+        predicted = members @ (centroids @ self.curves.T)
         return expression - expression.mean(axis=(1, 2), keepdims=True) - predicted[..., None]

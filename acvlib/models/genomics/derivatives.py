@@ -1,118 +1,90 @@
-"""Derivatives of the genomics model in blocks, and its solution stage by stage, named as in `curvature`.
+"""Derivatives of the genomics model in blocks, and its solution stage by stage.
 
-H = [[A, 0], [B, C]]: A has a block of q rows for each gene, C is the clustering's own Hessian, B couples the two.
+H = [[A, 0], [B, C]]: A has a block of q rows for each gene, C is the clustering's own Hessian, and
+B couples the two.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from autograd.core import make_vjp
-from scipy.sparse import block_diag
+from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.linalg import LinearOperator
 
+from ...derivatives import EquationDerivatives, at
+from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...progress import track
+from ...parallel import track
+from ...protocol import Refits, override
 from .checks import check_clusters
-from .jacobian import TwoStageJacobian
-from .newton import minimise
+from .jacobian import FoldJacobians, TwoStageJacobian
 
 RESIDUAL = 1e-8  # norm of the whole residual at which a fold counts as solved
 
 
-@dataclass
-class Refits:
-    """What `exact` reports of n folds: params (n, D), and an entry a fold of each other array."""
+class GenomicsDerivatives(EquationDerivatives):
+    """Derivatives and refits of one `GeneClusters`; tested against autograd."""
 
-    params: np.ndarray
-    decrement: np.ndarray
-    smallest_eigenvalue: np.ndarray
-    steps: np.ndarray
-    residual: np.ndarray
-    converged: np.ndarray
-    evaluations: Counter
-
-
-class GenomicsFast:
-    """Derivatives and refits of one `GeneClusters`."""
-
-    def __init__(self, model):
-        self.model, self.one, self.two = model, model.stage_one, model.stage_two
-
-    def hessian(self, params, weights):
-        """H, a `TwoStageJacobian`."""
+    @override
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> TwoStageJacobian:
+        """dr/dparams (D, D)."""
         genes, clusters = self.model.split(params)
-        last = self.two.hessian(clusters, self.two.positions(self.one.unpack(genes)))
-        return TwoStageJacobian(
-            self.one.hessian(genes, weights), self._coupling(genes, clusters), last
-        )
+        positions = self.model.positions(genes)
+        blocks = self.model.stage_one.hessian(genes, weights)
+        last = self.model.stage_two.hessian(clusters, positions)
+        return TwoStageJacobian(blocks, self._coupling(genes, clusters), last)
 
-    def hessian_and_cross(self, params, weights):
-        """(H, J), J (D, n_sites): zero for the clustering, which the weights reach only through the regressions."""
-        genes, clusters = self.model.split(params)
-        by_gene = self.one.cross(genes).reshape(-1, self.model.n_sites)
-        return self.hessian(params, weights), np.vstack(
-            [by_gene, np.zeros((len(clusters), self.model.n_sites))]
-        )
+    @override
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """dr/dweights (D, n_sites), the same at all weights: r is affine in them."""
+        origin = self.model.residual(params, np.zeros(self.n_sites))
+        columns = [self.model.residual(params, unit) - origin for unit in np.eye(self.n_sites)]
+        return np.stack(columns, axis=1)
 
-    def equation_metric(self, params):
-        """diag(A, C) at w = 1, sparse: the curvature of each stage's own objective, an inverse squared SE."""
-        matrix = self.hessian(params, np.ones(self.model.n_sites))
-        return block_diag([matrix.first, matrix.last], format="csr")
+    @override
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
+    ) -> FoldJacobians:
+        """dr/dparams + damping I of each fold."""
+        jacobians = []
+        for row, fold in enumerate(folds):
+            jacobian = self.hessian(at(params, row), fold_weights(self.n_sites, fold))
+            jacobians.append(jacobian.damped(damping))
+        return FoldJacobians(jacobians)
+
+    @override
+    def metric(self, params: np.ndarray, hessian: TwoStageJacobian) -> csr_matrix:
+        """diag(A, C): the curvature of each stage's own objective, an inverse squared SE."""
+        return block_diag([*hessian.blocks, hessian.last], format="csr")
+
+    @override
+    def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits:
+        """Solve each fold stage by stage from params (D,) or (n_folds, D). Raises EmptyCluster."""
+        found = []
+        residual = []
+        for number, fold in enumerate(track(folds, "refits")):
+            weights = fold_weights(self.n_sites, fold)
+            found.append(self.model.solve(at(params, number), weights))
+            solved = found[-1].params
+            residual.append(np.linalg.norm(self.model.residual(solved, weights)))
+            check_clusters(self.model, solved, f"fold {number}" if len(fold) else "the fit")
+        ends, indefinite, decrement, steps = map(np.array, zip(*found, strict=True))
+        converged = (np.array(residual) <= RESIDUAL) & (decrement <= tolerance) & ~indefinite
+        counts = Counter(dict.fromkeys(("gradient", "hessian"), int(steps.sum()) + len(folds)))
+        return Refits(ends, decrement, indefinite, steps, converged, np.array(residual), counts)
 
     def _coupling(self, genes, clusters):
-        """B: products in closed form, those with its transpose by one reverse pass."""
-        regression, n, size = self.one.unpack(genes), len(genes), self.two.size
-
-        def product(columns):
-            directions = self.one.unpack_directions(genes, columns.T.reshape(-1, *genes.shape))
-            return self.two.push(clusters, regression, *directions).sum(axis=1).T
+        """B, by reverse passes: B'u is the pullback of the clustering's gradient, and linear in u."""
 
         def gradient(genes):
-            return self.two.gradient(clusters, self.two.positions(self.one.unpack(genes)))
+            return self.model.stage_two.gradient(clusters, self.model.positions(genes))
 
+        pullback, value = make_vjp(gradient, genes)
+        push, _ = make_vjp(pullback, np.zeros_like(value))
         return LinearOperator(
-            (size, n * self.one.size),
-            matvec=lambda v: product(v.reshape(-1, 1))[:, 0],
-            matmat=product,
-            rmatvec=lambda v: make_vjp(gradient, genes)[0](v.ravel()).ravel(),
+            (len(clusters), genes.size),
+            matvec=lambda v: push(v.reshape(genes.shape)),
+            rmatvec=lambda u: pullback(u.ravel()).ravel(),
             dtype=float,
         )
-
-    def newton_params(self, fit, folds, damping):
-        """(theta - H(w_o)^-1 r(theta, w_o) (n_folds, D), nan for every fold: H has no smallest eigenvalue)."""
-        rows = [
-            self._newton(fit.params, fold_weights(self.model.n_sites, fold), damping)
-            for fold in folds
-        ]
-        return np.array(rows), np.full(len(folds), np.nan)
-
-    def _newton(self, params, weights, damping):
-        residual = self.model.residual(params, weights)
-        return params - self.hessian(params, weights).factorise(damping)(residual)
-
-    def fold_solutions(self, params, folds, tolerance):
-        """Each fold solved from params (n_folds, D): stage one in closed form, stage two by Newton's method.
-
-        Converged: |r| <= 1e-8, decrement <= tolerance and a positive definite C. Raises EmptyCluster.
-        """
-        rows = []
-        for number, (start, fold) in enumerate(zip(track(params, "refits"), folds, strict=True)):
-            rows.append(self.solve(start, fold_weights(self.model.n_sites, fold)))
-            check_clusters(self.model, rows[-1][0], f"fold {number}" if len(fold) else "the fit")
-        solved, decrement, smallest, steps, residual = (
-            np.array(column) for column in zip(*rows, strict=True)
-        )
-        converged = (residual <= RESIDUAL) & (decrement <= tolerance) & (smallest > 0.0)
-        counts = Counter(
-            gradient=int(steps.sum()) + len(folds), hessian=int(steps.sum()) + len(folds)
-        )
-        return Refits(solved, decrement, smallest, steps, residual, converged, counts)
-
-    def solve(self, start, weights):
-        """(params, decrement, smallest eigenvalue of C, steps, |r|) of the solution at weights, C from `start`."""
-        regression = self.one.solve(weights)
-        found = minimise(self.two, self.model.split(start)[1], self.two.positions(regression))
-        params = np.concatenate([self.one.pack(regression).ravel(), found.params])
-        residual = np.linalg.norm(self.model.residual(params, weights))
-        return params, found.decrement, found.smallest_eigenvalue, found.steps, residual

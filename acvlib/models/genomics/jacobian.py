@@ -1,68 +1,66 @@
-"""The Jacobian of a two-stage estimating equation, [[A, 0], [B, C]]: A sparse, in blocks; B a linear operator; C dense.
+"""The Jacobian of a two-stage estimating equation, [[A, 0], [B, C]].
 
-Eliminating A first leaves C as it is, so that nothing fills in and B is needed in products alone.
+A is block-diagonal, B is only multiplied with, C is dense. Eliminating A first leaves C as it is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
-from scipy.sparse import block_array, bsr_matrix, csc_matrix, eye_array
-from scipy.sparse.linalg import LinearOperator, splu
+from scipy.sparse.linalg import LinearOperator
+
+from ...solvers.inverse import FoldSolver
 
 
 @dataclass(frozen=True)
 class TwoStageJacobian:
-    """blocks (n, q, q) on the diagonal of A; coupling: B, as a LinearOperator; last: C (m, m)."""
+    """blocks (n, q, q): the diagonal of A; coupling: B; last: C (m, m)."""
+
+    __array_ufunc__ = None  # numpy leaves `rows @ jacobian` to us
+    indefinite: ClassVar[bool] = False
 
     blocks: np.ndarray
     coupling: LinearOperator
     last: np.ndarray
 
+    def __rmatmul__(self, rows):
+        above, below = self._split(rows.T)
+        by_block = above.reshape(*self.blocks.shape[:2], -1)
+        across = (self.blocks.swapaxes(1, 2) @ by_block).reshape(above.shape)
+        return np.concatenate([across + self.coupling.T @ below, self.last.T @ below]).T
+
+    def solve(self, columns: np.ndarray) -> np.ndarray:
+        """H^-1 columns, (D,) or (D, k)."""
+        above, below = self._split(columns)
+        by_block = above.reshape(*self.blocks.shape[:2], -1)
+        above = np.linalg.solve(self.blocks, by_block).reshape(above.shape)
+        below = np.linalg.solve(self.last, below - self.coupling @ above)
+        return np.concatenate([above, below])
+
+    def damped(self, damping: float) -> "TwoStageJacobian":
+        """H + damping I."""
+        blocks = self.blocks + damping * np.eye(self.blocks.shape[1])
+        last = self.last + damping * np.eye(len(self.last))
+        return TwoStageJacobian(blocks, self.coupling, last)
+
+    def _split(self, columns):
+        return np.split(columns, [self.coupling.shape[1]])
+
+
+class FoldJacobians(FoldSolver):
+    """The Jacobian of each fold."""
+
+    def __init__(self, jacobians: Sequence[TwoStageJacobian]):
+        self.jacobians = jacobians
+
     @property
-    def first(self):
-        """A, block-diagonal and sparse."""
-        n, q = self.blocks.shape[:2]
-        return bsr_matrix((self.blocks, np.arange(n), np.arange(n + 1)), shape=(n * q, n * q))
+    def indefinite(self) -> np.ndarray:
+        """(n,) False."""
+        return np.zeros(len(self.jacobians), bool)
 
-    def __matmul__(self, right):
-        above, below = right[: self.coupling.shape[1]], right[self.coupling.shape[1] :]
-        return np.concatenate([self.first @ above, self.coupling @ above + self.last @ below])
-
-    @property
-    def n_entries(self):
-        """How many entries the blocks of A, B and C have."""
-        return self.blocks.size + self.coupling.shape[0] * self.coupling.shape[1] + self.last.size
-
-    def tocsc(self):
-        """The whole matrix, sparse; B takes a product for each of its columns, so for small problems only."""
-        coupling = csc_matrix(self.coupling @ np.eye(self.coupling.shape[1]))
-        return block_array([[self.first, None], [coupling, csc_matrix(self.last)]], format="csc")
-
-    def factorise(self, damping=0.0):
-        """The `Elimination` of this matrix plus damping on its diagonal."""
-        first = self.first.tocsc() + damping * eye_array(self.coupling.shape[1], format="csc")
-        return Elimination(first, self.coupling, self.last + damping * np.eye(len(self.last)))
-
-
-class Elimination:
-    """One sparse LU of A and one of C: solves with the matrix, or with its transpose, for any right-hand sides."""
-
-    def __init__(self, first, coupling, last):
-        # blocks need no reordering, and A is close to positive definite: pivots on the diagonal
-        self.first = splu(first, permc_spec="NATURAL", diag_pivot_thresh=0.0)
-        self.coupling, self.last, self.cut = coupling, lu_factor(last), first.shape[0]
-
-    def __call__(self, right):
-        """matrix^-1 right, right (D,) or (D, k)."""
-        above = self.first.solve(right[: self.cut])
-        return np.concatenate(
-            [above, lu_solve(self.last, right[self.cut :] - self.coupling @ above)]
-        )
-
-    def transposed(self, right):
-        """matrix^-T right, right (D,) or (D, k)."""
-        below = lu_solve(self.last, right[self.cut :], trans=1)
-        return np.concatenate(
-            [self.first.solve(right[: self.cut] - self.coupling.T @ below, "T"), below]
-        )
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_o)^-1 times one vector a fold."""
+        rows = range(len(self.jacobians)) if rows is None else rows
+        pairs = zip(rows, vectors, strict=True)
+        return np.array([self.jacobians[row].solve(vector) for row, vector in pairs])
