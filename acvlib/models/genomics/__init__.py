@@ -27,7 +27,7 @@ SEEDS = 50  # k-means starts
 
 
 class GenomicsParams(NamedTuple):
-    """Regressions of the genes, see `Regression`; centroids (K, d) and shares (K,) of the clusters."""
+    """Regressions, see `Regression`; centroids (K, d) and shares (K,) of the clusters."""
 
     coefficients: np.ndarray
     cholesky: np.ndarray
@@ -147,11 +147,11 @@ class GeneClusters(ModelDefaults):
         return self.pack(GenomicsParams(*regression, k_means.cluster_centers_, shares))
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """Mean absolute error over genes and replicates of each time, as in the paper's Figure 3."""
+        """Mean absolute error of each time, over genes and replicates: the paper's Figure 3."""
         return np.abs(self.errors(params)[:, fold]).mean(axis=(0, 2))
 
     def errors(self, params: np.ndarray) -> np.ndarray:
-        """Expression less its gene's mean less the mean curve of its clusters, shaped as expression."""
+        """Expression less its gene's mean less the mean curve of its clusters."""
         genes, clusters = self.split(params)
         by_all_times = self.assigned_by == "all times"
         used = self._own_positions if by_all_times else self.positions(genes)

@@ -42,7 +42,7 @@ def check_data(model: Any) -> None:
 
 
 def check_folds(model: Any, folds: Folds) -> None:
-    """Raise SingularRegression where a fold leaves too few times, or genes that they fit exactly."""
+    """Raise SingularRegression where a fold leaves too few times, or fits genes exactly."""
     for number, fold in enumerate(folds):
         _check_regressions(model, fold, f"fold {number}")
 

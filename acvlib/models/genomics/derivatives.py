@@ -75,7 +75,7 @@ class GenomicsDerivatives(EquationDerivatives):
         return Refits(ends, decrement, indefinite, steps, converged, np.array(residual), counts)
 
     def _coupling(self, genes, clusters):
-        """B, by reverse passes: B'u is the pullback of the clustering's gradient, and linear in u."""
+        """B by reverse passes: B'u pulls the clustering's gradient back, and is linear in u."""
 
         def gradient(genes):
             return self.model.stage_two.gradient(clusters, self.model.positions(genes))

@@ -116,14 +116,14 @@ class GeneMixture:
         return full[np.ix_(kept, kept)]
 
     def _by_centroid(self, members, pulls, positions):
-        """Each centroid's curvature with its members known, less what they pull apart, (K, d, d)."""
+        """Curvature of each centroid given its members, less what they pull apart, (K, d, d)."""
         expected = np.tensordot(members.T, positions.precision, 1)
         pulled = members[:, :, None] * pulls
         missing = pulled.transpose(1, 2, 0) @ pulls.swapaxes(0, 1)
         return expected - missing + self.centroid_precision * np.eye(self.dim)
 
     def _by_shares(self, flat, counts):
-        """The curvature of known members in the log odds, less the members' own variance, (K, K)."""
+        """Curvature in the log odds given the members, less the members' own variance, (K, K)."""
         _, log_shares = self.unpack(flat)
         shares = np.exp(log_shares)
         total = counts.sum() + self.n_clusters * (self.concentration - 1.0)

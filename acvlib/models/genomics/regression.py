@@ -16,7 +16,7 @@ import numpy as np
 
 
 class Regression(NamedTuple):
-    """coefficients (n_genes, p), cholesky (n_genes, p, p) of their precision, precision (n_genes,)."""
+    """coefficients (n_genes, p); cholesky (n_genes, p, p): L; precision (n_genes,): tau."""
 
     coefficients: np.ndarray
     cholesky: np.ndarray
@@ -24,7 +24,7 @@ class Regression(NamedTuple):
 
 
 class GeneRegression:
-    """Closed forms of stage one: basis (n_times, p), expression (n_genes, n_times, n_replicates)."""
+    """Closed forms for basis (n_times, p) and expression (n_genes, n_times, n_replicates)."""
 
     def __init__(self, basis: np.ndarray, expression: np.ndarray):
         self.basis = basis

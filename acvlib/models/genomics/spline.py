@@ -1,4 +1,4 @@
-"""The regression basis of the genomics model: a spline for early times, a level for each late one."""
+"""The regression basis of the genomics model: a spline for early times, levels for late ones."""
 
 import numpy as np
 from scipy.interpolate import BSpline
@@ -7,11 +7,11 @@ DEGREE = 3
 
 
 def spline_basis(hours: np.ndarray, df: int, n_levels: int = 3) -> np.ndarray:
-    """B-splines of degree 3 in all but the last `n_levels` times, and an indicator for each of these.
+    """B-splines of degree 3 in all but the last `n_levels` times, and an indicator of each of those.
 
     hours (n_times,) ascending; df >= 4: the splines' degrees of freedom, intercept included; df - 4
     inner knots are equally spaced. Returns (n_times, df + n_levels), whose span holds the constant.
-    Raises ValueError for fewer times than basis functions. Source: Giordano et al. (2019), Section 6.
+    Raises ValueError for too few times. Source: Giordano et al. (2019), Section 6.
     """
     hours = np.asarray(hours, float)
     early = hours[: len(hours) - n_levels]
