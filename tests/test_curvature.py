@@ -2,9 +2,9 @@
 
 import joblib
 import numpy as np
-import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import Instruments, Ridge
 
 from acvlib import derivatives as curvature
 from acvlib.derivatives import IndefiniteHessian
@@ -14,7 +14,7 @@ X, U = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(30)
 WEIGHTS = RNG.random(30)
 FOLDS = [np.array([0, 4, 5]), np.arange(10, 20), np.array([29])]
-RIDGE, INSTRUMENTS = oracles.Ridge(X, Y), oracles.Instruments(U + X, X, Y)
+RIDGE, INSTRUMENTS = Ridge(X, Y), Instruments(U + X, X, Y)
 PARAMS = np.array([0.3, 0.1, -0.4])
 
 
@@ -47,8 +47,8 @@ def test_an_estimating_equation_takes_part_with_its_residual():
 
 
 @pytest.mark.parametrize("model", [RIDGE, INSTRUMENTS], ids=["objective", "equation"])
-def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model):
-    params = RNG.standard_normal((3, 3))
+def test_fold_functions_evaluate_each_fold_at_its_own_weights_and_params(model, rng):
+    params = rng.standard_normal((3, 3))
     values, gradients = curvature.fold_gradients(model, params, FOLDS)
     hessians, losses = (
         curvature.fold_hessians(model, params, FOLDS),
@@ -80,7 +80,7 @@ def test_two_threads_give_identical_numbers(model):
     assert_array_equal(alone[1], together[1])
 
 
-class Offering(oracles.Ridge):
+class Offering(Ridge):
     """A model with a `fast` attribute that offers whatever functions it is given."""
 
     def __init__(self, **functions):
@@ -113,7 +113,7 @@ def test_what_a_model_does_not_offer_goes_through_autograd(name):
 
 def test_kept_share_is_of_the_observed_sites():
     assert_allclose(curvature.kept_share(RIDGE, FOLDS), [0.9, 2 / 3, 29 / 30], rtol=1e-15)
-    holes = oracles.Ridge(X, Y)
+    holes = Ridge(X, Y)
     holes.observed = np.arange(30) % 3 > 0
     assert_allclose(curvature.kept_share(holes, [np.array([1, 2])]), [0.9], rtol=1e-15)
 

@@ -2,9 +2,11 @@
 
 import autograd.numpy as anp
 import numpy as np
-import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.refit import refit
+from oracles.toy_models import CurvedInstruments, Logistic, Ridge
+from oracles.wrappers import Counting
 
 from acvlib import derivatives as curvature
 from acvlib.solvers.newton import MAX_STEPS, Refinement, refine
@@ -12,7 +14,7 @@ from acvlib.solvers.newton import MAX_STEPS, Refinement, refine
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 Y = np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40))
-LOGISTIC, RIDGE = oracles.Logistic(X, Y), oracles.Ridge(X, Y)
+LOGISTIC, RIDGE = Logistic(X, Y), Ridge(X, Y)
 FOLDS = [np.array([0, 1]), np.arange(20), np.array([], int)]
 START = np.zeros((3, 3))
 
@@ -43,9 +45,7 @@ def test_every_fold_reaches_the_optimum_that_scipy_finds():
     for params, fold in zip(state.params, FOLDS, strict=True):
         weights = np.ones(40)
         weights[fold] = 0.0
-        assert_allclose(
-            params, oracles.refit(LOGISTIC.objective, np.zeros(3), weights), rtol=0, atol=1e-8
-        )
+        assert_allclose(params, refit(LOGISTIC.objective, np.zeros(3), weights), rtol=0, atol=1e-8)
 
 
 def test_a_quadratic_takes_one_step():
@@ -127,7 +127,7 @@ def test_a_first_inverse_that_points_uphill_is_given_up():
 
 
 def test_counts_are_what_the_model_was_asked_for():
-    model = oracles.Counting(LOGISTIC)
+    model = Counting(LOGISTIC)
     state = refine(model, START, FOLDS, 1e-8)
     assert model.calls["objective"] == state.evaluations["gradient"] + state.evaluations["hessian"]
 
@@ -142,7 +142,7 @@ def test_refinement_does_not_change_its_start():
 def test_an_equation_is_solved_although_its_jacobian_is_not_symmetric():
     rng = np.random.default_rng(1)
     x, noise = rng.standard_normal((40, 3)), rng.standard_normal((40, 3))
-    equation = oracles.CurvedInstruments(
+    equation = CurvedInstruments(
         x + noise, x, np.exp(x @ [0.5, 0.0, -0.5]) + rng.standard_normal(40)
     )
     state = refine(equation, START, FOLDS, 1e-10)
