@@ -1,7 +1,8 @@
 """Hessians that can be solved with: one matrix, or one for each fold.
 
-Everything that a method asks of a Hessian is in `Solvable` and `FoldSolver`; dense matrices are here,
-matrices that are only multiplied with in `krylov`, and a model may have a structure of its own.
+Everything that a method asks of a Hessian is in `Solvable` and `FoldSolver`; dense matrices are
+here, matrices that are only multiplied with in `krylov`, and a model may have a structure of its
+own.
 """
 
 from collections.abc import Callable

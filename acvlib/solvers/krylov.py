@@ -1,8 +1,9 @@
 """Solving with Hessians that are only ever multiplied: many right-hand sides together, one operator for each.
 
-The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate inverse,
-products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of right-hand sides asked for.
-It may have `rough`, a cheaper operator close to it, from which `solve` then takes its steps.
+The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate
+inverse, products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of
+right-hand sides asked for. It may have `rough`, a cheaper operator close to it, from which `solve`
+then takes its steps.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,9 @@ PORTION = 128  # right-hand sides that one worker solves together
 class Solutions:
     """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many.
 
-    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region. escape (n, D): the
-    direction of negative curvature that a row met, of length 1 in that norm, else 0.
+    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region.
+    escape (n, D): the direction of negative curvature that a row met, of length 1 in that norm,
+    else 0.
     """
 
     x: np.ndarray
@@ -42,11 +44,13 @@ def conjugate_gradient(
 ):
     """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
 
-    tolerance: one, or (n,). A row that has converged takes no further products. A row that meets a direction of
-    negative curvature goes along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does
-    one that would leave it otherwise; without a radius it takes the step that the absolute curvature calls for.
-    `smallest` is the least Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest
-    eigenvalue, whose sign is H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
+    tolerance: one, or (n,). A row that has converged takes no further products. A row that meets a
+    direction of negative curvature goes along it to `radius`, a trust region in the
+    preconditioner's norm, and stops there, as does one that would leave it otherwise; without a
+    radius it takes the step that the absolute curvature calls for. `smallest` is the least Ritz
+    value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest eigenvalue,
+    whose sign is H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash
+    (2000).
     """
     state = _State(products, np.asarray(b, float), damping, radius)
     for _ in range(max_iterations):
@@ -60,8 +64,9 @@ def conjugate_gradient(
 def solve(products, b, tolerance=1e-6, damping=0.0):
     """As `conjugate_gradient`, by iterative refinement where `products.rough` is a cheaper operator near to it.
 
-    Residuals come from the accurate operator, corrections from conjugate gradients on the rough one, until the
-    residuals are small; a row whose rough operator is indefinite stops at its first correction.
+    Residuals come from the accurate operator, corrections from conjugate gradients on the rough
+    one, until the residuals are small; a row whose rough operator is indefinite stops at its first
+    correction.
     """
     rough = getattr(products, "rough", None)
     if rough is None:
