@@ -7,7 +7,7 @@ from autograd import grad, jacobian
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
@@ -229,14 +229,14 @@ def test_every_fit_and_refit_solves_the_equation(model, fit):
 @pytest.mark.parametrize("folds", [FOLDS[:2], FOLDS * 2], ids=["more sites", "more folds"])
 def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
     results = [
-        acv.infinitesimal_jackknife(each, fit, folds) for each in (model, WithoutFast(model))
+        acv.infinitesimal_jackknife(each, fit, folds) for each in (model, ByAutograd(model))
     ]
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("rung", [acv.newton_step, acv.frozen_newton])
 def test_sparse_steps_equal_dense_ones(model, fit, rung):
-    results = [rung(each, fit, FOLDS[2:4]) for each in (model, WithoutFast(model))]
+    results = [rung(each, fit, FOLDS[2:4]) for each in (model, ByAutograd(model))]
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 

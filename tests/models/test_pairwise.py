@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import PairwiseLinear, contrastive
@@ -76,7 +76,7 @@ def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     folds, full = acv.folds.k_fold(30, 5), acv.fit(model)
     results = [
-        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, WithoutFast(model))
+        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, ByAutograd(model))
     ]
     assert_allclose(*results, rtol=1e-8)
 

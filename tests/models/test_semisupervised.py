@@ -8,7 +8,7 @@ import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
 from oracles.refit import refit
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 from scipy.sparse import csr_matrix
 
 import acvlib as acv
@@ -81,7 +81,7 @@ def test_closed_forms_are_autograds(loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_folds_at_once_are_weightings_one_by_one(loss):
     model = problem(loss)
-    folds, plain = folds_of(model), WithoutFast(model)
+    folds, plain = folds_of(model), ByAutograd(model)
     params = np.random.default_rng(4).standard_normal((len(folds), 3))
     ours, autograds = derivatives_of(model), derivatives_of(plain)
     for mine, other in zip(
@@ -97,7 +97,7 @@ def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     full, folds = acv.fit(model), folds_of(model)
     ours = acv.infinitesimal_jackknife(model, full, folds)
-    autograds = acv.infinitesimal_jackknife(WithoutFast(model), full, folds)
+    autograds = acv.infinitesimal_jackknife(ByAutograd(model), full, folds)
     assert_allclose(ours.params, autograds.params, rtol=1e-9)
 
 

@@ -24,6 +24,9 @@ class TwoStageJacobian:
     coupling: LinearOperator
     last: np.ndarray
 
+    def __array__(self, dtype=None, copy=None):
+        return np.eye(sum(self.coupling.shape)) @ self
+
     def __rmatmul__(self, rows):
         above, below = self._split(rows.T)
         by_block = above.reshape(*self.blocks.shape[:2], -1)

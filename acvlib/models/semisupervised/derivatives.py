@@ -47,7 +47,7 @@ class SemiSupervisedDerivatives(Derivatives):
         """J (w_o - 1) of each fold, with the normalisers' own derivative."""
         slopes, pairs = fold_sums(self.model, params, folds)
         mean = self.model.gamma_s * self.loss.slope(self.x @ params, self.y) @ self.x
-        n_labels = folds.indicator(self.n_sites)[:, self.labelled].sum(axis=1)
+        n_labels = folds.indicator(self.n_sites) @ self.model.observed
         cross = (n_labels[:, None] / len(self.y) * mean - slopes) / len(self.y)
         if self.model.gamma_p:
             whole = self.model.gamma_p * self.model.energy.full @ params

@@ -115,7 +115,7 @@ class Siamese(ModelDefaults):
     @torch.no_grad()
     def pair_losses(self, params, fold):
         """loss of every pair inside the fold, (len(fold), len(fold))."""
-        return self.losses(torch.as_tensor(params), torch.as_tensor(fold)).numpy()
+        return self.losses(torch.tensor(params), torch.as_tensor(fold)).numpy()
 
     def heldout_loss(self, params, fold):
         """Each left-out image's mean loss over the pairs it makes inside the fold: Eq. 8 is the mean of these."""

@@ -30,7 +30,7 @@ def fold_cross(model, function, params, folds):
 
     function(params, weights, fold), of tensors.
     """
-    point = torch.as_tensor(params)
+    point = torch.tensor(params)
     ones = torch.ones(model.n_sites, dtype=torch.float64)
     rows = []
     for fold in folds:
@@ -66,7 +66,7 @@ class SiameseDerivatives(Derivatives):
     def heldout_expansion(self, params, move, fold):
         """`heldout_loss` at params + move, to first order, (len(fold),)."""
         sites = torch.as_tensor(fold)
-        point = torch.as_tensor(params)
+        point = torch.tensor(params)
         value, change = jvp(lambda p: self.model.losses(p, sites), point, torch.as_tensor(move))
         return (value + change).numpy().mean(axis=1)
 
