@@ -92,7 +92,7 @@ def _recursion(products, b, rng, damping, size, depth, scale):
 
 
 def _compared(products, b, runs, reference, damping, tolerance):
-    """`Estimates` of the runs (repetitions, n, D); a row with a number that is not finite is inf."""
+    """`Estimates` of the runs (repetitions, n, D); a row that is not finite becomes inf."""
     finite = np.isfinite(runs).all(axis=(0, 2))
     runs = np.where(finite[:, None], runs, 0.0)
     x = runs.mean(axis=0)
