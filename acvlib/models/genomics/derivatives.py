@@ -37,10 +37,10 @@ class GenomicsDerivatives(EquationDerivatives):
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """dr/dweights (D, n_sites), the same at all weights: r is affine in them."""
-        origin = self.model.residual(params, np.zeros(self.n_sites))
-        columns = [self.model.residual(params, unit) - origin for unit in np.eye(self.n_sites)]
-        return np.stack(columns, axis=1)
+        """dr/dweights (D, n_sites), the same at all weights: they enter stage one alone, affinely."""
+        genes, clusters = self.model.split(params)
+        by_gene = self.model.stage_one.cross(genes).reshape(-1, self.n_sites)
+        return np.concatenate([by_gene, np.zeros((len(clusters), self.n_sites))])
 
     @override
     def fold_hessians(

@@ -104,6 +104,20 @@ class GeneRegression:
         blocks[:, -1, -1] = residual[:, -1] + 0.5 * self.n_replicates * weights.sum()
         return blocks
 
+    def cross(self, flat: np.ndarray) -> np.ndarray:
+        """d2KL / d(coordinates) d(weights), (n_genes, q, n_times), the same at all weights."""
+        beta, lower, tau = self.unpack(flat)
+        inverse = np.linalg.inv(lower)
+        seen = inverse @ self.basis.T  # L^-1 x_t
+        misfit = self.means - beta @ self.basis.T
+        pulled = (inverse.swapaxes(1, 2) @ seen)[:, self.rows] * seen[:, self.columns]
+        by_beta = -misfit[:, None] * self.basis.T
+        by_lower = -pulled * self._scale(lower)[..., None]
+        squares = misfit**2 + self.scatter / self.n_replicates + (seen**2).sum(axis=1)
+        by_log_tau = 0.5 * (squares - 1.0 / tau[:, None])
+        blocks = np.concatenate([by_beta, by_lower, by_log_tau[:, None]], axis=1)
+        return self.n_replicates * tau[:, None, None] * blocks
+
     def _by_cholesky(self, lower, tau, weights):
         """tau d2 tr(G S)/2 by pairs of entries of L, but for the curvature of a log diagonal."""
         i = self.rows

@@ -16,6 +16,9 @@ from ...solvers.inverse import DenseHessian
 class SemiSupervisedDerivatives(Derivatives):
     """F / s = share . losses + theta' Q theta, with the labels' shares and Q (D, D) of the weights."""
 
+    hessians_first = True  # as their sums over pairs are at hand
+    chord_rate = 0.01
+
     def __init__(self, model: Any):
         super().__init__(model)
         self.loss = model.loss_functions
