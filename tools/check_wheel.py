@@ -1,7 +1,8 @@
-"""check_wheel.py: build acvlib's wheel and use it as a stranger would, where nothing else is installed.
+"""check_wheel.py: build acvlib's wheel and use it as a stranger would, where nothing else is.
 
-For each Python that is here: import acvlib, fit and climb the ladder with no extra, see the error that names
-the missing extra, then run README's example with `[tables]`. A Python that is not here is named and skipped.
+For each Python that is here: import acvlib, fit and climb the ladder with no extra, see the error
+that names the missing extra, then run README's example with `[tables]`. A Python that is not here
+is named and skipped.
 """
 
 import re
@@ -65,7 +66,7 @@ def check_contents(wheel):
 
 
 def interpreter(version):
-    """Path of a Python of this version, on the PATH or brought by pyenv; None where there is none."""
+    """Path of a Python of this version, on the PATH or brought by pyenv; None if absent."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
