@@ -85,8 +85,13 @@ class GeneClusters(ModelDefaults):
     def stage_two(self) -> GeneMixture:
         """The mixture, in the d coordinates of fitted curves less their means over time."""
         _, scale, turn = self._demeaned
-        settings = self.regularisation, self.centroid_precision, self.concentration
-        return GeneMixture(scale[:, None] * turn, self.n_clusters, *settings)
+        return GeneMixture(
+            transform=scale[:, None] * turn,
+            n_clusters=self.n_clusters,
+            regularisation=self.regularisation,
+            centroid_precision=self.centroid_precision,
+            concentration=self.concentration,
+        )
 
     @property
     def curves(self) -> np.ndarray:
@@ -153,9 +158,9 @@ class GeneClusters(ModelDefaults):
     def errors(self, params: np.ndarray) -> np.ndarray:
         """Expression less its gene's mean less the mean curve of its clusters."""
         genes, clusters = self.split(params)
-        by_all_times = self.assigned_by == "all times"
-        used = self._own_positions if by_all_times else self.positions(genes)
-        return self._errors(self.expression, used, clusters)
+        kept = self.assigned_by == "kept times"
+        positions = self.positions(genes) if kept else self._own_positions
+        return self._errors(self.expression, positions, clusters)
 
     def errors_on(self, expression: np.ndarray, params: np.ndarray) -> np.ndarray:
         """The same of other genes (n, n_times, n_replicates), regressed on all times."""

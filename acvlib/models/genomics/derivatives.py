@@ -37,7 +37,7 @@ class GenomicsDerivatives(EquationDerivatives):
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """dr/dweights (D, n_sites), the same at all weights: they enter stage one alone, affinely."""
+        """dr/dweights (D, n_sites), the same at all weights: stage one is affine in them."""
         genes, clusters = self.model.split(params)
         by_gene = self.model.stage_one.cross(genes).reshape(-1, self.n_sites)
         return np.concatenate([by_gene, np.zeros((len(clusters), self.n_sites))])
@@ -47,11 +47,9 @@ class GenomicsDerivatives(EquationDerivatives):
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Any = None
     ) -> FoldJacobians:
         """dr/dparams + damping I of each fold."""
-        jacobians = []
-        for row, fold in enumerate(folds):
-            jacobian = self.hessian(at(params, row), fold_weights(self.n_sites, fold))
-            jacobians.append(jacobian.damped(damping))
-        return FoldJacobians(jacobians)
+        weights = [fold_weights(self.n_sites, fold) for fold in folds]
+        found = [self.hessian(at(params, row), w) for row, w in enumerate(weights)]
+        return FoldJacobians([jacobian.damped(damping) for jacobian in found])
 
     @override
     def metric(self, params: np.ndarray, hessian: TwoStageJacobian) -> csr_matrix:

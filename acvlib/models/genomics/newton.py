@@ -32,18 +32,15 @@ def minimise(mixture: GeneMixture, start: np.ndarray, positions: Positions) -> M
     """Minimise the objective of a mixture from `start`."""
     params = start
     damping = 0.0
-    steps = 0
-    gradient = mixture.gradient(params, positions)
-    hessian = DenseHessian(mixture.hessian(params, positions))
-    while np.linalg.norm(gradient) > GRADIENT and damping <= GIVE_UP and steps < MAX_STEPS:
-        params, damping = _step(mixture, params, positions, gradient, hessian.matrix, damping)
+    for steps in range(MAX_STEPS + 1):
         gradient = mixture.gradient(params, positions)
         hessian = DenseHessian(mixture.hessian(params, positions))
-        steps += 1
-    decrement = np.inf
-    if not hessian.indefinite:
-        decrement = float(np.sqrt(gradient @ hessian.solve(gradient)))
-    return Minimum(params, hessian.indefinite, decrement, steps)
+        if np.linalg.norm(gradient) <= GRADIENT or damping > GIVE_UP or steps == MAX_STEPS:
+            break
+        params, damping = _step(mixture, params, positions, gradient, hessian.matrix, damping)
+    indefinite = hessian.indefinite
+    decrement = np.inf if indefinite else np.sqrt(gradient @ hessian.solve(gradient))
+    return Minimum(params, indefinite, float(decrement), steps)
 
 
 def _step(mixture, params, positions, gradient, hessian, damping):

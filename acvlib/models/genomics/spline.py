@@ -7,7 +7,7 @@ DEGREE = 3
 
 
 def spline_basis(hours: np.ndarray, df: int, n_levels: int = 3) -> np.ndarray:
-    """B-splines of degree 3 in all but the last `n_levels` times, and an indicator of each of those.
+    """B-splines of degree 3 in all but the last `n_levels` times, an indicator of each of those.
 
     hours (n_times,) ascending; df >= 4: the splines' degrees of freedom, intercept included; df - 4
     inner knots are equally spaced. Returns (n_times, df + n_levels), whose span holds the constant.

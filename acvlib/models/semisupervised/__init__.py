@@ -147,7 +147,7 @@ class SemiSupervised(ModelDefaults):
         return np.zeros(self.n_params)
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normalisers, held fixed."""
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
         slopes, pairs = fold_sums(self, params, folds)
         s = len(self.labelled)
         left_out = folds.sizes[:, None]

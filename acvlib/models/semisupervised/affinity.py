@@ -1,6 +1,10 @@
-"""How alike two points are: an affinity W (p, p), symmetric, that is multiplied and never held."""
+"""How alike two points are: an affinity W (p, p), symmetric, that is multiplied and never held.
 
-from typing import Any, Protocol
+`product(right, columns)` is W[:, columns] @ right (p, r), right (len(columns), r); of all columns
+by default. `entries(rows)` is W[rows, rows], `subset(kept)` the affinity of some points alone.
+"""
+
+from typing import Any
 
 import numpy as np
 from joblib import delayed
@@ -9,21 +13,6 @@ from scipy.sparse import csr_matrix, issparse
 from ...parallel import threads
 
 BLOCK = 2**20  # entries: 8 MB, about a cache
-
-
-class Affinity(Protocol):
-    """A symmetric matrix W of n_points."""
-
-    n_points: int
-
-    def subset(self, kept: np.ndarray) -> "Affinity":
-        """The affinity of these points alone."""
-
-    def entries(self, rows: np.ndarray) -> np.ndarray:
-        """W[rows, rows], in memory."""
-
-    def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-        """W[:, columns] @ right (p, r), right (len(columns), r); of all columns by default."""
 
 
 class RBFAffinity:
@@ -59,7 +48,7 @@ class RBFAffinity:
         return np.exp(self._left[rows] @ self._right[:, rows])
 
     def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-        """W[:, columns] @ right (p, r), right (len(columns), r); of all columns by default."""
+        """W[:, columns] @ right."""
         chosen = self._right if columns is None else self._right[:, columns]
 
         def rows(left):
@@ -100,7 +89,7 @@ class GraphAffinity:
         return block.toarray() if issparse(block) else block
 
     def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
-        """W[:, columns] @ right (p, r), right (len(columns), r); of all columns by default."""
+        """W[:, columns] @ right."""
         return (self.matrix if columns is None else self.matrix[columns].T) @ right
 
 

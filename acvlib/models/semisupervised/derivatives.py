@@ -14,7 +14,7 @@ from ...solvers.inverse import DenseHessian
 
 
 class SemiSupervisedDerivatives(Derivatives):
-    """F / s = share . losses + theta' Q theta, with the labels' shares and Q (D, D) of the weights."""
+    """F / s = shares . losses + theta' Q theta; the shares and Q (D, D) go with the weights."""
 
     hessians_first = True  # as their sums over pairs are at hand
     chord_rate = 0.01
@@ -72,9 +72,9 @@ class SemiSupervisedDerivatives(Derivatives):
 
 
 def fold_sums(model: Any, params: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """Sums over each fold's points of gamma_S dloss_i/dparams, and of 2 gamma_P sum_j dloss_ij/dparams.
+    """Sum gamma_S dloss_i/dparams and 2 gamma_P sum_j dq_ij/dparams over each fold's points i.
 
-    Both (n_folds, D).
+    Returns two arrays (n_folds, D).
     """
     x = model.energy.features[model.labelled]
     slope = model.loss_functions.slope(x @ params, model.y[model.labelled])

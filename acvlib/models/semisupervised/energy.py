@@ -5,12 +5,10 @@ M(w) = 2 [Phi' diag(w d) Phi - (w Phi)' W (w Phi)],  d = W w the weighted degree
 """
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-
-from .affinity import Affinity
 
 KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
 
@@ -29,7 +27,7 @@ class ManifoldEnergy:
     takes one product with all of W, and one with the columns of the points left out.
     """
 
-    def __init__(self, features: np.ndarray, affinity: Affinity, kept: int = KEPT):
+    def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
         self.features = np.array(features, float)
         self.features.setflags(write=False)
         self.affinity = affinity
@@ -66,7 +64,7 @@ class ManifoldEnergy:
         return 2.0 * (self._gram(degrees) - self.features.T @ product)
 
     def left_out(self, fold: np.ndarray) -> LeftOut:
-        """What M(1) loses without a fold's points; safe for threads, which may work it out twice."""
+        """What M(1) loses without a fold's points. Threads may share it: no entry is waited for."""
         key = fold.tobytes()
         found = self._kept.get(key)
         if found is None:

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 
 class Loss(NamedTuple):
-    """value(f, y), differentiable by autograd, and its derivatives in f; for_signs: y is -1 or +1."""
+    """value(f, y), differentiable by autograd; its derivatives in f; for_signs: y is -1 or +1."""
 
     value: Callable
     slope: Callable

@@ -13,8 +13,8 @@ def neighbour_affinity(
 ) -> GraphAffinity:
     """exp(-|x_i - x_j|^2 / (2 sigma)) between near neighbours, in place of an `RBFAffinity`.
 
-    Points are halved along random directions down to leaves of at most `leaf`, and neighbours looked
-    for in a leaf, O(p leaf d); a pair stays if either point names the other. All entries are scaled
+    Points are halved along random directions down to leaves of at most `leaf`; neighbours are those
+    within a leaf, O(p leaf d). A pair stays if either point names the other. All entries are scaled
     by one number, so that their sum is about that of the full matrix: gamma_P then means the same.
     Source: Dasgupta and Freund (2008).
     """

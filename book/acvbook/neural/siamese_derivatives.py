@@ -18,7 +18,7 @@ FORWARD_MODE = threading.Lock()  # torch has a single one for all threads
 
 
 def jvp(function, point, direction):
-    """(function(point), its derivative along a direction), without torch's warning of its own jit."""
+    """(function(point), its derivative along a direction), without a warning of torch's own."""
     with FORWARD_MODE, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return torch.func.jvp(function, (point,), (direction,))
@@ -90,7 +90,7 @@ class Products:
         self.sites = sites
 
     def sampled(self, rng, size):
-        """The same over pairs of a few images drawn without replacement: `lissa`'s estimate of H."""
+        """The same over pairs of a few random images: an estimate of H for `lissa`."""
         sites = np.sort(rng.choice(self.sites.numpy(), size, replace=False))
         return Products(self.model, self.params, self.weights, torch.as_tensor(sites))
 
