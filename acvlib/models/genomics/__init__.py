@@ -16,7 +16,7 @@ import numpy as np
 
 from ...extras import require
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from .checks import check_clusters, check_data, check_folds
 from .derivatives import GenomicsDerivatives
 from .mixture import GeneMixture, Positions
@@ -67,9 +67,7 @@ class GeneClusters(ModelDefaults):
 
     def __post_init__(self):
         for name in ("expression", "basis"):
-            copied = np.array(getattr(self, name), float)
-            copied.setflags(write=False)
-            object.__setattr__(self, name, copied)
+            object.__setattr__(self, name, own_copy(getattr(self, name)))
         check_data(self)
 
     @property

@@ -38,14 +38,9 @@ class GeneMixture:
     concentration: float
 
     @property
-    def dim(self) -> int:
-        """d, the length of a centroid."""
-        return len(self.transform)
-
-    @property
     def cut(self) -> int:
-        """Where the log odds begin."""
-        return self.n_clusters * self.dim
+        """K d, where the log odds begin."""
+        return self.n_clusters * len(self.transform)
 
     def positions(self, regression: Regression) -> Positions:
         """The positions of regressed genes; differentiable."""
@@ -59,7 +54,7 @@ class GeneMixture:
     def unpack(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(centroids (K, d), log shares (K,)); differentiable."""
         odds = anp.concatenate([np.zeros(1), flat[self.cut :]])
-        centroids = flat[: self.cut].reshape(self.n_clusters, self.dim)
+        centroids = flat[: self.cut].reshape(self.n_clusters, -1)
         return centroids, odds - _log_sum(odds)
 
     def pack(self, centroids: np.ndarray, log_shares: np.ndarray) -> np.ndarray:
@@ -104,11 +99,11 @@ class GeneMixture:
         pulled = members[:, :, None] * pulls
         by_gene = np.column_stack([pulled.reshape(len(members), self.cut), members])
         full = by_gene.T @ by_gene
-        centroid = np.arange(self.cut).reshape(self.n_clusters, self.dim)
+        centroid = np.arange(self.cut).reshape(self.n_clusters, -1)
         share = self.cut + np.arange(self.n_clusters)
         totals = pulled.sum(axis=0)
-        own = self._by_centroid(members, pulls, positions)
-        full[centroid[:, :, None], centroid[:, None, :]] += own
+        by_centroid = self._by_centroid(members, pulls, positions)
+        full[centroid[:, :, None], centroid[:, None, :]] += by_centroid
         full[centroid, share[:, None]] -= totals
         full[share[:, None], centroid] -= totals
         full[self.cut :, self.cut :] += self._by_shares(flat, members.sum(axis=0))
@@ -120,7 +115,7 @@ class GeneMixture:
         expected = np.tensordot(members.T, positions.precision, 1)
         pulled = members[:, :, None] * pulls
         missing = pulled.transpose(1, 2, 0) @ pulls.swapaxes(0, 1)
-        return expected - missing + self.centroid_precision * np.eye(self.dim)
+        return expected - missing + self.centroid_precision * np.eye(len(self.transform))
 
     def _by_shares(self, flat, counts):
         """Curvature in the log odds given the members, less the members' own variance, (K, K)."""

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from .derivatives import PairwiseDerivatives, site_sums
 from .losses import LOSSES, PairLoss, contrastive, ranking
 
@@ -44,9 +44,7 @@ class PairwiseLinear(ModelDefaults):
 
     def __post_init__(self):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
-            copied = np.array(getattr(self, name), float)
-            copied.setflags(write=False)
-            object.__setattr__(self, name, copied)
+            object.__setattr__(self, name, own_copy(getattr(self, name)))
         if self.X.ndim != 2 or self.y.shape != self.X.shape[:1]:
             raise ValueError(
                 f"X {self.X.shape} must be 2-d and y {self.y.shape} have one entry for each row"

@@ -17,7 +17,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from .derivatives import SemiSupervisedDerivatives, fold_sums
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss
@@ -53,11 +53,9 @@ class SemiSupervised(ModelDefaults):
     normalised: ClassVar[bool] = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        for name in ("y", "ridge"):
-            if getattr(self, name) is not None:
-                copied = np.array(getattr(self, name), float)
-                copied.setflags(write=False)
-                object.__setattr__(self, name, copied)
+        object.__setattr__(self, "y", own_copy(self.y))
+        if self.ridge is not None:
+            object.__setattr__(self, "ridge", own_copy(self.ridge))
         if self.loss not in LOSSES:
             raise ValueError(f"unknown loss {self.loss!r}: one of {', '.join(LOSSES)}")
         self._check_labels()
@@ -80,11 +78,13 @@ class SemiSupervised(ModelDefaults):
 
     def _check_settings(self):
         for name in ("gamma_s", "gamma_p", "gamma_i"):
-            if not 0.0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} = {getattr(self, name)}: must be >= 0 and finite")
+            gamma = getattr(self, name)
+            if not 0.0 <= gamma < np.inf:
+                raise ValueError(f"{name} = {gamma}: must be >= 0 and finite")
         if self.gamma_s == 0.0:
             raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
-        square = (self.n_params, self.n_params)
+        n_params = self.energy.features.shape[1]
+        square = (n_params, n_params)
         if self.penalty.shape != square or not np.isfinite(self.penalty).all():
             raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
 
@@ -95,11 +95,6 @@ class SemiSupervised(ModelDefaults):
     @property
     def n_sites(self) -> int:
         return len(self.energy.features)
-
-    @property
-    def n_params(self) -> int:
-        """D."""
-        return self.energy.features.shape[1]
 
     @property
     def loss_functions(self) -> Loss:
@@ -119,7 +114,7 @@ class SemiSupervised(ModelDefaults):
     @cached_property
     def penalty(self) -> np.ndarray:
         """R (D, D)."""
-        return np.eye(self.n_params) if self.ridge is None else self.ridge
+        return np.eye(self.energy.features.shape[1]) if self.ridge is None else self.ridge
 
     @property
     def derivatives(self) -> SemiSupervisedDerivatives:
@@ -144,7 +139,7 @@ class SemiSupervised(ModelDefaults):
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
-        return np.zeros(self.n_params)
+        return np.zeros(self.energy.features.shape[1])
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""

@@ -11,6 +11,7 @@ from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 
 from ...parallel import threads
+from ...protocol import own_copy
 
 BLOCK = 2**20  # entries: 8 MB, about a cache
 
@@ -24,7 +25,7 @@ class RBFAffinity:
     """
 
     def __init__(self, points: np.ndarray, sigma: float, block: int = BLOCK):
-        self.points = np.array(points, float)
+        self.points = own_copy(points)
         self.sigma = float(sigma)
         self.block = block
         if self.points.ndim != 2 or not np.isfinite(self.points).all():
@@ -67,7 +68,7 @@ class GraphAffinity:
     """
 
     def __init__(self, matrix: Any):
-        self.matrix = csr_matrix(matrix) if issparse(matrix) else np.array(matrix, float)
+        self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
         shape = self.matrix.shape
         values = self.matrix.data if issparse(matrix) else self.matrix
         if len(shape) != 2 or shape[0] != shape[1] or not np.isfinite(values).all():

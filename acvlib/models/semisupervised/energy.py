@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from ...protocol import own_copy
+
 KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
 
 
@@ -28,8 +30,7 @@ class ManifoldEnergy:
     """
 
     def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
-        self.features = np.array(features, float)
-        self.features.setflags(write=False)
+        self.features = own_copy(features)
         self.affinity = affinity
         if self.features.ndim != 2 or len(self.features) != affinity.n_points:
             raise ValueError(

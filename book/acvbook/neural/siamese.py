@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from acvlib.protocol import ModelDefaults
+from acvlib.protocol import ModelDefaults, own_copy
 
 from .batches import one_thread
 from .siamese_derivatives import SiameseDerivatives, fold_cross
@@ -44,9 +44,7 @@ class Siamese(ModelDefaults):
 
     def __post_init__(self):
         for name in ("images", "person"):
-            copied = np.array(getattr(self, name))
-            copied.setflags(write=False)
-            object.__setattr__(self, name, copied)
+            object.__setattr__(self, name, own_copy(getattr(self, name), None))
         if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
             raise ValueError(
                 f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
