@@ -84,7 +84,7 @@ def with_defaults(model: Any) -> ModelDefaults:
 
 
 def own_copy(values: Any, dtype: Any = float) -> np.ndarray:
-    """Copy an array that a model is given, read-only: what the caller does to theirs is no matter."""
+    """Copy an array that a model is given, read-only: the caller may change theirs."""
     copied = np.array(values, dtype)
     copied.setflags(write=False)
     return copied
