@@ -228,9 +228,7 @@ def test_every_fit_and_refit_solves_the_equation(model, fit):
 
 @pytest.mark.parametrize("folds", [FOLDS[:2], FOLDS * 2], ids=["more sites", "more folds"])
 def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
-    results = [
-        acv.infinitesimal_jackknife(each, fit, folds) for each in (model, ByAutograd(model))
-    ]
+    results = [acv.infinitesimal_jackknife(each, fit, folds) for each in (model, ByAutograd(model))]
     assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
 
 

@@ -96,8 +96,8 @@ class GeneRegression:
         blocks = np.zeros((len(flat), self.size, self.size))
         blocks[:, :p, :p] = tau[:, None, None] * self.gram(weights)
         blocks[:, p:-1, p:-1] = self._by_cholesky(lower, tau, weights)
-        slots = p + np.flatnonzero(self.diagonal)
-        blocks[:, slots, slots] += inside[:, self.diagonal]
+        logs = p + np.flatnonzero(self.diagonal)
+        blocks[:, logs, logs] += inside[:, self.diagonal]
         by_log_tau = np.column_stack([residual[:, :p], inside])
         blocks[:, -1, :-1] = by_log_tau
         blocks[:, :-1, -1] = by_log_tau

@@ -16,7 +16,8 @@ from ...solvers.inverse import DenseHessian
 class SemiSupervisedDerivatives(Derivatives):
     """F / s = shares . losses + theta' Q theta; the shares and Q (D, D) go with the weights."""
 
-    hessians_first = True  # as their sums over pairs are at hand
+    # A Hessian costs little more than a gradient, as its sums over pairs are at hand.
+    hessians_first = True
     chord_rate = 0.01
 
     def __init__(self, model: Any):
