@@ -8,13 +8,13 @@ import autograd
 import numpy as np
 from _measure import report, timed
 from acvbook.datasets import simulate_genomics
+from acvbook.gene_clusters.regression import GeneRegression
 from acvbook.studies import genomics
 from scipy.optimize import minimize
 from scipy.sparse import block_array, block_diag
 from scipy.sparse.linalg import splu
 
 import acvlib as acv
-from acvlib.models.genomics.regression import GeneRegression
 
 
 def problem(df=8):

@@ -22,11 +22,11 @@ from acvlib.models import (
     SemiSupervised,
     kernel_form,
     median_square_distance,
-    neighbour_affinity,
 )
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
+from ..neighbours import neighbour_affinity
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others

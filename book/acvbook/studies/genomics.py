@@ -11,8 +11,10 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.methods.run import Run
-from acvlib.models import GeneClusters, spline_basis
 from acvlib.protocol import CVResult, Fit
+
+from ..gene_clusters import GeneClusters
+from ..gene_clusters.spline import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {

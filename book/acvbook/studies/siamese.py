@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from joblib import delayed
 
+from acvbook.lissa import Disagreement, largest_eigenvalue, lissa
 from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds, by_class
 from acvlib.folds import weights as fold_weights
@@ -20,7 +21,6 @@ from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import threads
 from acvlib.protocol import Fit
-from acvlib.solvers.lissa import Disagreement, largest_eigenvalue, lissa
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_thread

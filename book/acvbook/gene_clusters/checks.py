@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...folds import Folds
+from acvlib.folds import Folds
 
 HALF_A_GENE = 0.5  # a cluster of fewer genes counts as empty
 EXACT_FIT = 1e-20  # squared residuals, as a share of the gene's squares, that are rounding errors

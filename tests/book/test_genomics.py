@@ -3,6 +3,8 @@
 import autograd.numpy as anp
 import numpy as np
 import pytest
+from acvbook.gene_clusters import GeneClusters, newton
+from acvbook.gene_clusters.spline import spline_basis
 from autograd import grad, jacobian
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,8 +14,6 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 
 import acvlib as acv
-from acvlib.models import GeneClusters, spline_basis
-from acvlib.models.genomics import newton
 
 HOURS = np.array([0.0, 3, 6, 9, 12, 18, 24, 36, 60])
 FOLDS = [np.array(fold) for fold in ([0], [2], [4], [1, 3], [0, 5])]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from ...solvers.inverse import FoldSolver
+from acvlib.solvers.inverse import FoldSolver
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import Literal, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ...extras import require
-from ...folds import Folds
-from ...protocol import ModelDefaults, own_copy
+from acvlib.extras import require
+from acvlib.folds import Folds
+from acvlib.protocol import ModelDefaults, own_copy
+
 from .checks import check_clusters, check_data, check_folds
 from .derivatives import GenomicsDerivatives
 from .mixture import GeneMixture, Positions

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from .affinity import GraphAffinity
+from acvlib.models import GraphAffinity
 
 
 def neighbour_affinity(

@@ -12,11 +12,12 @@ from autograd.core import make_vjp
 from scipy.sparse import block_diag, csr_matrix
 from scipy.sparse.linalg import LinearOperator
 
-from ...derivatives import EquationDerivatives, at
-from ...folds import Folds
-from ...folds import weights as fold_weights
-from ...parallel import track
-from ...protocol import Refits, override
+from acvlib.derivatives import EquationDerivatives, at
+from acvlib.folds import Folds
+from acvlib.folds import weights as fold_weights
+from acvlib.parallel import track
+from acvlib.protocol import Refits, override
+
 from .checks import check_clusters
 from .jacobian import FoldJacobians, TwoStageJacobian
 

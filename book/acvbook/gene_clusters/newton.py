@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...solvers.inverse import DenseHessian
+from acvlib.solvers.inverse import DenseHessian
+
 from .mixture import GeneMixture, Positions
 
 MAX_STEPS = 200
