@@ -1,7 +1,8 @@
 """How a site's weight enters a structured model: the weights of its three kinds of factors.
 
-A scheme maps site weights w (n_sites,) and the sites that each edge joins (n_edges, 2) to `FactorWeights`.
-Weight 1 everywhere gives the model itself; weight 0 leaves the site out. Ghosh et al. (2020), section 3.
+A scheme maps site weights w (n_sites,) and the sites that each edge joins (n_edges, 2) to
+`FactorWeights`. Weight 1 everywhere gives the model itself; weight 0 leaves the site out. Ghosh et
+al. (2020), section 3.
 """
 
 from typing import NamedTuple
@@ -32,7 +33,8 @@ def drop_latents(weights, edges):
 def hide_labels(weights, labels, n_labels):
     """Scheme C (Eq. 13): factors (n_sites, n_labels), 1 for a site's own label and 1 - w for the others.
 
-    Weight 1 clamps the label and weight 0 sums it out. The factors are not logarithms, which would be infinite.
+    Weight 1 clamps the label and weight 0 sums it out. The factors are not logarithms, which would
+    be infinite.
     """
     own = onp.eye(n_labels)[labels]
     return own + (1.0 - weights)[:, None] * (1.0 - own)

@@ -1,9 +1,11 @@
 """LiSSA: solving with a Hessian that is only sampled, a few sites at a time (Agarwal, Bullins and Hazan 2017).
 
-    x_(k+1) = b + x_k - (H_k + damping) x_k / scale,  H_k from a random sample;  x / scale tends to (H + damping)^-1 b
+    x_(k+1) = b + x_k - (H_k + damping) x_k / scale,  H_k from a random sample;  x / scale tends to
+    (H + damping)^-1 b
 
-The paper of Zhu and Liu (2021), Section 6.3, prints the step without `scale`, which converges only where H + damping
-is smaller than 2. The operator is as in `krylov`, and may have `sampled(rng, size)`: the same from a few sites.
+The paper of Zhu and Liu (2021), Section 6.3, prints the step without `scale`, which converges only
+where H + damping is smaller than 2. The operator is as in `krylov`, and may have `sampled(rng,
+size)`: the same from a few sites.
 """
 
 import warnings
@@ -25,8 +27,9 @@ class Disagreement(UserWarning):
 class Estimates:
     """x (n, D), the mean of the repetitions; for each row: spread, their root mean square distance from it, over |x|;
 
-    residual: |b - (H + damping) x| / |b| with all of H; distance: from conjugate gradients, over |x|; agrees: whether
-    that is at most `tolerance`; products: how many, sampled ones included; scale: as used.
+    residual: |b - (H + damping) x| / |b| with all of H; distance: from conjugate gradients, over
+    |x|; agrees: whether that is at most `tolerance`; products: how many, sampled ones included;
+    scale: as used.
     """
 
     x: np.ndarray
@@ -43,9 +46,9 @@ def lissa(
 ):
     """(H + damping) x = b for each row of b (n, D), as `Estimates`, checked against `conjugate_gradient`.
 
-    size: of a sample, all of H if None; depth: steps of the recursion; scale: above the largest eigenvalue of every
-    sampled H + damping, from power iterations if None. Rows that do not agree are marked, and warned of once; a
-    recursion that diverges gives inf.
+    size: of a sample, all of H if None; depth: steps of the recursion; scale: above the largest
+    eigenvalue of every sampled H + damping, from power iterations if None. Rows that do not agree
+    are marked, and warned of once; a recursion that diverges gives inf.
     """
     b = np.asarray(b, float)
     scale = scale or MARGIN * (largest_eigenvalue(products, b.shape[1], rng) + damping)
