@@ -19,6 +19,7 @@ class Family(NamedTuple):
     mean, link: E[y | eta] and its inverse.
     accepts, response: which y are possible, as a function and in words.
     free_direction(y): 1, -1 where the loss never rises as eta goes to plus, minus infinity, else 0.
+    change(mean, d): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
     self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
     curvature_peaks, third_peaks: where each may be largest inside an interval.
     """
@@ -33,6 +34,7 @@ class Family(NamedTuple):
     accepts: Callable
     response: str
     free_direction: Callable
+    change: Callable | None = None
     self_concordant: bool = False
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
@@ -64,6 +66,7 @@ gaussian = Family(
     accepts=np.isfinite,
     response="finite numbers",
     free_direction=lambda y: np.zeros(len(y), int),
+    change=lambda mean, d: d,
     self_concordant=True,
 )
 
@@ -89,6 +92,14 @@ def _logistic_third(eta, y):
     return mean * (1 - mean) * (1 - 2 * mean)
 
 
+def _logistic_change(mean, d):
+    grown = np.expm1(d, out=d)
+    scale = grown * mean
+    scale += 1
+    grown /= scale
+    return grown
+
+
 _STEEPEST = float(np.log(2 + np.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
 
 logistic = Family(
@@ -102,6 +113,7 @@ logistic = Family(
     accepts=_binary,
     response="0 or 1",
     free_direction=_towards_its_class,
+    change=_logistic_change,
     self_concordant=True,
     curvature_peaks=(0.0,),
     third_peaks=(-_STEEPEST, _STEEPEST),
@@ -126,6 +138,7 @@ poisson = Family(
     accepts=lambda y: (y >= 0) & (y == np.floor(y)) & np.isfinite(y),
     response="whole numbers >= 0",
     free_direction=lambda y: np.where(y == 0, -1, 0),
+    change=lambda mean, d: np.expm1(d, out=d),
     self_concordant=True,
 )
 

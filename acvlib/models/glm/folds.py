@@ -81,18 +81,33 @@ class SingleSites(FoldSolver):
         return np.zeros(len(self.sites), bool)
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """H(w_n)^-1 times one vector a fold. Raises LinAlgError for a singular one."""
+        """H(w_n)^-1 times one vector a fold."""
         sites = self.sites if rows is None else self.sites[rows]
-        return self._downdated(sites, lambda cut, z: vectors[cut] @ self._inverse)
+
+        def finish(cut, x, z, leverage, growth):
+            solved = vectors[cut] @ self._inverse
+            z *= (growth * _row_sums(solved, x))[:, None]
+            z += solved
+
+        return self._downdated(sites, finish)
 
     def newton(self, gradient: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """H(w_n)^-1 (gradient - slope_n x_n), by one matrix product in place of two."""
         solved = self._inverse @ gradient
-        own = slope[self.sites, None]
-        return self._downdated(self.sites, lambda cut, z: solved - own[cut] * z)
+        slope = slope[self.sites]
 
-    def _downdated(self, sites: np.ndarray, solved: Callable) -> np.ndarray:
-        """H(w_n)^-1 v for each site, from solved(slice, z) = H^-1 v and z = H^-1 x."""
+        def finish(cut, x, z, leverage, growth):
+            along = x @ solved - slope[cut] * leverage
+            z *= (growth * along - slope[cut])[:, None]
+            z += solved
+
+        return self._downdated(self.sites, finish)
+
+    def _downdated(self, sites: np.ndarray, finish: Callable) -> np.ndarray:
+        """For each site x_n, z = H^-1 x_n, which `finish` turns into H(w_n)^-1 v_n.
+
+        H(w_n)^-1 v = H^-1 v + z growth x_n' H^-1 v,   growth = curvature / (1 - curvature x_n' z).
+        """
         out = np.empty((len(sites), len(self._inverse)))
 
         def solve_share(share):
@@ -100,11 +115,10 @@ class SingleSites(FoldSolver):
                 x = self.at.x[sites[cut]]
                 curvature = self.at.curvature[sites[cut]]
                 z = np.matmul(x, self._inverse, out=out[cut])
-                spare = 1.0 - curvature * _row_sums(z, x)
+                leverage = _row_sums(z, x)
+                spare = 1.0 - curvature * leverage
                 check_spare(spare, "site", sites[cut])
-                v = solved(cut, z)
-                z *= (curvature * _row_sums(v, x) / spare)[:, None]
-                z += v
+                finish(cut, x, z, leverage, curvature / spare)
 
         work = out.size * len(self._inverse)
         with blas_beside_threads(work):
