@@ -75,7 +75,7 @@ def refit_flagged(model: Any, result: CVResult, flagged: np.ndarray) -> CVResult
 def difference_estimate(
     model: Any, result: CVResult, n_exact: int, rng: np.random.Generator
 ) -> Estimate:
-    """Estimate full exact CV without bias from any method and `n_exact` exact folds drawn at random.
+    """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
     mean of the method over all folds + mean of (exact - method) over the drawn folds: the
     difference estimator of survey sampling, without replacement; its error comes from the

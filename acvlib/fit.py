@@ -1,4 +1,4 @@
-"""Fit a weighted model with all its data: L-BFGS, then Newton steps; these alone if it is convex."""
+"""Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
 import warnings
 from collections.abc import Sequence

@@ -36,7 +36,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, whose Jacobian has no symmetry."""
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
     @property
     def n_sites(self) -> int:
@@ -118,7 +118,7 @@ class Fit:
         return f"<p>{size}: objective {self.objective:.8g}, {decrement}</p>"
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
-        """sqrt((a - b)' metric (a - b)): the distance of parameters (..., D), in standard errors."""
+        """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
         gap = np.asarray(a) - np.asarray(b)
         squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
         return np.sqrt(np.maximum(squares, 0.0))
@@ -182,7 +182,7 @@ class CVResult:
         return float(self.fold_losses.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
     def to_frame(self) -> Any:
-        """A DataFrame, one row a fold: size, loss, step from the full fit in standard errors, diagnostics."""
+        """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
         step = self.fit.standard_errors_between(self.params, self.fit.params)
         columns = {"size": self.folds.sizes, "loss": self.fold_losses, "step_se": step}
         if self.indefinite is not None:

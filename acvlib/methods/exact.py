@@ -1,4 +1,4 @@
-"""theta_o = argmin F(theta, w_o), continued from theta_hat: what every other method approximates."""
+"""theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
 import warnings
 from collections import Counter
