@@ -26,9 +26,7 @@ def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     return fit.params - fit.hessian.solve(cross @ (weights - 1.0).T).T
 
 
-def refits(
-    model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE
-) -> np.ndarray:
+def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
     A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where the

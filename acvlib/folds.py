@@ -37,7 +37,8 @@ class Folds:
 
     def __post_init__(self):
         omitted = _as_sites(self.omitted)
-        scored = omitted if self.scored is None else _as_sites(self.scored)
+        same = self.scored is None or self.scored is self.omitted
+        scored = omitted if same else _as_sites(self.scored)
         if scored is not omitted:
             _check_scored(omitted, scored)
         object.__setattr__(self, "omitted", omitted)
