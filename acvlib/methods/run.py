@@ -47,7 +47,7 @@ class Run:
             params=params if params.ndim == 2 else np.tile(params, (len(self.folds), 1)),
             pointwise=pointwise,
             seconds=time.perf_counter() - self.started,
-            evaluations=Counter(evaluations, heldout=len(self.folds)),
+            evaluations=Counter({**evaluations, "heldout": len(self.folds)}),
             indefinite=indefinite,
             diagnostics=diagnostics,
             settings=self.settings,
