@@ -29,8 +29,8 @@ def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
 def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
-    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where the
-    curvature has vanished and the optimum is at infinity, are nan, and warned of once.
+    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where
+    the curvature has vanished and the optimum is at infinity, are nan, and warned of once.
     """
     derivatives = derivatives_of(model)
     params = np.tile(fit.params, (len(weights), 1))
@@ -92,7 +92,7 @@ def jackknife_after_bootstrap(
     counts = without.sum(axis=1, keepdims=True)
     if counts.min() < 2:
         raise ValueError(
-            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more of them"
+            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more"
         )
     centred = params - params.mean(axis=0)
     variances = without @ centred**2 / counts - (without @ centred / counts) ** 2

@@ -2,9 +2,9 @@
 
     |theta_IJ(w) - theta(w)| <= 2 C_op^2 C_IJ delta^2   where delta <= Delta_delta
 
-Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at most
-radius |x_n|: all constants are computed, none estimated. A penalty is one more term, which no weight
-changes.
+Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at
+most radius |x_n|: all constants are computed, none estimated. A penalty is one more term, which no
+weight changes.
 """
 
 from dataclasses import dataclass, field
@@ -87,7 +87,7 @@ class Ball:
         return np.maximum(omitted @ slope, omitted @ curvature) / self.n_terms
 
     def _largest(self, function, peaks):
-        """The largest size of s times a function of eta whose size is largest at an end or a peak."""
+        """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
         inside = [np.clip(peak, self._low, self._high) for peak in peaks]
         places = [self._low, self._high, *inside]
         sizes = [abs(function(eta, self.model.y)) for eta in places]

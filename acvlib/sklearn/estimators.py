@@ -1,9 +1,9 @@
 """From a fitted scikit-learn estimator to a `GLM`: the conventions of each, spelled out and tested.
 
-| estimator            | minimises                                       | as a GLM                                |
-| LogisticRegression   | C sum_n s_n loss_n + |beta|^2 / 2               | logistic, penalty = 1 / C               |
-| Ridge                | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2      | gaussian, penalty = alpha               |
-| PoissonRegressor     | mean_s loss_n + alpha |beta|^2 / 2              | poisson, site_penalty = alpha           |
+| estimator          | minimises                                  | as a GLM                      |
+| LogisticRegression | C sum_n s_n loss_n + |beta|^2 / 2          | logistic, penalty = 1 / C     |
+| Ridge              | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha     |
+| PoissonRegressor   | mean_s loss_n + alpha |beta|^2 / 2         | poisson, site_penalty = alpha |
 
 A mean of losses is penalised less, in all, by a smaller training set: `site_penalty` follows that.
 """
@@ -23,7 +23,7 @@ from ..protocol import Fit
 linear_model = require("sklearn.linear_model", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
-CLOSE = 0.1  # standard errors between an estimator's coefficients and the optimum that pass without a word
+CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 
 
 def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> GLM:
@@ -87,7 +87,8 @@ def _refuse_logistic_settings(estimator):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         raise ValueError(
-            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' or 'newton-cholesky'"
+            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' "
+            "or 'newton-cholesky'"
         )
     if estimator.class_weight == "balanced":
         raise ValueError(
@@ -126,7 +127,7 @@ _TRANSLATIONS = {
 
 
 def params_of(estimator: Any) -> np.ndarray:
-    """[intercept, coefficients] of a fitted estimator; the coefficients alone without an intercept."""
+    """[intercept, coefficients] of a fitted estimator; no intercept where it fits none."""
     head = np.ravel(estimator.intercept_) if estimator.fit_intercept else []
     return np.concatenate([head, np.ravel(estimator.coef_)])
 
@@ -147,8 +148,10 @@ def fit_of(estimator: Any, model: GLM) -> Fit:
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)
     if distance > CLOSE:
-        message = f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on X and y"
         warnings.warn(
-            f"{message}: was it fitted to these data, to convergence?", UnconvergedFit, stacklevel=3
+            f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on "
+            "X and y: was it fitted to these data, to convergence?",
+            UnconvergedFit,
+            stacklevel=3,
         )
     return result

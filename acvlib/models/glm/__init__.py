@@ -1,6 +1,8 @@
-"""Generalised linear models with an L2 penalty: y_n independent given eta_n = offset_n + b + x_n beta.
+"""Generalised linear models with an L2 penalty.
 
-    F(theta, w) = sum_n w_n s_n loss(eta_n, y_n) + [penalty + site_penalty sum_n w_n s_n] |beta|^2 / 2
+    eta_n = offset_n + b + x_n beta
+    lambda(w) = penalty + site_penalty sum_n w_n s_n
+    F(theta, w) = sum_n w_n s_n loss(eta_n, y_n) + lambda(w) |beta|^2 / 2
 
 The objective is linear in w, so the jackknife is one frozen Newton step without rescaling.
 """
@@ -56,10 +58,9 @@ class GLM(ModelDefaults):
         if issparse(self.X):
             raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
         shape = np.shape(self.X)
-        if len(shape) != 2 or np.shape(self.y) != shape[:1]:
-            raise ValueError(
-                f"X {shape} must be 2-d and y {np.shape(self.y)} have one entry for each of its rows"
-            )
+        length = np.shape(self.y)
+        if len(shape) != 2 or length != shape[:1]:
+            raise ValueError(f"X {shape} must be 2-d and y {length} have one entry for each row")
         first = np.ones((shape[0], int(self.intercept)))
         design = np.column_stack([first, np.asarray(self.X, float)])
         design.setflags(write=False)

@@ -1,4 +1,4 @@
-"""Response families of a GLM: each a loss -log p(y | eta), its derivatives in eta, and its properties.
+"""Response families of a GLM: each a loss -log p(y | eta), with its derivatives in eta.
 
 All four losses are convex in eta, and log-concave in curvature: inside an interval of eta their
 curvature is least at an end, and it and |third| are largest at an end or at a peak named here.

@@ -25,8 +25,8 @@ SINGULAR = 1e-12  # share of the curvature in some direction that a fold must le
 class Expansion:
     """A GLM around params (D,), for steps by the Hessian there.
 
-    hessian (D, D): at weights 1, damping included; x (n, D); s (n,): sample weights; curvature (n,):
-    s times that of the losses; pull (D,): the diagonal of site_penalty P.
+    hessian (D, D): at weights 1, damping included; x (n, D); s (n,): sample weights; curvature
+    (n,): s times that of the losses; pull (D,): the diagonal of site_penalty P.
     """
 
     params: np.ndarray

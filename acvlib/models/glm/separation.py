@@ -1,4 +1,4 @@
-"""Data without a finite optimum: collinear columns, and directions in which a likelihood only rises."""
+"""Data without a finite optimum: collinear columns, or a direction in which a likelihood rises."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -20,8 +20,8 @@ def check_rank(design: np.ndarray) -> None:
     if len(values) and values[0] <= COLLINEAR * values[-1]:
         worst = np.argmax(abs(vectors[:, 0]))
         raise ValueError(
-            f"the {design.shape[1]} columns (intercept first, if any) of {len(design)} observed rows "
-            f"are collinear, column {worst} among them: drop it, or pass penalty > 0"
+            f"the {design.shape[1]} columns (intercept first, if any) of {len(design)} observed "
+            f"rows are collinear, column {worst} among them: drop it, or pass penalty > 0"
         )
 
 
@@ -63,7 +63,8 @@ def check_folds(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
     alone = (both == 0) & ((falling == 0) | (rising == 0))
     if alone.any():
         fold = np.argmax(alone)
+        n_left = falling[fold] + rising[fold]
         raise NoFiniteOptimum(
-            f"fold {fold} leaves {falling[fold] + rising[fold]:.0f} sites to fit, and their responses "
-            "are all of one class: use fewer sites a fold, or stratified folds"
+            f"fold {fold} leaves {n_left:.0f} sites to fit, and their responses are all of one "
+            "class: use fewer sites a fold, or stratified folds"
         )
