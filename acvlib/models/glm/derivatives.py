@@ -7,14 +7,13 @@ import numpy as np
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...parallel import blas_for, in_blas_threads, in_threads, pieces
+from ...parallel import blas_for, in_threads, pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from .folds import Blocks, Expansion, SingleSites
+from .sums import SINGLE, SITES, gram, many_grams, over_sites, slope_changes
 
-FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
-SITES = 512
-SINGLE = 5e-7  # relative error of a change of gradient in single precision, in standard errors
+Array = np.ndarray
 
 
 class GLMDerivatives(Derivatives):
@@ -35,9 +34,7 @@ class GLMDerivatives(Derivatives):
     # one weighting
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params: Array, weights: Array) -> tuple[float, Array]:
         """(F, X'(w s slope) + lambda beta)."""
         weights = weights * self._s
         eta = self._eta(params)
@@ -48,15 +45,15 @@ class GLMDerivatives(Derivatives):
         return float(value), gradient
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+    def hessian(self, params: Array, weights: Array) -> Solvable:
         """X' diag(w s curvature) X + lambda P."""
         ridge = self._ridge(weights @ self._s)
         with blas_for(self._x.size * len(params)):
-            gram = _gram(self._x, weights * self._curvature(params))
-        return DenseHessian(gram + np.diag(ridge * self._penalised))
+            matrix = gram(self._x, weights * self._curvature(params))
+        return DenseHessian(matrix + np.diag(ridge * self._penalised))
 
     @override
-    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def cross_matrix(self, params: Array, weights: Array) -> Array:
         """s (slope x + site_penalty beta) of each site, a column each."""
         pull = self._pull * params
         return self._slope(params) * self._x.T + self._s * pull[:, None]
@@ -64,7 +61,7 @@ class GLMDerivatives(Derivatives):
     # folds
 
     @override
-    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+    def cross(self, params: Array, folds: Folds) -> Array:
         """-sum_o s (slope x + site_penalty beta)."""
         slope = -self._slope(params)[:, None]
         if _are_single(folds):
@@ -79,8 +76,8 @@ class GLMDerivatives(Derivatives):
 
     @override
     def fold_gradients(
-        self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray | None, np.ndarray]:
+        self, params: Array, folds: Folds, values: bool = True
+    ) -> tuple[Array | None, Array]:
         """(F, dF/dparams) of each fold."""
         if len(folds) == 1:
             weights = fold_weights(self.n_sites, folds[0])
@@ -88,9 +85,11 @@ class GLMDerivatives(Derivatives):
             return np.array([value]), gradient[None]
         if params.ndim == 1:
             return self._shared_gradients(params, folds)
-        cuts = pieces(len(folds), FOLDS)
-        tiles = in_blas_threads(lambda cut: self._tile(params[cut], values), cuts, "gradients")
-        all_losses, all_slopes = (np.concatenate(part) for part in zip(*tiles, strict=True))
+
+        def sums(points, sites):
+            return self._sums(points, sites, values)
+
+        all_losses, all_slopes = over_sites(sums, params, self.n_sites)
         losses, slopes = self._own(params, folds)
         ridge = self._fold_ridge(folds)
         beta = self._penalised * params
@@ -98,41 +97,26 @@ class GLMDerivatives(Derivatives):
         return all_losses - losses + penalties, all_slopes - slopes + ridge[:, None] * beta
 
     @override
-    def chord_gradients(
-        self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
-    ) -> np.ndarray:
-        """dF/dparams, its change from the centre in single precision where that is as accurate.
+    def chord_gradients(self, params: Array, folds: Folds, centre: Array, accuracy: float) -> Array:
+        """dF/dparams, in single precision where that is as accurate: in half the time.
 
-        The change is small, and so is its rounding error. With many folds that takes half the time.
+        Only the change from the centre is, which is small, and so is its rounding error.
         """
         moves = params - centre
         enough = len(folds) > len(centre) and self._family.change is not None
         if not enough or SINGLE * self._furthest(moves, centre) > accuracy:
             return super().chord_gradients(params, folds, centre, accuracy)
-        x = self._x.astype(np.float32)
-        mean = self._family.mean(self._eta(centre)).astype(np.float32)
-        curvature = self._curvature(centre).astype(np.float32)
-
-        def changes(cut):
-            total = np.zeros(moves[cut].shape)
-            few = moves[cut].astype(np.float32)
-            for rows in pieces(self.n_sites, SITES):
-                change = self._family.change(mean[rows], few @ x[rows].T)
-                change *= curvature[rows]
-                total += change @ x[rows]
-            return total
-
-        all_slopes = np.concatenate(
-            in_blas_threads(changes, pieces(len(folds), FOLDS), "gradients")
-        )
-        all_slopes += self._slope(centre) @ self._x
-        ridge = self._fold_ridge(folds)[:, None]
-        return all_slopes - self._own(params, folds)[1] + ridge * (self._penalised * params)
+        mean = self._family.mean(self._eta(centre))
+        slopes = slope_changes(self._family, self._x, mean, self._curvature(centre), moves)
+        slopes += self._slope(centre) @ self._x
+        slopes -= self._own(params, folds)[1]
+        slopes += self._fold_ridge(folds)[:, None] * (self._penalised * params)
+        return slopes
 
     @override
     def fold_hessians(
         self,
-        params: np.ndarray,
+        params: Array,
         folds: Folds,
         damping: float = 0.0,
         whole: Solvable | None = None,
@@ -148,11 +132,11 @@ class GLMDerivatives(Derivatives):
     @override
     def newton_steps(
         self,
-        params: np.ndarray,
+        params: Array,
         folds: Folds,
         damping: float = 0.0,
         whole: Solvable | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Array, Array]:
         """The steps of single sites share a matrix product: half the time of the general way."""
         if not self._share_an_inverse(folds):
             return super().newton_steps(params, folds, damping, whole)
@@ -170,7 +154,7 @@ class GLMDerivatives(Derivatives):
         return super().portions(folds, n_params)
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
+    def heldout(self, params: Array, folds: Folds) -> Sequence[Array] | Array:
         """-log p(y_n | x_n; params) of the scored sites."""
         scored = folds.scored
         is_table = isinstance(scored, np.ndarray)
@@ -182,9 +166,7 @@ class GLMDerivatives(Derivatives):
         return [self.model.heldout_loss(p, o) for p, o in zip(params, scored, strict=True)]
 
     @override
-    def weighted(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def weighted(self, params: Array, weights: Array) -> tuple[Array, Array, Array]:
         """(F, gradients, Hessians), all in matrix products."""
         eta = params @ self._x.T + self._offset
         weights = weights * self._s
@@ -193,7 +175,7 @@ class GLMDerivatives(Derivatives):
         losses = weights * self._family.loss(eta, self._y)
         values = losses.sum(axis=1) + 0.5 * (ridge * beta**2).sum(axis=1)
         gradients = (weights * self._family.slope(eta, self._y)) @ self._x + ridge * beta
-        grams = _many_grams(self._x, weights * self._family.curvature(eta, self._y))
+        grams = many_grams(self._x, weights * self._family.curvature(eta, self._y))
         return values, gradients, grams + ridge[:, None] * np.diag(self._penalised)
 
     # one point
@@ -253,29 +235,24 @@ class GLMDerivatives(Derivatives):
 
     # many points
 
-    def _tile(self, params, values):
-        """Sums of s loss, if wanted, and of s slope x over all sites, at each of params (n, D)."""
-        losses = np.zeros(len(params))
-        slopes = np.zeros(params.shape)
-        for rows in pieces(self.n_sites, SITES):
-            eta = params @ self._x[rows].T
-            eta += self._offset[rows]
-            if values:
-                losses += self._family.loss(eta, self._y[rows]) @ self._s[rows]
-            slope = self._family.slope(eta, self._y[rows])
-            slope *= self._s[rows]
-            slopes += slope @ self._x[rows]
-        return losses, slopes
+    def _sums(self, params, sites, values=True):
+        """Sums of s loss, if wanted, and s slope x over some sites, a row for each of params."""
+        x = self._x[sites]
+        eta = params @ x.T
+        eta += self._offset[sites]
+        slope = self._family.slope(eta, self._y[sites])
+        slope *= self._s[sites]
+        if not values:
+            return np.zeros(len(params)), slope @ x
+        return self._family.loss(eta, self._y[sites]) @ self._s[sites], slope @ x
 
     def _own(self, params, folds):
-        """Sums of s loss and s slope x over each fold's own sites, each at its params (n, D)."""
-        if folds.table is not None:
-            return self._table_sums(params, folds.table)
-        pairs = zip(params, folds, strict=True)
-        parts = [self._table_sums(point[None], sites[None]) for point, sites in pairs]
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def _table_sums(self, params, sites):
+        """The same sums over each fold's own sites, at its own params."""
+        if folds.table is None:
+            pairs = zip(params, folds, strict=True)
+            parts = [self._sums(point[None], sites) for point, sites in pairs]
+            return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+        sites = folds.table
         eta = self._own_eta(params, sites)
         losses = self._s[sites] * self._family.loss(eta, self._y[sites])
         slopes = self._s[sites] * self._family.slope(eta, self._y[sites])
@@ -300,25 +277,3 @@ def _sums(folds, values):
     if folds.table is not None:
         return values[folds.table].sum(axis=1)
     return np.array([values[sites].sum() for sites in folds])
-
-
-def _gram(x, weights):
-    """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
-    if np.ptp(weights) == 0.0:  # no weighted copy of x
-        return weights[0] * (x.T @ x)
-    gram = np.zeros((x.shape[1], x.shape[1]))
-    root = np.sqrt(weights)[:, None]
-    for rows in pieces(len(x), 2048):
-        block = x[rows] * root[rows]
-        gram += block.T @ block
-    return gram
-
-
-def _many_grams(x, weights):
-    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
-    dim = x.shape[1]
-    grams = np.zeros((len(weights), dim**2))
-    for rows in pieces(len(x), SITES):
-        products = x[rows, :, None] * x[rows, None, :]
-        grams += weights[:, rows] @ products.reshape(-1, dim**2)
-    return grams.reshape(-1, dim, dim)

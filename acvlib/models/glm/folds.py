@@ -67,7 +67,17 @@ class Expansion:
         return np.sqrt(max(_row_sums(block @ inverse, block).max() for block in blocks))
 
 
-class SingleSites(FoldSolver):
+class _AroundOnePoint(FoldSolver):
+    at: Expansion
+
+    def contraction(
+        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """As `Expansion.contraction`."""
+        return self.at.contraction(before, after)
+
+
+class SingleSites(_AroundOnePoint):
     """H(w_n) for single sites n of one sample weight: rank-one downdates of one inverse."""
 
     def __init__(self, at: Expansion, sites: np.ndarray):
@@ -125,14 +135,8 @@ class SingleSites(FoldSolver):
             in_threads(solve_share, shares(len(sites), work))
         return out
 
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """As `Expansion.contraction`."""
-        return self.at.contraction(before, after)
 
-
-class Blocks(DenseFolds):
+class Blocks(_AroundOnePoint, DenseFolds):
     """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
 
     def __init__(self, at: Expansion, folds: Folds):
@@ -140,12 +144,6 @@ class Blocks(DenseFolds):
         self.at = at
         values = np.linalg.eigvalsh(self.matrices)
         check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(folds)))
-
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """As `Expansion.contraction`."""
-        return self.at.contraction(before, after)
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
