@@ -78,7 +78,7 @@ def _all_marginals(elimination, conditional):
 
 
 def marginals_at(node, edge, elimination: EliminationOrder, sites) -> np.ndarray:
-    """Return P(z_i = k) of some sites, (s, K): of a few, for little more than the price of log Z."""
+    """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
     sites = check_sites(sites, len(node))
     wanted = passes.ancestors(elimination, sites)
