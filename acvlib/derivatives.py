@@ -15,8 +15,7 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 
 from .folds import WHOLE, indicator, sizes
 from .folds import weights as fold_weights
-from .parallel import blas_for
-from .progress import track
+from .parallel import blas_for, track
 from .solvers import krylov
 from .solvers.krylov import conjugate_gradient as conjugate_gradient
 from .solvers.lissa import lissa as lissa

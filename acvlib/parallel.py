@@ -1,58 +1,80 @@
-"""How many threads do the work: what `joblib.parallel_config(n_jobs=...)` says, one where nothing is said."""
+"""Threads and progress: how many workers there are, how many threads BLAS has, what is shown.
 
+joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. In brief:
+
+    threads()                   joblib's threads of this process, for work on shared memory
+    spread                      tasks, wherever joblib's backend runs them
+    in_threads                  plain threads, one a core, for short kernels that release the lock
+    blas_for, in_blas_threads   BLAS on one thread, for work too little or already shared
+
+BLAS threads wait for each other and spin on after a call: they pay from `SHARED` on.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from threading import Lock
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
-
-from .progress import track
+from tqdm import tqdm
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
 LARGE = 5e8  # from which on plain threads do, which take longer to start
 
 
-def parallel(**settings):
-    """`joblib.Parallel` with the active n_jobs, which joblib forgets where it has to put threads for processes."""
+def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
+    """Show a progress bar once two seconds have passed; none in CI or where output is recorded.
+
+    total : the number of items, where they have no len.
+    """
+    silent = os.environ.get("CI") or os.environ.get("ACVLIB_OUTPUT")
+    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=bool(silent))
+
+
+def parallel(**settings) -> Parallel:
+    """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads."""
     return Parallel(n_jobs=effective_n_jobs(None), **settings)
 
 
-def threads(**settings):
-    """`parallel` in threads of this process, whatever the active backend: for work that shares memory."""
-    return parallel(require="sharedmem", **settings)
+def threads() -> Parallel:
+    """Return `parallel` in threads of this process, whatever the active backend."""
+    return parallel(require="sharedmem")
 
 
-def in_threads(function, pieces, n_threads=None, label=None):
-    """[function(piece) for each piece], on plain threads, by default one a core: for kernels that release the lock.
+def in_threads(
+    function: Callable, pieces: Sequence, n_threads: int | None = None, label: str | None = None
+) -> list:
+    """Return [function(piece) for each piece], computed on plain threads, by default one a core.
 
-    Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take. label: that of a
-    progress bar.
+    Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
+    label : that of a progress bar.
     """
     n_threads = min(n_threads or cpu_count(), len(pieces))
     if n_threads <= 1:
-        return _tracked(map(function, pieces), label, len(pieces))
+        return _collect(map(function, pieces), label, len(pieces))
     with ThreadPoolExecutor(n_threads) as pool:
-        return _tracked(pool.map(function, pieces), label, len(pieces))
+        return _collect(pool.map(function, pieces), label, len(pieces))
 
 
-def _tracked(results, label, total):
-    return list(track(results, label, total) if label else results)
-
-
-def spread(function, tasks, prefer, label):
-    """[function(*task) for each task] where joblib's active backend, or else `prefer`, has it done.
+def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
+    """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
     What shares this process' memory runs on plain threads; processes and clusters are joblib's.
     """
-    if getattr(get_active_backend(prefer=prefer)[0], "supports_sharedmem", False):
+    backend, _ = get_active_backend(prefer=prefer)
+    if getattr(backend, "supports_sharedmem", False):
         return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
-    results = parallel(prefer=prefer, return_as="generator")(
-        delayed(function)(*task) for task in tasks
-    )
-    return _tracked(results, label, len(tasks))
+    run = parallel(prefer=prefer, return_as="generator")
+    results = run(delayed(function)(*task) for task in tasks)
+    return _collect(results, label, len(tasks))
+
+
+def _collect(results, label, total):
+    return list(track(results, label, total) if label else results)
 
 
 @cache
@@ -61,11 +83,18 @@ def _blas():
     return ThreadpoolController().select(user_api="blas")
 
 
+def _blas_threads():
+    return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
 class _OneBlasThread:
-    """BLAS on one thread while anyone is inside: the limit is the whole process', so the last to leave lifts it."""
+    """BLAS on one thread while anyone is inside: the limit is the process', the last lifts it."""
 
     def __init__(self):
-        self._lock, self._inside, self._limit, self._before = Lock(), 0, None, 1
+        self._lock = Lock()
+        self._inside = 0
+        self._limit = None
+        self._before = 1
 
     def n_threads(self):
         """How many threads BLAS may use, or might if nobody were inside."""
@@ -75,7 +104,8 @@ class _OneBlasThread:
     def __enter__(self):
         with self._lock:
             if not self._inside:
-                self._before, self._limit = _blas_threads(), _blas().limit(limits=1)
+                self._before = _blas_threads()
+                self._limit = _blas().limit(limits=1)
             self._inside += 1
 
     def __exit__(self, *_):
@@ -85,36 +115,33 @@ class _OneBlasThread:
                 self._limit.restore_original_limits()
 
 
-def _blas_threads():
-    return max((each["num_threads"] for each in _blas().info()), default=1)
-
-
 one_blas_thread = _OneBlasThread()
 
 
-def blas_for(multiplications):
-    """BLAS on one thread where there is less to do than is worth sharing: threads would wait longer than they work."""
+def blas_for(multiplications: float) -> AbstractContextManager:
+    """Put BLAS on one thread where there is less to do than is worth sharing."""
     return one_blas_thread if multiplications < SHARED else nullcontext()
 
 
-def blas_beside_threads(multiplications):
-    """`blas_for`, but one thread where `shares` has plain threads do the work: those of BLAS spin on when done."""
+def blas_beside_threads(multiplications: float) -> AbstractContextManager:
+    """Put BLAS on one thread as `blas_for`, and where `shares` has plain threads do the work."""
     return one_blas_thread if multiplications >= LARGE else blas_for(multiplications)
 
 
-def in_blas_threads(function, pieces, label=None):
-    """`in_threads`, as many as BLAS would use, each calling BLAS alone: for pieces too small to share."""
+def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = None) -> list:
+    """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
     n_threads = one_blas_thread.n_threads()
     with one_blas_thread:
         return in_threads(function, pieces, n_threads, label)
 
 
-def pieces(stop, size, start=0):
-    """Slices of at most `size` that make up start ... stop - 1."""
+def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
+    """Return slices of at most `size` that make up start ... stop - 1."""
     return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
 
 
-def shares(length, multiplications):
-    """Slices of 0 ... length - 1 for `in_threads`: as many as BLAS would use threads, one where there is too little."""
+def shares(length: int, multiplications: float) -> list[slice]:
+    """Return slices of 0 ... length - 1, one for each thread of `in_threads` that pays."""
     n_threads = one_blas_thread.n_threads() if multiplications >= LARGE else 1
-    return pieces(length, max(-(-length // n_threads), 1))
+    size = -(-length // n_threads)
+    return pieces(length, max(size, 1))

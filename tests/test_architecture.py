@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.py"))
 # Each unit may import those in the same or an earlier row; units of one row do not see each other,
 # but for the first row, in which `folds`, `weighting` and `parallel` are independent.
 ROWS = [
-    {"folds", "weighting", "progress", "parallel", "spatial_folds"},
+    {"folds", "weighting", "parallel", "extras", "spatial_folds"},
     {"protocol"},
     {"inference"},
     {"derivatives"},
@@ -23,11 +23,10 @@ ROWS = [
     {"methods"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
-APART = {"incremental": {"incremental", "parallel", "progress"}}
+APART = {"incremental": {"incremental", "parallel", "extras"}}
 # What is not yet as the table says.
 EXCEPTIONS = {
     "derivatives": {"solvers"},
-    "parallel": {"progress"},
     "spatial_folds": {"inference"},
     "sklearn": {"models"},
 }

@@ -9,8 +9,7 @@ from functools import partial
 
 from joblib import effective_n_jobs
 
-from ..parallel import spread
-from ..progress import track
+from ..parallel import spread, track
 from .chunks import edges
 from .protocol import CompiledLearner
 from .recursion import Branch, trainer

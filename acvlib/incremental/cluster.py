@@ -10,7 +10,7 @@ from itertools import groupby
 
 from distributed import KilledWorker, as_completed
 
-from ..progress import track
+from ..parallel import track
 from .chunks import edges
 from .recursion import Outcome, copied, trainer
 from .shuffle import FIXED

@@ -13,8 +13,7 @@ from joblib import delayed
 
 from .. import derivatives as curvature
 from ..folds import WHOLE
-from ..parallel import threads
-from ..progress import track
+from ..parallel import threads, track
 from .krylov import conjugate_gradient
 
 MAX_STEPS = 1000  # through the shallow valleys of a network

@@ -12,7 +12,7 @@ from scipy.sparse import block_diag
 from scipy.sparse.linalg import LinearOperator
 
 from ...folds import weights as fold_weights
-from ...progress import track
+from ...parallel import track
 from .checks import check_clusters
 from .jacobian import TwoStageJacobian
 from .newton import minimise

@@ -6,8 +6,7 @@ from scipy.special import logsumexp
 
 from ...folds import indicator
 from ...folds import weights as fold_weights
-from ...parallel import threads
-from ...progress import track
+from ...parallel import threads, track
 from ...weighting import check
 from .curvature import Curvature
 from .posterior import Posterior

@@ -15,8 +15,7 @@ from joblib import delayed
 
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...parallel import threads
-from ...progress import track
+from ...parallel import threads, track
 from ...weighting import check
 from .folds import SharedPoint
 

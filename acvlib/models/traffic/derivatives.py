@@ -8,8 +8,7 @@ import numpy as np
 from joblib import delayed
 
 from ...inference import lanes, two_state
-from ...parallel import threads
-from ...progress import track
+from ...parallel import threads, track
 from ...weighting import check
 from .assembly import (
     DIM,

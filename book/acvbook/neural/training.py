@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from acvlib.progress import track
+from acvlib.parallel import track
 
 from . import checkpoint
 from .batches import in_order, make_batch, one_thread, shuffled

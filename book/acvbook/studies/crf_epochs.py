@@ -14,7 +14,7 @@ from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.methods.newton_step import newton_step
 from acvlib.methods.no_adjustment import no_adjustment
 from acvlib.models import LinearChainCRF
-from acvlib.progress import track
+from acvlib.parallel import track
 from acvlib.protocol import CVResult, Fit
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)

@@ -18,7 +18,7 @@ from acvlib import derivatives as curvature
 from acvlib.fit import fit_at
 from acvlib.folds import indicator
 from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.progress import track
+from acvlib.parallel import track
 
 from .crf_epochs import at_iterate
 
