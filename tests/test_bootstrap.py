@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles import WithoutFast, refit
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib import bootstrap

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from acvbook import datasets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 RUN = 7  # words in a row that no text of ours has by chance
 ASIDE = re.compile(
     r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?"
