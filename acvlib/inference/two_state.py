@@ -152,11 +152,14 @@ def score_variance(classes, weights, log_emission, transition, ratio_score):
 
 
 @_jit
-def cross_derivatives(classes, weights, log_emission, transition, ratio_score, score0, contrast):
-    """d2 log Z / dw_t dparams (T, WIDTH), 0 where w_t = 0.
+def cross_derivatives(
+    classes, weights, log_emission, transition, observed, quiet_score, ratio_score, contrast
+):
+    """d2 log Z / dw_t dparams (T, WIDTH), 0 where t is not `observed` (T,).
 
-    score0 (n_classes, WIDTH): gradient of log emission 0; contrast (n_classes,): the log of the ratio.
-    Source: Louis (1982), as the tangents of the forward and of the backward log-odds.
+    quiet_score and ratio_score (n_classes, WIDTH): gradients of log emission 0, and of the logarithm
+    of the ratio of both emissions, whose values are contrast (n_classes,).
+    Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
     """
     n, to0, to1 = len(classes), WIDTH - 3, WIDTH - 2
     filtered, inverse_norm = np.empty((n + 1, 2)), np.empty(n)
@@ -184,8 +187,8 @@ def cross_derivatives(classes, weights, log_emission, transition, ratio_score, s
         event = filtered[t + 1, 1] * beta1
         moved = contrast[c] * event * filtered[t + 1, 0] * beta0
         for i in range(WIDTH):
-            own = score0[c, i] + event * ratio_score[c, i]
-            forward[t, i] = own + moved * (forward[t, i] + x[i]) if w > 0.0 else 0.0
+            own = quiet_score[c, i] + event * ratio_score[c, i]
+            forward[t, i] = own + moved * (forward[t, i] + x[i]) if observed[t] else 0.0
             x[i] += w * ratio_score[c, i]
         v0 = _power(emission, log_emission, c, 0, w) * beta0 * inverse_norm[t]
         v1 = _power(emission, log_emission, c, 1, w) * beta1 * inverse_norm[t]
@@ -248,13 +251,20 @@ def _backward(classes, keep, emission0, emission1, state, work, start, stop):
 
 
 @_jit
-def smooth_lanes(classes, keep, emission, transition, sites, ends):
+def smooth_lanes(classes, observed, emission, transition, sites, ends, score):
     """(log Z (B,), event (n_classes, B), statistics (4, B), density) of B = N_LANES folds.
 
-    keep (T, B): False where a site is left out; emission (2, n_classes, B), with maximum 1 in each
-    class, and transition (2, 2, B): each fold's own. density (len(sites),): p(x_t | kept
-    observations), in the scale of `emission`, of sites[ends[b]:ends[b + 1]] of fold b, sorted.
+    Fold b leaves out sites[ends[b]:ends[b + 1]], beside those not `observed` (T,). emission
+    (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each fold's own.
+    density (len(sites),), only if `score`, and the sites of a fold are sorted: p(x_t | kept
+    observations) of each left-out site, in the scale of `emission`.
     """
+    keep = np.empty((len(classes), N_LANES), np.bool_)
+    for t in range(len(classes)):
+        keep[t] = observed[t]
+    for b in range(N_LANES):
+        for i in range(ends[b], ends[b + 1]):
+            keep[sites[i], b] = False
     state, work = np.zeros(12 * N_LANES), np.empty((BLOCK, 2 * N_LANES))
     density, cursor = np.empty(len(sites)), ends[1:].copy()
     event, statistics = np.zeros((emission.shape[1], N_LANES)), np.empty((4, N_LANES))
@@ -283,7 +293,7 @@ def smooth_lanes(classes, keep, emission, transition, sites, ends):
             for b in range(N_LANES):
                 gamma, kept = work[row, b], keep[t, b]
                 event[c, b] += gamma if kept else 0.0
-        for b in range(N_LANES):
+        for b in range(N_LANES if score else 0):
             while cursor[b] > ends[b] and sites[cursor[b] - 1] >= start:
                 cursor[b] -= 1
                 t = sites[cursor[b]]
