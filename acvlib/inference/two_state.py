@@ -6,8 +6,8 @@ against `chain` and against enumeration.
 
 Site t = 1..T has a class c_t, whose emissions are a row of a small table, and a weight w_t: it
 contributes w_t log_emission[c_t] (scheme A, Ghosh et al. 2020, Eq. 9). The chain is stationary: an
-unobserved site 0 with the stationary law comes before the first. `transition` (2, 2) is given whole,
-and filtered probabilities of both states are kept, as 1 - P loses all digits where P is nearly 1.
+unobserved site 0 with the stationary law comes before the first. `transition` (2, 2) is given
+whole, and filtered probabilities of both states are kept: 1 - P has no digits where P is nearly 1.
 
 `statistics` are P(z_0 = 1), P(z_T = 1), the expected moves 0 -> 1, and the sum of P(z_t = 1) over
 t = 0..T-1. Tangents are `WIDTH` long: the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1)
@@ -108,10 +108,10 @@ def _add_products(x, spread, outer, linear):
 def score_variance(classes, weights, log_emission, transition, ratio_score):
     """Var(score | x), (WIDTH - 1, WIDTH - 1).
 
-    ratio_score (n_classes, WIDTH): gradient of log(emission 1 / emission 0). The variance is a sum over
-    the steps of a reversed martingale, z_0 first: step t reveals z_t given z_t-1 = j and the future, with
-    variance spread_j (x + e_j)(x + e_j)', where x is the tangent of the backward log-odds and e_0 = -1,
-    e_1 = 1 at the logit of P(j -> j).
+    ratio_score (n_classes, WIDTH): gradient of log(emission 1 / emission 0). The variance is a sum
+    over the steps of a reversed martingale, z_0 first: step t reveals z_t given z_t-1 = j and the
+    future, with variance spread_j (x + e_j)(x + e_j)', where x is the tangent of the backward
+    log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
     """
     n, to0, to1 = len(classes), WIDTH - 3, WIDTH - 2
     filtered, inverse_norm = np.empty((n + 1, 2)), np.empty(n)
@@ -157,8 +157,8 @@ def cross_derivatives(
 ):
     """d2 log Z / dw_t dparams (T, WIDTH), 0 where t is not `observed` (T,).
 
-    quiet_score and ratio_score (n_classes, WIDTH): gradients of log emission 0, and of the logarithm
-    of the ratio of both emissions, whose values are contrast (n_classes,).
+    quiet_score and ratio_score (n_classes, WIDTH): gradients of log emission 0, and of the
+    logarithm of the ratio of both emissions, whose values are contrast (n_classes,).
     Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
     """
     n, to0, to1 = len(classes), WIDTH - 3, WIDTH - 2
@@ -212,7 +212,7 @@ _P0, _P1, _PRODUCT, _LOG_Z, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _BETA0, _BETA1, _M
 
 @_inline
 def _forward(classes, keep, emission0, emission1, state, work, start, stop, with_log_z):
-    """A row of `work` gets P(z_t-1 = 1 | x_1..t-1) of every lane, then the inverse normalisers."""
+    """Fills row t of `work` with P(z_t-1 = 1 | x_1..t-1) and the inverse normalisers of t."""
     for t in range(start, stop):
         c, row = classes[t], t - start
         for b in range(N_LANES):

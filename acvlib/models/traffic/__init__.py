@@ -1,6 +1,7 @@
 """Counts with a rate for each day of the week and a hidden on/off event that adds an excess.
 
-    z_t | z_t-1 ~ P(stay);   x_t | z_t = 0 ~ Poisson(rate of the day);   z_t = 1 adds NegBin(a, b / (1 + b))
+    z_t | z_t-1 ~ P(stay);   x_t | z_t = 0 ~ Poisson(rate of the day);
+    x_t | z_t = 1 is that plus NegBin(a, b / (1 + b))
 
 Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
 """
@@ -24,7 +25,7 @@ MAX_COUNT = 20_000  # tables of the excess run over all counts: a second for 32 
 
 
 class TrafficParams(NamedTuple):
-    """rates (7,): counts per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,)."""
+    """rates (7,) per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,)."""
 
     rates: np.ndarray
     excess_shape: float
@@ -47,9 +48,9 @@ class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
 
     Params are seven log rates, log a, log b, the logits of P(0 -> 0) and P(1 -> 1); the posterior
-    density maximised is that of the constrained parameters (no Jacobian term). The chain starts from
-    its stationary law, as in Ihler's program. A missing count is a site of base weight 0, and is in
-    no fold. The log-normaliser Z(theta, w) is left out, as in Ghosh et al., Appendix D.
+    density maximised is that of the constrained parameters (no Jacobian term). The chain starts
+    from its stationary law, as in Ihler's program. A missing count is a site of base weight 0, and
+    is in no fold. The log-normaliser Z(theta, w) is left out, as in Ghosh et al., Appendix D.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ class PoissonTraffic(ModelDefaults):
         counts, day = np.asarray(self.counts), np.asarray(self.day)
         if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
             raise ValueError(
-                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, of two or more"
+                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, two or more"
             )
         whole = np.isfinite(counts) & (counts == np.floor(counts))
         _refuse(counts, ~whole, "counts must be whole numbers")
@@ -80,7 +81,7 @@ class PoissonTraffic(ModelDefaults):
         _refuse(
             counts,
             counts > MAX_COUNT,
-            f"counts beyond {MAX_COUNT} are not summed over: count in a larger unit or shorter steps",
+            f"counts beyond {MAX_COUNT} take too long: count in shorter steps or a larger unit",
         )
         if not (counts >= 0).any():
             raise ValueError("all counts are missing: nothing to fit")
@@ -144,7 +145,7 @@ class PoissonTraffic(ModelDefaults):
         return initial, anp.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
     def check_optimum(self, params: np.ndarray) -> None:
-        """Raise ValueError where a day was never observed and has a flat prior: no finite optimum."""
+        """Raise ValueError where a day was never observed and has a flat prior."""
         unseen = np.setdiff1d(np.arange(7), self.day[self.observed])
         if unseen.size and self.prior.day_concentration <= 1.0:
             raise ValueError(
@@ -165,7 +166,7 @@ class PoissonTraffic(ModelDefaults):
         return -self.prior.negative_log_density(params)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """-log p(x_t | x outside the fold; params), (len(fold),); latents are kept, as in scheme A."""
+        """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         return hidden_chain.heldout_loss(self.log_densities(params), *self.log_chain(params), fold)
 
 
@@ -185,10 +186,7 @@ def _log_density(params, counts, days):
     log_excess = gammaln(a + excess) - gammaln(a) - gammaln(excess + 1.0)
     log_excess = log_excess + a * anp.log(b / (1.0 + b)) - excess * anp.log(1.0 + b)
     rates = params.rates[days][:, None]
-    log_background = (
-        anp.maximum(background, 0) * anp.log(rates)
-        - rates
-        - gammaln(anp.maximum(background, 0) + 1.0)
-    )
+    n = np.maximum(background, 0)
+    log_background = n * anp.log(rates) - rates - gammaln(n + 1.0)
     event = logsumexp(anp.where(possible, log_background + log_excess, -1e300), axis=1)
     return anp.stack([log_background[:, 0], event], axis=1)

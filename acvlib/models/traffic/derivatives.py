@@ -155,7 +155,7 @@ class TrafficDerivatives(Derivatives):
 
 
 class _Chains:
-    """The chain at params (L, 11), for n folds with class totals (n_classes, n); L = n, or 1 for all."""
+    """The chain at params (L, 11), for n folds with class totals (n_classes, n); L is n or 1."""
 
     def __init__(self, classes, params, weights, total):
         self.classes, self.weights, self.total = classes, weights, total

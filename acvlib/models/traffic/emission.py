@@ -41,7 +41,7 @@ class Emission:
     """Log-densities of the classes and their derivatives, for params (L, 11).
 
     log_density (2, n_classes, L), peak (n_classes, L) its maximum over the states; score0
-    (n_classes, L) in log rate, score1 (3, n_classes, L) in log rate, log a and log b, of both states.
+    (n_classes, L) in log rate and score1 (3, n_classes, L) in log rate, log a, log b, of each state.
     """
 
     def __init__(self, classes: CountClasses, params: np.ndarray):
@@ -62,7 +62,7 @@ class Emission:
         return (self.log_density[:, :, lane] - self.peak[:, lane]).T.copy()
 
     def score_tables(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients of log p(x | 0) and of log(p(x | 1) / p(x | 0)) of a lane, (n_classes, WIDTH)."""
+        """Gradients (n_classes, WIDTH) of log p(x | 0) and log(p(x | 1) / p(x | 0)) of a lane."""
         quiet, ratio = np.zeros((2, len(self.classes.counts), WIDTH))
         quiet[:, :A] = (self.of_day * self.score0[:, lane]).T
         ratio[:, :A] = (self.of_day * (self.score1[0] - self.score0)[:, lane]).T
@@ -70,7 +70,7 @@ class Emission:
         return quiet, ratio
 
     def gradient(self, total: np.ndarray, event: np.ndarray) -> np.ndarray:
-        """Expected gradient (11, L); total (n_classes, L): of weights, event: of those in state 1."""
+        """Expected gradient (11, L); total, event (n_classes, L): weights, and those in state 1."""
         gradient = np.zeros((N_PARAMS, event.shape[1]))
         gradient[:A] = self.of_day @ ((total - event) * self.score0 + event * self.score1[0])
         gradient[A:TO0] = (event * self.score1[1:]).sum(axis=1)
@@ -140,7 +140,7 @@ def _scaled(log_table):
 
 @_jit
 def _weigh_logs(log_poisson, log_excess, posterior, b):
-    """Fills posterior[:, b] as `emission_tables` does, from logarithms: (its sum, log scale taken out)."""
+    """As `_weigh` in one lane, from logarithms: returns the sum and the log scale taken out."""
     n = len(log_poisson)
     for e in range(n):
         posterior[e, b] = log_excess[e, b] + log_poisson[e, b]
@@ -154,7 +154,7 @@ def _weigh_logs(log_poisson, log_excess, posterior, b):
 
 @_jit
 def _weigh(poisson, excess, posterior, total):
-    """Fills posterior[e] with p(e) p(x - e), rescaled, and total (L,) with their sums; poisson[e] is p(x - e)."""
+    """Fills posterior[e] with p(e) p(x - e), rescaled, and total (L,) with their sums."""
     total[:] = 0.0
     for e in range(len(poisson)):
         for b in range(len(total)):
@@ -181,8 +181,8 @@ def _add_moments(posterior, digamma, trigamma, n, moments):
 def emission_tables(rates, shape, b, counts, days):
     """(log p(x | z) (2, n_classes, L), moments (6, n_classes, L)) for rates (7, L), shape, b (L,).
 
-    moments: means given x of e, D, e^2, e D, D^2 and D', where D = digamma(shape + e) - digamma(shape)
-    and D' is its derivative.
+    moments: means given x of e, D, e^2, e D, D^2 and D', where
+    D = digamma(shape + e) - digamma(shape) and D' is its derivative.
     """
     top, lanes = counts.max(), len(shape)
     log_poisson, log_excess = _log_poisson(rates, top), _log_excess(shape, b, top)

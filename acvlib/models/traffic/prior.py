@@ -9,10 +9,11 @@ from scipy.special import expit
 
 @dataclass(frozen=True)
 class TrafficPrior:
-    """Hyperparameters (Ihler et al. 2006; Ghosh et al. 2020, Appendix L.1); the defaults are flat or nearly so.
+    """Hyperparameters; the defaults are flat or nearly so.
 
-    Gamma(shape, rate) on the base rate and on the excess's shape a and rate b; Dirichlet concentration of
-    the seven day effects / 7; Beta(stay, leave) counts for P(0 -> 0) and P(1 -> 1).
+    Gamma(shape, rate) on the base rate and on the excess's shape a and rate b; Dirichlet
+    concentration of the seven day effects / 7; Beta(stay, leave) for P(0 -> 0) and P(1 -> 1).
+    Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
     """
 
     base_rate: tuple = (1.0, 0.01)
