@@ -103,7 +103,7 @@ def test_excess_moments_are_posterior_means():
 
 
 def local_scores(params, classes):
-    """(scores (2, 3, n), seconds (2, 3, 3, n)) of both log-densities in (log rate, log a, log b) of a class."""
+    """Scores (2, 3, n) and seconds (2, 3, 3, n) of both log-densities of a class."""
 
     def table(shift):
         rates, (a, b) = np.exp(params[:7] + shift[0]), np.exp(params[7:9] + shift[1:])
