@@ -1,4 +1,7 @@
-"""Nothing of CoNLL-2003's text is in git or in a built page. Its licence does not let us show it."""
+"""Nothing of CoNLL-2003's text is in git or in a built page.
+
+Its licence does not let us show it.
+"""
 
 import html
 import re
@@ -8,7 +11,7 @@ from pathlib import Path
 import pytest
 from acvbook import datasets
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 RUN = 7  # words in a row that no text of ours has by chance
 ASIDE = re.compile(
     r"[BIES]-[A-Z]+|O|[-+]?\d+(\.\d+)?"

@@ -1,9 +1,10 @@
 """The studies of the CRF chapter, on small CRFs and on a quadratic whose constants are known."""
 
 import numpy as np
-import oracles
 import pytest
 from acvbook.studies import crf_epochs, entities, hidden_labels, inexact
+from oracles.toy_models import Ridge, Saddle
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib.models import LinearChainCRF
@@ -12,7 +13,9 @@ from acvlib.weighting import hide_labels
 
 @pytest.fixture(scope="module")
 def model():
-    """60 sentences with labels drawn from a CRF of three tags, so that labels are learnable and not certain."""
+    """60 sentences with labels drawn from a CRF of three tags,
+    so that labels are learnable and not certain.
+    """
     rng, links = np.random.default_rng(0), np.array([[1.0, 0, 0], [0, 1.0, 0], [-1.0, 0, 1.0]])
     emissions = [rng.normal(0, 2, (rng.integers(1, 7), 3)) for _ in range(60)]
     truth = np.concatenate([[0.5, 0, 0], links.ravel(), [0, 0, 0.5]])
@@ -82,7 +85,7 @@ def test_decay_of_a_power_law():
 def test_proposition_2_on_a_quadratic():
     """Ridge regression: H is constant, so L_Hinv = 0; lambda_min and L_g are known."""
     rng = np.random.default_rng(5)
-    model = oracles.Ridge(rng.normal(size=(30, 3)), rng.normal(size=30))
+    model = Ridge(rng.normal(size=(30, 3)), rng.normal(size=30))
     model.fast = None
     full, folds = acv.fit(model), acv.folds.leave_one_out(30)
     reference = acv.exact(model, full, folds)
@@ -109,16 +112,16 @@ def test_loss_slopes_are_gradients(model):
 
 def test_pulls_agree_with_autograd(model):
     params, folds = np.random.default_rng(7).normal(size=15), [np.array([3]), np.array([4, 9])]
-    expected = inexact.pulls(oracles.WithoutFast(model), params, folds)
+    expected = inexact.pulls(WithoutFast(model), params, folds)
     assert inexact.pulls(model, params, folds) == pytest.approx(expected, abs=1e-10)
 
 
 def test_convex_iterates_come_after_the_last_indefinite_one():
-    model = oracles.Ridge(np.eye(2), np.ones(2))
+    model = Ridge(np.eye(2), np.ones(2))
     iterates = [np.full(2, v) for v in (0.0, 0.2, 0.4, 0.45, 0.5)]
     chosen = inexact.convex_iterates(model, iterates, 3)
     assert list(chosen) == [0, 2, 3]  # the last one is the optimum
-    assert inexact.convex_iterates(oracles.Saddle(np.eye(2), np.ones(2)), iterates, 3) == {}
+    assert inexact.convex_iterates(Saddle(np.eye(2), np.ones(2)), iterates, 3) == {}
 
 
 def test_hidden_labels_ladder(model):

@@ -8,7 +8,7 @@ import pytest
 from acvbook.datasets import Libsvm, simulate_msd
 from acvbook.studies import general, general_choice, general_rates, general_timing
 from numpy.testing import assert_allclose
-from oracles import no_collector
+from oracles.wrappers import no_collector
 
 from acvlib import fit, infinitesimal_jackknife
 from acvlib.models import RBFAffinity, neighbour_affinity

@@ -1,13 +1,12 @@
 """Sums over graphs against enumeration, the chain kernels and finite differences; what cannot be summed says so."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 from autograd import grad, jacobian
 from autograd.test_util import check_grads
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.enumerate import paths
 from scipy.special import logsumexp
 
 from acvlib.inference import chain, graph
@@ -26,13 +25,9 @@ def random_graph(seed, n_sites, n_states, density, scale=1.0):
     return edges, scale * node, scale * edge
 
 
-def states(n_sites, n_states):
-    return np.array(list(product(range(n_states), repeat=n_sites)))
-
-
 def features(edges, n_sites, n_states):
     """Indicators of every node state and every edge state, for each of all K^n states."""
-    z, eye = states(n_sites, n_states), np.eye(n_states)
+    z, eye = paths(n_sites, n_states), np.eye(n_states)
     links = eye[z[:, edges[:, 0]]][..., :, None] * eye[z[:, edges[:, 1]]][..., None, :]
     return np.concatenate([eye[z].reshape(len(z), -1), links.reshape(len(z), -1)], axis=1)
 

@@ -1,11 +1,11 @@
 """The scaled kernels against sums over all paths, and their tangent by its rate."""
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from oracles.enumerate import log_partition_and_moments
 
 from acvlib.inference import active_pairs, smoothing
 
@@ -24,7 +24,7 @@ def enumerated(density, log_initial, log_transition):
     node = density.copy()
     node[0] += log_initial
     edge = np.broadcast_to(log_transition, (len(node) - 1, *log_transition.shape))
-    log_z, mean, _ = oracles.log_partition_and_moments(node, edge)
+    log_z, mean, _ = log_partition_and_moments(node, edge)
     n = node.size
     pairs = (
         mean[n:].reshape(edge.shape).sum(axis=0) if len(node) > 1 else np.zeros_like(log_transition)

@@ -1,12 +1,13 @@
 """The two-state kernels, one chain and many lanes, against the general chain and against enumeration."""
 
 import numpy as np
-import oracles
 import pytest
 from autograd import grad
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.enumerate import log_partition_and_moments
+from oracles.refit import central_difference
 from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, lanes, two_state
@@ -76,7 +77,7 @@ def test_smoothing_equals_enumeration_with_the_unobserved_first_site(weights):
     weights = np.concatenate([[0.0], weights])
     density = np.concatenate([np.zeros((1, 2)), table[classes]])
     node, edge = hidden_chain.potentials(keep_latents, weights, density, initial, transition)
-    expected, mean, _ = oracles.log_partition_and_moments(node, edge)
+    expected, mean, _ = log_partition_and_moments(node, edge)
     log_z, gamma, moves = two_state.smooth(classes, weights[1:], table, TRANSITION)
     assert_allclose(log_z, expected, rtol=0, atol=1e-10)
     assert_allclose(gamma, mean[: node.size].reshape(8, 2)[:, 1], rtol=0, atol=1e-10)
@@ -122,7 +123,7 @@ def test_tangent_is_the_derivative_of_smoothing():
     same_log_z, *same = two_state.smooth(classes, weights, table, TRANSITION)
     assert_allclose(log_z, same_log_z, rtol=1e-13)
     assert_allclose(np.append(gamma, moves), np.append(*same), rtol=1e-12)
-    expected = oracles.central_difference(lambda p: moved(p, *problem), np.zeros(5))
+    expected = central_difference(lambda p: moved(p, *problem), np.zeros(5))
     assert_allclose(np.vstack([d_gamma, d_moves])[:, :5], expected, rtol=0, atol=1e-8)
 
 
@@ -287,5 +288,5 @@ def test_the_oracle_tells_a_wrong_derivative():
         two_state.filter_forward(problem[0], problem[1], table, TRANSITION, filtered, inverse_norm)
         return filtered.copy()
 
-    wrong = oracles.central_difference(forward_only, np.zeros(5))[:, :3]
+    wrong = central_difference(forward_only, np.zeros(5))[:, :3]
     assert np.abs(d_gamma[:, :3] - wrong).max() > 1e-3

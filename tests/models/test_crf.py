@@ -4,12 +4,13 @@ from itertools import product
 
 import autograd.numpy as anp
 import numpy as np
-import oracles
 import pytest
 from autograd import grad, hessian, jacobian
 from autograd.scipy.special import logsumexp
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib import derivatives as curvature
@@ -93,7 +94,7 @@ def test_autograd_path_agrees_with_enumeration(scheme):
         assert model.objective(params, weights) == pytest.approx(
             enumerated(model, params, weights), rel=1e-12
         )
-    slow, weights = oracles.WithoutFast(model), np.ones(model.n_sites)
+    slow, weights = WithoutFast(model), np.ones(model.n_sites)
     matrix, cross = curvature.hessian_and_cross(slow, params, weights)
     assert matrix == pytest.approx(curvature.hessian(model, params, weights), abs=1e-10)
     expected = jacobian(grad(enumerated, 1), 2)(model, params, weights)
@@ -103,14 +104,14 @@ def test_autograd_path_agrees_with_enumeration(scheme):
 def test_check_derivatives_passes_on_both_schemes():
     rng = np.random.default_rng(3)
     for scheme in (None, hide_labels):
-        slow = oracles.WithoutFast(crf(scheme))
+        slow = WithoutFast(crf(scheme))
         assert max(acv.check_derivatives(slow, rng.normal(size=D), rng).values()) < 1e-4
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
 def test_fold_paths_agree_with_autograd(scheme):
     model, rng = crf(scheme, n_tags=2), np.random.default_rng(4)
-    slow, folds = oracles.WithoutFast(model), [np.array([1]), np.array([0, 3, 4])]
+    slow, folds = WithoutFast(model), [np.array([1]), np.array([0, 3, 4])]
     for params in (rng.normal(size=(2, FEW)), np.tile(rng.normal(size=FEW), (2, 1))):
         for fast, plain in zip(
             *(curvature.fold_gradients(m, params, folds) for m in (model, slow)), strict=True
@@ -144,7 +145,7 @@ def test_exact_is_delete_and_refit(scheme):
     assert result.diagnostics["decrement"].max() <= 1e-6
     for params, fold in zip(result.params, folds, strict=True):
         weights = acv.folds.weights(model.n_sites, fold)
-        refitted = oracles.refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
+        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
         assert params == pytest.approx(refitted, abs=1e-5)
 
 
@@ -183,9 +184,7 @@ def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme
     for change in (0.2, 0.1, 0.05):
         weights = np.ones(model.n_sites)
         weights[fold] -= change
-        refitted = oracles.refit(
-            lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12
-        )
+        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12)
         errors.append(np.linalg.norm(refitted - fit.params - change * step))
     assert 3.0 < errors[0] / errors[1] < 5.0
     assert 3.4 < errors[1] / errors[2] < 4.6

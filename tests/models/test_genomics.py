@@ -7,7 +7,7 @@ from autograd import grad, jacobian
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from oracles import WithoutFast
+from oracles.wrappers import WithoutFast
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 

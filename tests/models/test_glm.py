@@ -5,7 +5,8 @@ import weakref
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles import WithoutFast, central_difference, no_collector, refit
+from oracles.refit import central_difference, refit
+from oracles.wrappers import WithoutFast, no_collector
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 

@@ -61,9 +61,9 @@ def test_separable_classes_have_no_fit(family, overlap):
         acv.fit(GLM(x, y, family))
 
 
-def test_counts_that_are_all_zero_in_a_group_have_no_fit():
+def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
     group = np.repeat([0.0, 1.0], 15)
-    counts = np.where(group == 1, 0, RNG.poisson(3.0, 30))
+    counts = np.where(group == 1, 0, rng.poisson(3.0, 30))
     with pytest.raises(NoFiniteOptimum, match="poisson likelihood"):
         acv.fit(GLM(group[:, None], counts, "poisson"))
 
@@ -100,9 +100,9 @@ def test_a_fold_that_leaves_one_class_is_named(method, table):
 
 @pytest.mark.parametrize("method", RUNGS[1:])
 @pytest.mark.parametrize("table", [True, False])
-def test_a_fold_that_alone_identifies_a_column_is_named(method, table):
+def test_a_fold_that_alone_identifies_a_column_is_named(method, table, rng):
     x = np.column_stack([X, np.arange(30) == 7])
-    model = GLM(x, RNG.normal(size=30), "gaussian")
+    model = GLM(x, rng.normal(size=30), "gaussian")
     folds = [np.array([3]), np.array([7])]
     with pytest.raises(
         np.linalg.LinAlgError, match=f"singular without {'site 7' if table else 'fold 1'}"

@@ -1,11 +1,12 @@
 """The HMM family: fast paths against autograd and enumeration, priors, expectation maximisation, bad input."""
 
 import numpy as np
-import oracles
 import pytest
 from autograd import grad
 from autograd import hessian as dense_hessian
 from numpy.testing import assert_allclose
+from oracles.enumerate import weighted_log_sum
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib import derivatives as curvature
@@ -49,7 +50,7 @@ def some_folds(model):
 
 def test_derivatives_equal_autograd(case):
     model, params = case
-    slow, rng = oracles.WithoutFast(model), np.random.default_rng(2)
+    slow, rng = WithoutFast(model), np.random.default_rng(2)
     weights = rng.uniform(0.3, 1.0, model.n_sites)
     fast, plain = (curvature.value_and_gradient(m, params, weights) for m in (model, slow))
     assert_allclose(fast[0], plain[0], rtol=1e-12)
@@ -61,7 +62,7 @@ def test_derivatives_equal_autograd(case):
 
 def test_products_of_folds_equal_autograd(case):
     model, params = case
-    slow, folds = oracles.WithoutFast(model), some_folds(model)
+    slow, folds = WithoutFast(model), some_folds(model)
     start, vectors = np.tile(params, (2, 1)), np.random.default_rng(3).normal(size=(2, len(params)))
     hessians = curvature.fold_hessians(slow, start, folds)
     products = curvature.hessian_products(model, start, folds)
@@ -143,9 +144,7 @@ def test_nothing_to_solve_is_solved_by_nothing(case):
 def test_cross_sums_and_heldout_losses_equal_plain_ones(case):
     model, params = case
     folds = some_folds(model)
-    cross = curvature.hessian_and_cross(oracles.WithoutFast(model), params, np.ones(model.n_sites))[
-        1
-    ]
+    cross = curvature.hessian_and_cross(WithoutFast(model), params, np.ones(model.n_sites))[1]
     expected = np.array([-cross[:, fold].sum(axis=1) for fold in folds])
     assert_allclose(model.fast.fold_cross(params, folds), expected, atol=1e-6 * abs(expected).max())
     fast = model.fast.fold_heldout_losses(np.tile(params, (2, 1)), folds)
@@ -175,10 +174,7 @@ def test_objective_equals_enumeration():
     params, weights = 0.3 * rng.normal(size=model.n_params), np.array([0.7, 1.0])
     densities, chain = model.log_densities(params), model.log_chain(params)
     total = sum(
-        w
-        * oracles.weighted_log_sum(
-            densities[frames], *chain, np.ones(frames.stop - frames.start), "A"
-        )
+        w * weighted_log_sum(densities[frames], *chain, np.ones(frames.stop - frames.start), "A")
         for w, frames in zip(weights, model.pieces(), strict=True)
     )
     assert_allclose(model.objective(params, weights), -total - model.log_prior(params), rtol=1e-12)

@@ -6,8 +6,9 @@ import pytest
 from autograd.scipy.special import gammaln, logsumexp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import WithoutFast, derivatives, refit
-from test_graph import states
+from oracles.enumerate import paths
+from oracles.refit import derivatives, refit
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib import derivatives as curvature
@@ -26,7 +27,7 @@ GRID = [(i, i + 1) for i in range(48) if i % 8 != 7] + [
 
 def enumerated(counts, edges, coupling, n_states, scheme):
     """F(params, weights) of Eqs. 4 and 5, by a sum over all states of the field."""
-    counts, edges, z = np.array(counts), np.array(edges), states(len(counts), n_states)
+    counts, edges, z = np.array(counts), np.array(edges), paths(len(counts), n_states)
     agree = (z[:, edges[:, 0]] == z[:, edges[:, 1]]).astype(float)
 
     def objective(params, weights):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
-from oracles import WithoutFast
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib.models import PairwiseLinear, contrastive

@@ -1,13 +1,15 @@
 """The traffic model: densities against scipy, every fast path against autograd and against enumeration."""
 
 import numpy as np
-import oracles
 import pytest
 from autograd import grad, hessian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles import TRAFFIC_PARAMS, WithoutFast
+from oracles.enumerate import traffic_heldout, traffic_objective
+from oracles.refit import central_difference, derivatives
+from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
+from oracles.wrappers import WithoutFast
 from scipy import stats
 from scipy.special import digamma, polygamma
 
@@ -61,7 +63,7 @@ def test_densities_are_scipys_poisson_and_its_convolution(log_rate, log_a, log_b
 
 
 def test_fast_densities_equal_those_of_the_objective():
-    model = PoissonTraffic(*oracles.simulate_traffic(np.random.default_rng(0), 300, days=30))
+    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(0), 300, days=30))
     fast = model.fast.log_density(TRAFFIC_PARAMS[None])[:, model.classes.of_site, 0].T
     assert_allclose(fast * model.observed[:, None], model.log_densities(TRAFFIC_PARAMS), rtol=1e-11)
 
@@ -90,9 +92,9 @@ def local_scores(params, classes):
         rates, (a, b) = np.exp(params[:7] + shift[0]), np.exp(params[7:9] + shift[1:])
         return log_density(*law(rates, a, b), classes.counts, classes.days)[..., 0]
 
-    first = oracles.central_difference(table, np.zeros(3))
-    second = oracles.central_difference(
-        lambda s: oracles.central_difference(lambda r: table(s + r), np.zeros(3), 1e-3),
+    first = central_difference(table, np.zeros(3))
+    second = central_difference(
+        lambda s: central_difference(lambda r: table(s + r), np.zeros(3), 1e-3),
         np.zeros(3),
         1e-3,
     )
@@ -171,9 +173,7 @@ def test_objective_and_its_derivatives_equal_enumeration(scheme, weights):
     model = PoissonTraffic(
         COUNTS, DAY, weighting.keep_latents if scheme == "A" else weighting.drop_latents
     )
-    expected = oracles.derivatives(
-        oracles.traffic_objective(model, scheme), TRAFFIC_PARAMS, weights
-    )
+    expected = derivatives(traffic_objective(model, scheme), TRAFFIC_PARAMS, weights)
     for path in (model, WithoutFast(model)):
         ours = [
             *curvature.value_and_gradient(path, TRAFFIC_PARAMS, weights),
@@ -189,15 +189,13 @@ def test_fold_functions_equal_enumeration_each_fold_at_its_own_params(model):
     values, gradients = curvature.fold_gradients(model, params, SMALL_FOLDS)
     hessians = curvature.fold_hessians(model, params, SMALL_FOLDS)
     losses = curvature.heldout_losses(model, params, SMALL_FOLDS)
-    objective = oracles.traffic_objective(SMALL, "A")
+    objective = traffic_objective(SMALL, "A")
     for i, fold in enumerate(SMALL_FOLDS):
-        value, gradient, second, _ = oracles.derivatives(
-            objective, params[i], fold_weights(8, fold)
-        )
+        value, gradient, second, _ = derivatives(objective, params[i], fold_weights(8, fold))
         close(values[i], value)
         close(gradients[i], gradient)
         close(hessians[i], second)
-        close(losses[i], oracles.traffic_heldout(SMALL, params[i], fold))
+        close(losses[i], traffic_heldout(SMALL, params[i], fold))
 
 
 @settings(max_examples=15)
@@ -210,9 +208,7 @@ def test_fast_paths_equal_enumeration_for_any_counts_and_weights(seed, counts, d
         data.draw(st.lists(st.sampled_from([0.0, 0.25, 0.8, 1.0]), min_size=n, max_size=n))
     )
     model, params = PoissonTraffic(counts, day), params_near(seed)
-    value, gradient, second, cross = oracles.derivatives(
-        oracles.traffic_objective(model, "A"), params, weights
-    )
+    value, gradient, second, cross = derivatives(traffic_objective(model, "A"), params, weights)
     close(model.fast.value_and_gradient(params, weights)[0], value)
     close(model.fast.value_and_gradient(params, weights)[1], gradient)
     close(model.fast.hessian_and_cross(params, weights)[0], second)
@@ -224,9 +220,7 @@ def test_a_nearly_absorbing_state_that_the_data_leave_costs_no_digits(logit):
     """P(leave) taken as 1 - P(stay) keeps five digits at a logit of 25, and none at 37."""
     model = PoissonTraffic(np.array([1, 2, -1, 30, 42, 0, -1, 1]), DAY)
     params = np.concatenate([TRAFFIC_PARAMS[:7] - 2.0, TRAFFIC_PARAMS[7:9], [logit, 1.6]])
-    value, gradient, second, _ = oracles.derivatives(
-        oracles.traffic_objective(model, "A"), params, np.ones(8)
-    )
+    value, gradient, second, _ = derivatives(traffic_objective(model, "A"), params, np.ones(8))
     for path in (model, WithoutFast(model)):
         close(curvature.value_and_gradient(path, params, np.ones(8))[0], value, 1e-9)
         close(curvature.value_and_gradient(path, params, np.ones(8))[1], gradient, 1e-9)
@@ -237,7 +231,7 @@ def test_a_nearly_absorbing_state_that_the_data_leave_costs_no_digits(logit):
 def test_a_count_far_from_all_rates_is_not_clipped(count):
     model = PoissonTraffic(np.array([3, count, 2, 4]), np.zeros(4, int))
     params = np.concatenate([np.zeros(7), [0.7, 2.5, 2.0, 1.0]])
-    expected = oracles.derivatives(oracles.traffic_objective(model, "A"), params, np.ones(4))
+    expected = derivatives(traffic_objective(model, "A"), params, np.ones(4))
     fast = [
         *model.fast.value_and_gradient(params, np.ones(4)),
         *model.fast.hessian_and_cross(params, np.ones(4)),
@@ -252,7 +246,7 @@ def test_a_count_far_from_all_rates_is_not_clipped(count):
 def longer(prior=PRIOR):
     """Day 0 has 600 sites, more than two blocks; days change inside, two changes a single site apart."""
     rng = np.random.default_rng(3)
-    counts, _ = oracles.simulate_traffic(rng, 800, missing=0.05)
+    counts, _ = simulate_traffic(rng, 800, missing=0.05)
     day = np.repeat([0, 4, 5, 6, 0], [2 * lanes.MAX_BLOCK + 24, 100, 1, 39, 60])
     return PoissonTraffic(counts, day, prior=prior)
 
@@ -430,7 +424,7 @@ def test_bad_weights_are_refused_by_the_objective_and_its_derivatives(weights, m
 
 def test_a_long_series_is_float64_accurate():
     """50,000 sites: the two-state kernel and the general chain add the same terms in different ways."""
-    model = PoissonTraffic(*oracles.simulate_traffic(np.random.default_rng(8), 50_000, days=288))
+    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(8), 50_000, days=288))
     value, gradient = model.fast.value_and_gradient(TRAFFIC_PARAMS, np.ones(50_000))
     assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(50_000)), rtol=1e-12)
     close(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
-from oracles import WithoutFast, refit
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
 from scipy.sparse import csr_matrix
 
 import acvlib as acv

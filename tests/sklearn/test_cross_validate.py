@@ -116,8 +116,8 @@ def test_ridge_leave_one_out_equals_ridgecv(intercept):
     assert_allclose(-scores["test_score"], grid.cv_results_[:, 0], rtol=1e-10, atol=1e-10)
 
 
-def test_sample_weights_weigh_fitting_and_not_scoring():
-    weights = RNG.integers(1, 4, 80) * 1.0
+def test_sample_weights_weigh_fitting_and_not_scoring(rng):
+    weights = rng.integers(1, 4, 80) * 1.0
     weights[5] = 0.0
     model = PoissonRegressor(alpha=0.5, **TIGHT)
     theirs = cross_validate(
