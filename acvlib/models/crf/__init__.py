@@ -118,7 +118,10 @@ class LinearChainCRF(ModelDefaults):
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence of the fold, or -log p(z_t | x, labels outside it) of each token."""
-        return self.derivatives.heldout(params, Folds.of([fold], self.n_sites))[0]
+        fold = np.atleast_1d(fold)
+        if fold.min() < 0 or fold.max() >= self.n_sites:
+            raise ValueError(f"sites {fold} are not all among 0 ... {self.n_sites - 1}")
+        return self.derivatives.heldout(np.asarray(params), Folds([fold]))[0]
 
     def predict(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
