@@ -7,7 +7,7 @@ import numpy as np
 
 from ...inference.smoothing import Factors, factors, smooth, transition_counts
 from ...parallel import in_blas_threads
-from .blocks import block_sums, side_by_side
+from .blocks import block_sums, portions, side_by_side
 from .moments import covariances
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
@@ -26,16 +26,6 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     """Name the parts of params (2 K + K^2,)."""
     transitions = params[n_tags:-n_tags].reshape(n_tags, n_tags)
     return CRFParams(params[:n_tags], transitions, params[-n_tags:])
-
-
-def portions(sizes: np.ndarray, limit: int) -> list[slice]:
-    """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
-    if not len(sizes):
-        return []
-    ends = np.cumsum(sizes)
-    cuts = np.searchsorted(ends, np.arange(limit, ends[-1], limit), side="left") + 1
-    bounds = np.unique(np.concatenate([[0], cuts, [len(sizes)]]))
-    return [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
 
 
 class Chains:
