@@ -59,14 +59,14 @@ class ActivePairs:
 
 
 def active_pairs(smoothed, starts, transition, threshold):
-    """The `ActivePairs` of a `scaled_chain.Smoothed`: those of posterior above the threshold."""
+    """The `ActivePairs` of a `smoothing.Smoothed`: those of posterior above the threshold."""
     gamma = smoothed.gamma
     frame, state = np.nonzero(gamma > threshold)
     first = np.searchsorted(frame, np.arange(len(gamma) + 1))
     is_start = np.zeros(len(gamma), bool)
     is_start[starts[:-1]] = True
     links, link_first, back, ahead, joint = _links(
-        first, state, is_start, gamma, smoothed.filtered, smoothed.predicted, transition
+        first, state, is_start, gamma, smoothed.filtered, transition
     )
     return ActivePairs(
         frame, state, gamma[frame, state], first, starts, links, link_first, back, ahead, joint
@@ -74,7 +74,7 @@ def active_pairs(smoothed, starts, transition, threshold):
 
 
 @_jit
-def _links(first, state, is_start, gamma, filtered, predicted, transition):
+def _links(first, state, is_start, gamma, filtered, transition):
     n, total = len(is_start), 0
     link_first = np.zeros(n + 1, np.int64)
     for t in range(n):
@@ -92,7 +92,7 @@ def _links(first, state, is_start, gamma, filtered, predicted, transition):
         for q in range(first[t], first[t + 1]):
             k, e0, into = state[q], e, 0.0
             for p in range(first[t - 1], first[t]):
-                weight = filtered[t - 1, state[p]] * transition[state[p], k] / predicted[t, k]
+                weight = filtered[t - 1, state[p]] * transition[state[p], k]
                 links[e, 0], links[e, 1], back[e] = p, q, weight
                 into += weight
                 e += 1

@@ -20,7 +20,9 @@ class Posterior:
         self.sequence_weights = np.ones(n_sequences) if steps else weights
         self.point = model.emission.at(self.split[2], self.frames, model.n_states)
         density = self.point.log_density * self.step_weights[:, None]
-        self.smoothed = smoothing.smooth(density, self.frames.starts, *self.log_chain)
+        self.smoothed = smoothing.smooth(
+            smoothing.factors(density), self.frames.starts, *self.log_chain
+        )
 
     @cached_property
     def probabilities(self):
@@ -38,9 +40,7 @@ class Posterior:
         """Weighted expected counts of (first states (1, K), transitions (K, K))."""
         smoothed, starts = self.smoothed, self.frames.starts
         first = self.sequence_weights @ smoothed.gamma[starts[:-1]]
-        moves = smoothing.transition_counts(
-            *smoothed[1:], starts, self.probabilities[1], self.sequence_weights
-        )
+        moves = smoothing.transition_counts(smoothed, starts, self.sequence_weights)
         return first[None], moves
 
     def value(self):
