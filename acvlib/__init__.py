@@ -17,7 +17,7 @@ from .methods.newton_step import newton_step
 from .methods.no_adjustment import no_adjustment
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 
-# What not every user needs is loaded when first named: numba, matplotlib and scikit-learn import slowly.
+# Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
     "bounds": ".bounds",

@@ -12,8 +12,9 @@ def compare(reference: CVResult, *others: CVResult) -> Any:
     """Tabulate what each method says, how far it is from `reference`, and what it cost.
 
     A DataFrame, one row a method. loss, se: mean fold loss and its standard error; relative_error:
-    mean over folds of |loss_o - reference_o| / |reference_o|; theta_error, theta_error_max: median and
-    largest distance of a fold's params from the reference's, in standard errors of the full fit.
+    mean over folds of |loss_o - reference_o| / |reference_o|; theta_error, theta_error_max: median
+    and largest distance of a fold's params from the reference's, in standard errors of the full
+    fit.
 
     Raises
     ------

@@ -25,7 +25,7 @@ from .solvers.inverse import (
     Solvable,
     folds_at_once,
 )
-from .solvers.krylov import HessianOperator, KrylovFolds
+from .solvers.operators import HessianOperator, KrylovFolds
 
 
 class FoldProducts(Protocol):
@@ -120,7 +120,7 @@ class Derivatives:
         damping: float = 0.0,
         whole: Solvable | None = None,
     ) -> FoldSolver:
-        """H(w_o) + damping I of each fold; `whole` is H at params and weights 1, where it is known."""
+        """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
         if self.matrix_free:
             return KrylovFolds(
                 lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
@@ -139,14 +139,14 @@ class Derivatives:
     def heldout_expansion(
         self, params: np.ndarray, move: np.ndarray, fold: np.ndarray
     ) -> np.ndarray:
-        """The held-out losses of a fold at params + move, to first order in the move, (len(fold),)."""
+        """The held-out losses (len(fold),) at params + move, to first order in the move."""
         slopes = jacobian(lambda p: self.model.heldout_loss(p, fold))(params)
         return np.asarray(self.model.heldout_loss(params, fold)) + slopes @ move
 
     def weighted(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and weights (n, n_sites)."""
+        """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
         pairs = list(zip(params, weights, strict=True))
         values, gradients = zip(*(self.value_and_gradient(p, w) for p, w in pairs), strict=True)
         hessians = [np.asarray(self.hessian(p, w)) for p, w in pairs]
@@ -252,7 +252,7 @@ def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) 
 
 
 def kept_share(model: Any, folds: Folds) -> np.ndarray:
-    """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean (`normalised`)."""
+    """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean."""
     defaults = with_defaults(model)
     if defaults.normalised:
         return np.ones(len(folds))

@@ -75,10 +75,11 @@ def refit_flagged(model: Any, result: CVResult, flagged: np.ndarray) -> CVResult
 def difference_estimate(
     model: Any, result: CVResult, n_exact: int, rng: np.random.Generator
 ) -> Estimate:
-    """Estimate full exact CV without bias from any method and `n_exact` exact folds drawn at random.
+    """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
-    mean of the method over all folds + mean of (exact - method) over the drawn folds: the difference
-    estimator of survey sampling, without replacement; its error comes from the differences alone.
+    mean of the method over all folds + mean of (exact - method) over the drawn folds: the
+    difference estimator of survey sampling, without replacement; its error comes from the
+    differences alone.
     """
     n = len(result.folds)
     if not 2 <= n_exact <= n:
@@ -95,8 +96,9 @@ def check_derivatives(
 ) -> dict[str, float]:
     """Compare gradient, H and J of a model at params (D,) with central differences.
 
-    Returns the relative errors by name, along random directions. Run it once on a model of your own:
-    an operation with a wrong second derivative otherwise shows only as a fit that does not converge.
+    Returns the relative errors by name, along random directions. Run it once on a model of your
+    own: an operation with a wrong second derivative otherwise shows only as a fit that does not
+    converge.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Fit a weighted model with all its data: L-BFGS, then Newton steps; these alone if it is convex."""
+"""Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
 import warnings
 from collections.abc import Sequence
@@ -35,8 +35,9 @@ def fit(
     start : (D,), by default model.initial_params(rng); given to a matrix-free model, it is where
         Newton's method starts, without L-BFGS
 
-    Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the returned
-    `newton_decrement` then says how far off it is. Raises what the model's `check_optimum` raises.
+    Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
+    returned `newton_decrement` then says how far off it is. Raises what the model's `check_optimum`
+    raises.
     """
     derivatives = derivatives_of(model)
     near = is_equation(model) or (start is not None and derivatives.matrix_free)

@@ -111,12 +111,8 @@ def _as_sites(sites):
     """A table as it is, anything else as a list of integer arrays."""
     if isinstance(sites, np.ndarray) and sites.ndim == 2 and sites.size:
         return _integers(sites, "folds")
-    if (
-        isinstance(sites, dict | str)
-        or hasattr(sites, "columns")
-        or np.ndim(sites) == 1
-        and (isinstance(sites, np.ndarray) and sites.dtype != object)
-    ):
+    labels = isinstance(sites, np.ndarray) and sites.ndim != 2 and sites.dtype != object
+    if labels or isinstance(sites, dict | str) or hasattr(sites, "columns"):
         raise ValueError(
             "folds must be a sequence of integer arrays of site numbers, one array for each fold; "
             f"got {type(sites).__name__}"
@@ -128,7 +124,7 @@ def _integers(sites, name):
     """Site numbers as int64, whatever integers they were: unsigned ones would wrap."""
     sites = np.asarray(sites)
     if sites.ndim > 2 or (sites.size and not np.issubdtype(sites.dtype, np.integer)):
-        raise ValueError(f"{name} is not a 1-d array of site numbers: {sites!r}")
+        raise ValueError(f"{name} is not a non-empty 1-d array of site numbers: {sites!r}")
     if sites.dtype == np.uint64 and sites.size and sites.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{name} holds site {sites.max()}: there are not so many sites")
     return sites.astype(np.int64, copy=False)

@@ -36,7 +36,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, whose Jacobian has no symmetry."""
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
     @property
     def n_sites(self) -> int:
@@ -56,8 +56,8 @@ class ModelDefaults:
     """What a model may say of itself, and what holds where it says nothing.
 
     observed (n_sites,): False where a site is missing and can be in no fold; convex: F at w = 1 is
-    convex in params, so that Newton's method finds its minimum from any start; quadratic: it does so
-    in one step; normalised: F divides by the sum of the weights, so that omitting sites takes no
+    convex in params, so that Newton's method finds its minimum from any start; quadratic: it does
+    so in one step; normalised: F divides by the sum of the weights, so that omitting sites takes no
     curvature away.
     """
 
@@ -93,11 +93,11 @@ def override(method: Callable) -> Callable:
 class Fit:
     """A point on the way to, or at, the optimum of a model with all weights 1.
 
-    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance
-    to the optimum in standard errors (inf where H is indefinite); hessian: H as a
-    `solvers.inverse.Solvable`; metric (D, D): error' metric error is the squared size of an error in
-    standard errors, H itself unless the model is an estimating equation; iterates: params after each
-    step of the optimiser.
+    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the
+    distance to the optimum in standard errors (inf where H is indefinite); hessian: H as a
+    `solvers.inverse.Solvable`; metric (D, D): error' metric error is the squared size of an error
+    in standard errors, H itself unless the model is an estimating equation; iterates: params after
+    each step of the optimiser.
     """
 
     params: np.ndarray = field(repr=False)
@@ -118,7 +118,7 @@ class Fit:
         return f"<p>{size}: objective {self.objective:.8g}, {decrement}</p>"
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
-        """sqrt((a - b)' metric (a - b)): the distance of parameters (..., D), in standard errors."""
+        """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
         gap = np.asarray(a) - np.asarray(b)
         squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
         return np.sqrt(np.maximum(squares, 0.0))
@@ -128,8 +128,8 @@ class Fit:
 class Refits:
     """Where n refits ended, one entry a fold.
 
-    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether the
-    last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
+    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
     """
 
     params: np.ndarray
@@ -182,7 +182,7 @@ class CVResult:
         return float(self.fold_losses.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
     def to_frame(self) -> Any:
-        """A DataFrame, one row a fold: size, loss, step from the full fit in standard errors, diagnostics."""
+        """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
         step = self.fit.standard_errors_between(self.params, self.fit.params)
         columns = {"size": self.folds.sizes, "loss": self.fold_losses, "step_se": step}
         if self.indefinite is not None:

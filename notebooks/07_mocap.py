@@ -463,7 +463,7 @@ ledger.record("ghosh.fig8.neural_to_ar1", ij["NAR(1)"] / ij["AR(1)"], recording)
 # - Thousands of parameters are no reason to stop at the IJ. With products in place of matrices, a Newton step for each fold
 #   costs little more, and exact refits of 100 folds at 11,712 parameters take minutes.
 # - A left-out recording can free a state that it alone had used. Then $H(w_o)$ may be indefinite at the full fit, and no
-#   single step from there is to be trusted: `smallest_eigenvalue` says so for each fold.
+#   single step from there is to be trusted: `indefinite` says so for each fold.
 # - Noise decides. Where the model believes the data closely (a small $\sigma^2$), a refit that has lost a recording goes far,
 #   and approximations that stay near the full fit fail. With $\sigma^2 = 1$ they hold, except for Newton steps of the network.
 #   `theta` of no adjustment says which of the two it is.

@@ -1,4 +1,4 @@
-"""Flags against true distances from the exact refits; estimates and mended results against exact CV."""
+"""Flags against true distances from the exact refits; estimates and refitted results against exact CV."""
 
 import numpy as np
 import pytest
@@ -38,6 +38,17 @@ def test_steps_that_ascend_are_flagged(kind):
     frozen = acv.frozen_newton(model, fit, folds)
     frozen.params[2] += 3.0
     assert acv.flag(model, frozen).tolist() == [False, False, True, False]
-    mended = acv.mend(model, frozen, acv.flag(model, frozen))
-    np.testing.assert_allclose(mended.params[2], acv.exact(model, fit, folds).params[2], atol=1e-8)
-    assert "1 folds mended" in mended.method
+    refitted = acv.refit_flagged(model, frozen, acv.flag(model, frozen))
+    np.testing.assert_allclose(
+        refitted.params[2], acv.exact(model, fit, folds).params[2], atol=1e-8
+    )
+    assert "1 folds refitted" in refitted.method
+
+
+@pytest.mark.parametrize("flagged", [[0, 2], [True] * 3, np.ones((4, 1), bool)])
+def test_flags_that_are_not_one_bool_a_fold_are_refused(flagged):
+    model = model_of("objective")
+    fit, folds = acv.fit(model), acv.folds.k_fold(model.n_sites, 4)
+    result = acv.no_adjustment(model, fit, folds)
+    with pytest.raises(ValueError, match="flagged must be"):
+        acv.refit_flagged(model, result, flagged)

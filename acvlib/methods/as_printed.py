@@ -16,8 +16,8 @@ def as_printed(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVRe
     """theta - H^-1 g(w_o), g the losses of the fold's sites over s - v and (p - v)^2.
 
     Theorem 3.1 holds these normalisers fixed, though they change with the fold. Its step therefore
-    misses terms of first order in the share left out, which `infinitesimal_jackknife` has. For models
-    with a method `printed_cross(params, folds)`: `SemiSupervised`, `PairwiseLinear`.
+    misses terms of first order in the share left out, which `infinitesimal_jackknife` has. For
+    models with a method `printed_cross(params, folds)`: `SemiSupervised`, `PairwiseLinear`.
 
     Raises
     ------

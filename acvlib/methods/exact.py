@@ -1,4 +1,4 @@
-"""theta_o = argmin F(theta, w_o), continued from theta_hat: what every other method approximates."""
+"""theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
 import warnings
 from collections import Counter
@@ -23,10 +23,11 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     """Refit each fold from the full fit until its Newton decrement is at most `tolerance`.
 
     A cold start may reach another local optimum, so exact means the continuation from the full fit.
-    The first move is a frozen step, or a Newton step where the model has all folds' Hessians cheaply;
-    folds of a convex model start from the optimum of all data, even where the fit is not there yet.
-    diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the end;
-    `indefinite`: whether the fold's last Hessian is. Folds that did not converge are warned of once.
+    The first move is a frozen step, or a Newton step where the model has all folds' Hessians
+    cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
+    there yet. diagnostics: decrement, steps, converged and, for an estimating equation, residual,
+    |r| at the end; `indefinite`: whether the fold's last Hessian is. Folds that did not converge
+    are warned of once.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
     found = refit_folds(run.derivatives, fit, run.folds, tolerance)

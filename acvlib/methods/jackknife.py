@@ -1,4 +1,4 @@
-"""theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, from theta_hat and w = 1."""
+"""theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, from w = 1."""
 
 from typing import Any
 

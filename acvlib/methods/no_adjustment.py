@@ -1,4 +1,4 @@
-"""theta_o = theta_hat: the baseline, which keeps the full fit and only scores the left-out sites."""
+"""theta_o = theta_hat: the baseline, which keeps the full fit and scores the left-out sites."""
 
 from typing import Any
 

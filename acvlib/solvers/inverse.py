@@ -1,7 +1,8 @@
 """Hessians that can be solved with: one matrix, or one for each fold.
 
-Everything that a method asks of a Hessian is in `Solvable` and `FoldSolver`; dense matrices are here,
-matrices that are only multiplied with in `krylov`, and a model may have a structure of its own.
+Everything that a method asks of a Hessian is in `Solvable` and `FoldSolver`; dense matrices are
+here, matrices that are only multiplied with in `krylov`, and a model may have a structure of its
+own.
 """
 
 from collections.abc import Callable
@@ -64,10 +65,9 @@ class DenseHessian:
     def indefinite(self) -> bool:
         """Whether the Cholesky factor does not exist."""
         try:
-            self._factor
+            return self._factor is None
         except np.linalg.LinAlgError:
             return True
-        return False
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
@@ -86,7 +86,7 @@ class DenseHessian:
 
 
 class DenseJacobian(DenseHessian):
-    """A square matrix without symmetry, solved by its LU factors: that of an estimating equation."""
+    """A square matrix without symmetry, solved by LU: that of an estimating equation."""
 
     indefinite = False
 
@@ -124,7 +124,7 @@ class FoldSolver:
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
     ) -> np.ndarray:
-        """A bound (n,) on how much a step between these params shrinks the decrement; inf: unknown."""
+        """Bound (n,) the factor by which a step between these params shrinks the decrement."""
         return np.full(len(after), np.inf)
 
 
@@ -173,7 +173,7 @@ class DenseFolds(FoldSolver):
 
 
 class SameForAll(FoldSolver):
-    """One H for all folds, each with its own factor: [(1 - m) H]^-1, the Hessian of a frozen step."""
+    """One H for all folds, times the share that each keeps: the Hessian of a frozen step."""
 
     def __init__(self, hessian: Solvable, shares: np.ndarray):
         self.hessian = hessian

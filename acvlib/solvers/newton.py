@@ -2,10 +2,11 @@
 
     theta_o <- theta_o - |H_o|^-1 dF/dtheta(theta_o, w_o)
 
-A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step (a
-chord step costs one gradient) and gets a new one otherwise; a step that does not descend is halved. A fold has converged when its
-decrement is at most the tolerance and the Hessian it is measured by is positive definite and was taken
-within a tenth of a standard error, or when the contraction of its chord steps proves as much.
+A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step
+(a chord step costs one gradient) and gets a new one otherwise; a step that does not descend is
+halved. A fold has converged when its decrement is at most the tolerance and the Hessian it is
+measured by is positive definite and was taken within a tenth of a standard error, or when the
+contraction of its chord steps proves as much.
 """
 
 from collections import Counter
@@ -127,15 +128,15 @@ class _Lockstep:
         """Take the moves that are proved or seen to descend, and halve the others."""
         trial = self.params[rows] + self.scale[rows, None] * move
         bound = self.kept.contraction(self.params[rows], trial, rows)
-        bound[self.scale[rows] < 1.0] = np.inf
-        after = bound * self.decrement[rows]
-        done = (after <= tolerance) & ~self.borrowed[rows]
+        proved = (bound < 1.0) & (self.scale[rows] == 1.0)
+        after = np.where(proved, bound, 1.0) * self.decrement[rows]
+        done = proved & (after <= tolerance) & ~self.borrowed[rows]
         self.params[rows[done]] = trial[done]
         self.decrement[rows[done]] = after[done]
         self.steps[rows[done]] += 1
         self.converged[rows[done]] = True
         if not done.all():
-            self._try(rows[~done], trial[~done], bound[~done] < 1.0)
+            self._try(rows[~done], trial[~done], proved[~done])
 
     def _try(self, rows, trial, proved):
         """Move to the trial params where that is `proved` to descend, or does not raise F."""

@@ -22,7 +22,8 @@ def traffic_fit():
 def traffic_folds():
     rng = np.random.default_rng(2)
     scattered = acv.folds.iid(800, 10, 20, rng, TRAFFIC.observed)
-    return scattered + acv.folds.contiguous(800, 5, 20, rng, TRAFFIC.observed)
+    blocks = acv.folds.contiguous(800, 5, 20, rng, TRAFFIC.observed)
+    return acv.Folds([*scattered, *blocks])
 
 
 @pytest.fixture(scope="session")

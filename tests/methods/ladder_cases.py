@@ -8,9 +8,10 @@ import numpy as np
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import Derivatives, EquationDerivatives, derivatives_of
+from acvlib.folds import WHOLE, Folds
 from acvlib.models import PoissonTraffic
-from acvlib.solvers.newton import refine
+from acvlib.solvers.newton import newton
 from acvlib.weighting import drop_latents
 
 RNG = np.random.default_rng(0)
@@ -20,7 +21,7 @@ U = X + RNG.standard_normal((60, 3))
 RIDGE, LOGISTIC = Ridge(X, Y), Logistic(X, np.sign(Y))
 INSTRUMENTS, CURVED = Instruments(U, X, Y), CurvedInstruments(U, X, np.exp(0.2 * Y))
 SMALL = {"ridge": RIDGE, "logistic": LOGISTIC, "instruments": INSTRUMENTS, "curved": CURVED}
-FOLDS = [np.array([3]), np.arange(10), np.array([59, 20, 21, 40])]
+FOLDS = Folds([np.array([3]), np.arange(10), np.array([59, 20, 21, 40])])
 TIGHT = 1e-9
 METHODS = [
     acv.no_adjustment,
@@ -34,33 +35,50 @@ TRAFFIC, DROPPING = PoissonTraffic(*SERIES), PoissonTraffic(*SERIES, drop_latent
 CASES = ["ridge", "logistic", "instruments", "curved", "traffic A", "traffic B"]
 
 
-class AtWeights:
-    """A model whose base weights are `base`: what its weight 1 means."""
+def at_weights(model, base):
+    """The model whose weight 1 means `base`."""
+    return (ReweightedEquation if hasattr(model, "residual") else Reweighted)(model, base)
+
+
+class Reweighted:
+    """A model with other base weights, with the model's own derivatives."""
+
+    kind = Derivatives
 
     def __init__(self, model, base):
         self.model, self.base, self.n_sites = model, base, model.n_sites
-        if hasattr(model, "residual"):
-            self.residual = lambda params, weights: model.residual(params, weights * base)
 
     def objective(self, params, weights):
         return self.model.objective(params, weights * self.base)
 
     @property
-    def fast(self):
-        return getattr(self.model, "fast", None) and self
+    def derivatives(self):
+        own, base = derivatives_of(self.model), self.base
 
-    def value_and_gradient(self, params, weights):
-        return curvature.value_and_gradient(self.model, params, weights * self.base)
+        class Shifted(self.kind):
+            def value_and_gradient(self, params, weights):
+                return own.value_and_gradient(params, weights * base)
 
-    def hessian_and_cross(self, params, weights):
-        return curvature.hessian_and_cross(self.model, params, weights * self.base)
+            def hessian(self, params, weights):
+                return own.hessian(params, weights * base)
+
+        return Shifted(self)
+
+
+class ReweightedEquation(Reweighted):
+    """The same of an estimating equation."""
+
+    kind = EquationDerivatives
+
+    def residual(self, params, weights):
+        return self.model.residual(params, weights * self.base)
 
 
 def tight_refit(model, params, weights):
-    """argmin F(., weights) near params, to a decrement of 1e-11, tested in test_refine.py."""
-    state = refine(AtWeights(model, weights), params[None], [np.array([], int)], 1e-11)
-    assert state.converged.all()
-    return state.params[0]
+    """argmin F(., weights) near params, to a decrement of 1e-11, tested in test_newton.py."""
+    found = newton(derivatives_of(at_weights(model, weights)), params, WHOLE, 1e-11)
+    assert found.converged.all()
+    return found.params[0]
 
 
 def left_out(model, fold, share=1.0):

@@ -27,7 +27,7 @@ def test_compare_reports_loss_and_parameter_errors(fits):
 
 
 @pytest.mark.parametrize(
-    "others", [FOLDS[:2], FOLDS[::-1], [*FOLDS[:2], np.array([59, 20, 21, 41])]]
+    "others", [FOLDS[:2], FOLDS[::-1], acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])])]
 )
 def test_results_on_different_folds_are_not_compared(others, fits):
     ours, theirs = (acv.no_adjustment(RIDGE, fits["ridge"], folds) for folds in (FOLDS, others))

@@ -6,7 +6,7 @@ from ladder_cases import FOLDS, LOGISTIC, RIDGE, SMALL, TIGHT, TRAFFIC
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import derivatives_of
 from acvlib.fit import UnconvergedFit
 
 
@@ -24,7 +24,7 @@ def test_for_linear_weights_the_two_differ_only_by_the_gradient_at_the_fit(fits)
         frozen = acv.frozen_newton(LOGISTIC, fit, FOLDS, rescale=False)
     with pytest.warns(UnconvergedFit):
         jackknife = acv.infinitesimal_jackknife(LOGISTIC, fit, FOLDS)
-    _, gradient = curvature.value_and_gradient(LOGISTIC, fit.params, np.ones(60))
+    _, gradient = derivatives_of(LOGISTIC).value_and_gradient(fit.params, np.ones(60))
     gap = np.tile(-np.linalg.solve(fit.metric, gradient), (3, 1))
     assert_allclose(frozen.params - jackknife.params, gap, rtol=0, atol=1e-10)
 
@@ -71,3 +71,9 @@ def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
     )
     scaled = acv.frozen_newton(RIDGE, fits["ridge"], FOLDS).params - fits["ridge"].params
     assert_allclose(scaled * np.array([[59.0], [50.0], [56.0]]) / 60, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize("steps", [0, -1])
+def test_fewer_than_one_step_is_refused(steps, fits):
+    with pytest.raises(ValueError, match=f"steps = {steps}: must be at least 1"):
+        acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, steps=steps)

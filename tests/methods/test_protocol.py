@@ -8,9 +8,9 @@ import acvlib as acv
 
 
 def test_models_answer_to_their_protocols():
-    assert all(isinstance(model, acv.WeightedModel) for model in (RIDGE, LOGISTIC, TRAFFIC))
+    assert all(isinstance(model, acv.Model) for model in (RIDGE, LOGISTIC, TRAFFIC))
     assert all(isinstance(model, acv.EstimatingEquation) for model in (INSTRUMENTS, CURVED))
-    assert not isinstance(INSTRUMENTS, acv.WeightedModel)
+    assert not isinstance(INSTRUMENTS, acv.Model)
     assert not isinstance(RIDGE, acv.EstimatingEquation)
 
 

@@ -5,10 +5,10 @@ from collections import Counter
 from contextlib import contextmanager
 
 
-class WithoutFast:
-    """A model whose fast paths are hidden, so that everything goes through autograd."""
+class ByAutograd:
+    """A model whose own derivatives are hidden, so that everything goes through autograd."""
 
-    fast = None
+    derivatives = None
 
     def __init__(self, model):
         self._model = model
@@ -18,10 +18,10 @@ class WithoutFast:
 
 
 class Counting:
-    """A model that counts, in `calls`, what is computed of it: by fast paths, or else by objective and residual.
+    """A model that counts, in `calls`, what is computed of it: by its own derivatives, or by autograd.
 
-    Without fast paths a gradient, a Hessian and a Hessian with cross-derivatives are one call each of
-    `objective`: all are counted as "objective".
+    By autograd a gradient, a Hessian and cross-derivatives are one call each of `objective` or
+    `residual`: all are counted as "objective".
     """
 
     def __init__(self, model):
@@ -36,9 +36,9 @@ class Counting:
         return found
 
     @property
-    def fast(self):
-        fast = getattr(self._model, "fast", None)
-        return fast and CountingFast(fast, self.calls)
+    def derivatives(self):
+        own = getattr(self._model, "derivatives", None)
+        return own and CountingDerivatives(own, self.calls)
 
     def _counted(self, function, name):
         def counted(*args):
@@ -48,25 +48,23 @@ class Counting:
         return counted
 
 
-class CountingFast:
-    """Fast paths that count, fold by fold, under the names of `CVResult.evaluations`."""
+class CountingDerivatives:
+    """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
-    KIND = {
-        "value_and_gradient": "gradient",
-        "fold_gradients": "gradient",
-        "hessian_and_cross": "hessian",
-    }
-    KIND |= {"fold_hessians": "hessian", "fold_heldout_losses": "heldout"}
+    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
+    FOLDS = {"fold_gradients": "gradient", "fold_hessians": "hessian", "heldout": "heldout"}
 
-    def __init__(self, fast, calls):
-        self._fast, self._calls = fast, calls
+    def __init__(self, own, calls):
+        self._own, self._calls = own, calls
 
     def __getattr__(self, name):
-        getattr(self._fast, name)  # AttributeError for what is not offered
+        found = getattr(self._own, name)
+        if name not in self.ONE | self.FOLDS:
+            return found
 
-        def counted(params, folds):
-            self._calls[self.KIND[name]] += len(folds) if name.startswith("fold_") else 1
-            return getattr(self._fast, name)(params, folds)
+        def counted(params, folds, *args, **settings):
+            self._calls[(self.ONE | self.FOLDS)[name]] += len(folds) if name in self.FOLDS else 1
+            return found(params, folds, *args, **settings)
 
         return counted
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.solvers.krylov import HessianOperator, conjugate_gradient, solve
+from acvlib.solvers.krylov import conjugate_gradient, solve
+from acvlib.solvers.operators import HessianOperator
 
 N, D = 5, 30
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.derivatives import lissa
-from acvlib.solvers.lissa import Disagreement, largest_eigenvalue
+from acvlib.solvers.lissa import Disagreement, largest_eigenvalue, lissa
 
 
 class Dense:

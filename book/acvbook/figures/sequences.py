@@ -69,8 +69,9 @@ def _beyond(ax, x, y, **style):
 
 def _indefinite(result, n_losses):
     """Whether each loss, one or more a fold, is of a fold that the Newton step marks, (n_losses,)."""
-    smallest = result.diagnostics.get("smallest_eigenvalue", np.ones(len(result.folds)))
-    marked = smallest <= 0.0
+    marked = np.zeros(len(result.folds), bool)
+    if result.indefinite is not None:
+        marked = result.indefinite
     return (
         marked
         if n_losses == len(marked)

@@ -8,15 +8,21 @@ from oracles.refit import refit
 from oracles.toy_models import CurvedInstruments, Logistic, Ridge
 from oracles.wrappers import Counting
 
-from acvlib import derivatives as curvature
-from acvlib.solvers.newton import MAX_STEPS, Refinement, refine
+from acvlib.derivatives import derivatives_of
+from acvlib.folds import WHOLE, Folds
+from acvlib.solvers.inverse import DenseFolds, FoldSolver
+from acvlib.solvers.newton import MAX_STEPS, newton
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 Y = np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40))
 LOGISTIC, RIDGE = Logistic(X, Y), Ridge(X, Y)
-FOLDS = [np.array([0, 1]), np.arange(20), np.array([], int)]
+FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
 START = np.zeros((3, 3))
+
+
+def refine(model, params, folds, tolerance, first=None):
+    return newton(derivatives_of(model), params, folds, tolerance, first)
 
 
 class Scalar:
@@ -32,7 +38,7 @@ class Scalar:
 
 
 def from_point(function, start, tolerance=1e-8):
-    return refine(Scalar(function), np.array([[start]]), [np.array([], int)], tolerance)
+    return refine(Scalar(function), np.array([start]), WHOLE, tolerance)
 
 
 def double_well(x):
@@ -60,20 +66,21 @@ def test_a_quadratic_takes_one_step():
 def test_folds_in_lockstep_do_what_each_does_alone():
     together = refine(LOGISTIC, START, FOLDS, 1e-8)
     for i, fold in enumerate(FOLDS):
-        alone = refine(LOGISTIC, START[:1], [fold], 1e-8)
+        alone = refine(LOGISTIC, START[:1], Folds([fold]), 1e-8)
         assert_array_equal(together.params[i], alone.params[0])
         assert together.steps[i] == alone.steps[0]
 
 
 def test_the_decrement_at_the_end_is_that_of_the_returned_point():
     state = refine(LOGISTIC, START, FOLDS, 1e-5)
-    _, gradients = curvature.fold_gradients(LOGISTIC, state.params, FOLDS)
-    hessians = curvature.fold_hessians(LOGISTIC, state.params, FOLDS)
+    own = derivatives_of(LOGISTIC)
+    _, gradients = own.fold_gradients(state.params, FOLDS)
+    hessians = own.fold_hessians(state.params, FOLDS).matrices
     true = np.sqrt(
         np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
     )
     assert (true <= 1.1e-5).all()
-    assert_allclose(state.smallest_eigenvalue, np.linalg.eigvalsh(hessians)[:, 0], rtol=0.05)
+    assert not state.indefinite.any()
 
 
 def test_a_start_at_the_optimum_is_left_where_it_is():
@@ -96,13 +103,13 @@ def test_negative_curvature_is_descended_into_the_nearer_well(start, expected):
     state = from_point(double_well, start)
     assert state.converged.all()
     assert_allclose(state.params[0, 0], expected, atol=1e-8)
-    assert_allclose(state.smallest_eigenvalue, 8.0, rtol=0.5)
+    assert not state.indefinite.any()
 
 
 def test_a_saddle_is_not_taken_for_an_optimum():
     state = from_point(double_well, 0.0)
     assert not state.converged.any()
-    assert state.smallest_eigenvalue[0] == -4.0
+    assert state.indefinite.all()
     assert state.params[0, 0] == 0.0
 
 
@@ -113,15 +120,24 @@ def test_an_objective_without_a_minimum_does_not_converge():
 
 
 def test_a_wrong_first_inverse_costs_steps_and_not_accuracy():
-    rough = np.tile(0.02 * np.eye(3), (3, 1, 1))
+    rough = DenseFolds(np.tile(50.0 * np.eye(3), (3, 1, 1)))
     state = refine(LOGISTIC, START, FOLDS, 1e-9, rough)
     assert state.converged.all()
     assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
-    assert (state.smallest_eigenvalue > 0).all()
+    assert not state.indefinite.any()
+
+
+class Uphill(FoldSolver):
+    """Steps the wrong way."""
+
+    indefinite = np.zeros(3, bool)
+
+    def solve(self, vectors, rows=None):
+        return -vectors
 
 
 def test_a_first_inverse_that_points_uphill_is_given_up():
-    state = refine(LOGISTIC, START, FOLDS, 1e-9, np.tile(-np.eye(3), (3, 1, 1)))
+    state = refine(LOGISTIC, START, FOLDS, 1e-9, Uphill())
     assert state.converged.all()
     assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
 
@@ -136,7 +152,6 @@ def test_refinement_does_not_change_its_start():
     start = START.copy()
     refine(LOGISTIC, start, FOLDS, 1e-8)
     assert_array_equal(start, START)
-    assert_array_equal(Refinement(LOGISTIC, start, FOLDS).params, START)
 
 
 def test_an_equation_is_solved_although_its_jacobian_is_not_symmetric():
