@@ -134,23 +134,26 @@ def _centre(values, gamma, low, high, mean):
 
 @_jit
 def _past_and_future(state, gamma, first, starts, links, link_first, back, ahead, s, tau, free):
-    past, future, mean = s.copy(), np.zeros(s.shape), np.empty(s.shape[1])
+    n_directions = s.shape[1]
+    past, future, mean = s.copy(), np.zeros(s.shape), np.empty(n_directions)
     for n in range(len(starts) - 1):
         for t in range(starts[n], starts[n + 1]):
             for e in range(link_first[t], link_first[t + 1]):
                 p, q, b = links[e, 0], links[e, 1], back[e]
-                for i in range(s.shape[1]):
+                for i in range(n_directions):
                     past[q, i] += b * past[p, i]
-                for i in range(s.shape[1] if free else 0):
-                    past[q, i] += b * tau[state[p], state[q], i]
+                if free:
+                    for i in range(n_directions):
+                        past[q, i] += b * tau[state[p], state[q], i]
             _centre(past, gamma, first[t], first[t + 1], mean)
         for t in range(starts[n + 1] - 1, starts[n], -1):
             for e in range(link_first[t], link_first[t + 1]):
                 p, q, f = links[e, 0], links[e, 1], ahead[e]
-                for i in range(s.shape[1]):
+                for i in range(n_directions):
                     future[p, i] += f * (s[q, i] + future[q, i])
-                for i in range(s.shape[1] if free else 0):
-                    future[p, i] += f * tau[state[p], state[q], i]
+                if free:
+                    for i in range(n_directions):
+                        future[p, i] += f * tau[state[p], state[q], i]
             _centre(future, gamma, first[t - 1], first[t], mean)
     return past, future
 

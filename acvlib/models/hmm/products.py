@@ -103,8 +103,11 @@ class SeparateProducts:
 
 def _by_row(function: Callable, vectors, rows):
     """function(row, its vectors) for each distinct row, put back in order."""
+    distinct = np.unique(rows)
+    if len(distinct) == 1:
+        return function(distinct[0], vectors)
     out = np.empty_like(vectors)
-    for row in np.unique(rows):
+    for row in distinct:
         own = rows == row
         out[own] = function(row, vectors[own])
     return out

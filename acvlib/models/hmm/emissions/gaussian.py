@@ -51,15 +51,22 @@ class Gaussian:
         precision = np.where(is_log_sd, 0.0, self.mean_scale**-2.0)
         return Prior(is_log_sd, np.zeros(len(precision)), precision, *self.variance_prior)
 
+    def scaled(self, states: np.ndarray, frames: Frames) -> list[np.ndarray]:
+        """(x_t - mean) / sd, (M, R) for each state; differentiable."""
+        n_channels = frames.x.shape[1]
+        return [(frames.x - s[:n_channels]) * anp.exp(-s[n_channels:]) for s in states]
+
     def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
         """log p(x_t | z_t = k), (M, K), zero where missing; differentiable."""
+        return self.of_scaled(self.scaled(states, frames), states, frames)
+
+    def of_scaled(self, scaled: list, states: np.ndarray, frames: Frames) -> np.ndarray:
+        """The same from `scaled`."""
         n_channels = frames.x.shape[1]
-        columns = []
-        for state in states:
-            mean, log_sd = state[:n_channels], state[n_channels:]
-            squares = anp.sum(((frames.x - mean) * anp.exp(-log_sd)) ** 2, axis=1)
-            columns.append(-0.5 * squares - anp.sum(log_sd) - 0.5 * n_channels * LOG_2PI)
-        return anp.array(columns).T * frames.observed[:, None]
+        squares = anp.array([anp.sum(z**2, axis=1) for z in scaled]).T
+        log_sds = anp.sum(states[:, n_channels:], axis=1)
+        density = -0.5 * squares - log_sds - 0.5 * n_channels * LOG_2PI
+        return density * frames.observed[:, None]
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames with known states."""
@@ -95,13 +102,15 @@ class GaussianPoint:
         self.frames = frames
         self.states = states
         self.mean, self.sd = emission.unpack(shared, states, frames.x.shape[1])
-        self.log_density = emission.log_densities(shared, states, frames)
+        self.scaled = emission.scaled(states, frames)
+        self.log_density = emission.of_scaled(self.scaled, states, frames)
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
         """d log p of frames `rows` in state k."""
-        scaled = (self.frames.x[rows] - self.mean[k]) / self.sd[k]
-        inputs = np.concatenate([scaled / self.sd[k], scaled**2 - 1.0], axis=1)
-        return np.zeros((len(rows), 0)), [Layer(np.ones((len(rows), 1)), inputs)]
+        scaled = self.scaled[k][rows]
+        ones = np.ones((len(rows), 1))
+        layers = [Layer(ones, scaled / self.sd[k]), Layer(ones, scaled**2 - 1.0)]
+        return np.zeros((len(rows), 0)), layers
 
     def information(self, pairs: Pairs) -> "GaussianInformation":
         """Minus the second derivatives of sum_p mass_p log p."""
@@ -118,7 +127,7 @@ class GaussianInformation:
         self.means, self.cross, self.log_sds = np.zeros((3, *point.mean.shape))
         for k, rows in pairs.groups:
             mass = pairs.mass[rows]
-            scaled = (point.frames.x[pairs.frame[rows]] - point.mean[k]) / point.sd[k]
+            scaled = point.scaled[k][pairs.frame[rows]]
             self.means[k] = mass.sum() / point.sd[k] ** 2
             self.cross[k] = 2.0 * (mass @ scaled) / point.sd[k]
             self.log_sds[k] = 2.0 * (mass @ scaled**2)
