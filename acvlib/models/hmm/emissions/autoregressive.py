@@ -78,7 +78,8 @@ class AutoRegression:
 
     def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        return isotropic.log_densities(self.residuals(states, frames), shared[0], frames)
+        squares = isotropic.squares(self.residuals(states, frames))
+        return isotropic.log_densities(squares, shared[0], frames)
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames with known states."""

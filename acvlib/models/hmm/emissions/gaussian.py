@@ -63,7 +63,7 @@ class Gaussian:
     def of_scaled(self, scaled: list, states: np.ndarray, frames: Frames) -> np.ndarray:
         """The same from `scaled`."""
         n_channels = frames.x.shape[1]
-        squares = anp.array([anp.sum(z**2, axis=1) for z in scaled]).T
+        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in scaled]).T
         log_sds = anp.sum(states[:, n_channels:], axis=1)
         density = -0.5 * squares - log_sds - 0.5 * n_channels * LOG_2PI
         return density * frames.observed[:, None]

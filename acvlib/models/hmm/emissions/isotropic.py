@@ -12,9 +12,13 @@ from .prior import Prior
 LOG_2PI = np.log(2.0 * np.pi)
 
 
-def log_densities(residuals: list, log_sd: float, frames) -> np.ndarray:
-    """log p (M, K) of residuals (M, R) in each state, zero where missing; differentiable."""
-    squares = anp.array([anp.sum(residual**2, axis=1) for residual in residuals]).T
+def squares(residuals: list) -> np.ndarray:
+    """Sums of squares (M, K) of residuals (M, R) in each state; differentiable."""
+    return anp.array([anp.einsum("mr,mr->m", one, one) for one in residuals]).T
+
+
+def log_densities(squares: np.ndarray, log_sd: float, frames) -> np.ndarray:
+    """log p (M, K), zero where missing; differentiable."""
     n_channels = frames.x.shape[1]
     density = -0.5 * squares * anp.exp(-2.0 * log_sd) - n_channels * (log_sd + 0.5 * LOG_2PI)
     return density * frames.observed[:, None]
@@ -36,15 +40,14 @@ class IsotropicPoint:
         self.states = states
         self.frames = frames
         self.residuals = residuals
-        self.log_density = log_densities(residuals, shared[0], frames)
+        self.squares = squares(residuals)
+        self.log_density = log_densities(self.squares, shared[0], frames)
         self.precision = np.exp(-2.0 * shared[0])
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
         """d log p of frames `rows` in state k."""
-        residual = self.residuals[k][rows]
-        squares = self.precision * np.einsum("nr,nr->n", residual, residual)
-        by_log_sd = squares - residual.shape[1]
-        return by_log_sd[:, None], self.layers(k, rows, self.precision * residual)
+        by_log_sd = self.precision * self.squares[rows, k] - self.frames.x.shape[1]
+        return by_log_sd[:, None], self.layers(k, rows, self.precision * self.residuals[k][rows])
 
     def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
         """The `Layer`s of state k, given d log p / d mean (n, R) of frames `rows`."""
@@ -52,8 +55,4 @@ class IsotropicPoint:
 
     def by_log_sd(self, pairs: Pairs) -> float:
         """Minus the second derivative of sum_p mass_p log p in log sigma."""
-        total = 0.0
-        for k, rows in pairs.groups:
-            residual = self.residuals[k][pairs.frame[rows]]
-            total += pairs.mass[rows] @ np.einsum("nr,nr->n", residual, residual)
-        return 2.0 * self.precision * total
+        return 2.0 * self.precision * (pairs.mass @ self.squares[pairs.frame, pairs.state])

@@ -85,7 +85,7 @@ class NeuralAutoRegression:
     def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
         _, residuals = self.forward(states, frames)
-        return isotropic.log_densities(residuals, shared[0], frames)
+        return isotropic.log_densities(isotropic.squares(residuals), shared[0], frames)
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """A small random inner layer, and the ridge regression of each state's frames on it; params (E,)."""
