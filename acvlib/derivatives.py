@@ -107,7 +107,7 @@ class Derivatives:
 
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray | None, np.ndarray]:
+    ) -> tuple[Any, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D)); F may be None unless `values` are wanted."""
         pairs = each_fold(self._fold_gradient, params, folds, "gradients")
         found, gradients = zip(*pairs, strict=True)

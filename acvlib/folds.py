@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-Sites = Sequence[np.ndarray] | np.ndarray  # a list of integer arrays, or a table (n_folds, size)
+Sites = Any  # a list of integer arrays, or a table (n_folds, size)
+Flags = np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,7 @@ class Folds:
     """
 
     omitted: Sites
-    scored: Sites | None = None
+    scored: Sites = None
 
     def __post_init__(self):
         omitted = _as_sites(self.omitted)
@@ -44,7 +45,7 @@ class Folds:
         object.__setattr__(self, "scored", scored)
 
     @classmethod
-    def of(cls, folds: Any, n_sites: int, observed: np.ndarray | None = None) -> "Folds":
+    def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
         """Check folds of any form against a model's sites.
 
         Raises
@@ -113,9 +114,9 @@ def _as_sites(sites):
         return _integers(sites, "folds")
     labels = isinstance(sites, np.ndarray) and sites.ndim != 2 and sites.dtype != object
     if labels or isinstance(sites, dict | str) or hasattr(sites, "columns"):
+        kind = type(sites).__name__
         raise ValueError(
-            "folds must be a sequence of integer arrays of site numbers, one array for each fold; "
-            f"got {type(sites).__name__}"
+            f"folds must be a sequence of integer arrays of sites, one a fold; got {kind}"
         )
     return [_integers(np.atleast_1d(fold), f"fold {i}") for i, fold in enumerate(sites)]
 
@@ -148,10 +149,8 @@ def _check_scored(omitted, scored):
     for number, (out, score) in enumerate(zip(omitted, scored, strict=True)):
         stray = np.setdiff1d(score, out)
         if stray.size:
-            raise ValueError(
-                f"fold {number} scores site {stray[0]}, which it does not omit from the fit: "
-                "a site that was fitted cannot be held out"
-            )
+            where = f"fold {number} scores site {stray[0]}, which it does not omit from the fit"
+            raise ValueError(f"{where}: a site that was fitted cannot be held out")
 
 
 def _observed(n_sites, observed):
@@ -196,23 +195,19 @@ def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     return w
 
 
-def leave_one_out(n_sites: int, observed: np.ndarray | None = None) -> Folds:
+def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     return Folds(np.flatnonzero(_observed(n_sites, observed))[:, None])
 
 
 def k_fold(
-    n_sites: int,
-    k: int,
-    rng: np.random.Generator | None = None,
-    observed: np.ndarray | None = None,
+    n_sites: int, k: int, rng: np.random.Generator | None = None, observed: Flags = None
 ) -> Folds:
     """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
     sites = np.flatnonzero(_observed(n_sites, observed))
     if not 2 <= k <= len(sites):
-        raise ValueError(
-            f"k = {k} folds of {len(sites)} sites: k must be from 2 to the number of sites"
-        )
+        size = f"k = {k} folds of {len(sites)} sites"
+        raise ValueError(f"{size}: k must be from 2 to the number of sites")
     order = sites if rng is None else rng.permutation(sites)
     return Folds([np.sort(part) for part in np.array_split(order, k)])
 
@@ -221,9 +216,8 @@ def by_class(classes: np.ndarray, per_fold: int, rng: np.random.Generator) -> Fo
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
     labels = rng.permutation(np.unique(classes))
     if not 0 < per_fold < len(labels):
-        raise ValueError(
-            f"per_fold = {per_fold} of {len(labels)} classes: must leave at least one, and take one"
-        )
+        count = f"per_fold = {per_fold} of {len(labels)} classes"
+        raise ValueError(f"{count}: must leave at least one, and take one")
     parts = np.array_split(labels, -(-len(labels) // per_fold))
     return Folds([np.flatnonzero(np.isin(classes, part)) for part in parts])
 
@@ -239,7 +233,7 @@ def iid(
     percent: float,
     n_folds: int,
     rng: np.random.Generator,
-    observed: np.ndarray | None = None,
+    observed: Flags = None,
 ) -> Folds:
     """Draw `percent` of the observed sites without replacement, anew for each fold.
 
@@ -257,7 +251,7 @@ def contiguous(
     percent: float,
     n_folds: int,
     rng: np.random.Generator,
-    observed: np.ndarray | None = None,
+    observed: Flags = None,
 ) -> Folds:
     """Draw blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform.
 
@@ -269,7 +263,7 @@ def contiguous(
     length = _size(percent, n_sites)
     if not mask.any():
         raise ValueError("no site is observed: there is nothing to leave out")
-    blocks = []
+    blocks: list[np.ndarray] = []
     while len(blocks) < n_folds:
         last = int(rng.integers(length, n_sites))
         block = np.arange(last - length, last + 1)
@@ -278,9 +272,7 @@ def contiguous(
     return Folds(blocks)
 
 
-def leave_future_out(
-    n_sites: int, starts: Sequence[int], observed: np.ndarray | None = None
-) -> Folds:
+def leave_future_out(n_sites: int, starts: Sequence[int], observed: Flags = None) -> Folds:
     """Omit {t, ..., n_sites - 1} for each t in `starts`.
 
     Source: Ghosh et al. (2020), Appendix E and M.1.
@@ -300,10 +292,8 @@ def from_splitter(cv: Any, X: Any, y: Any = None, groups: Any = None) -> Folds:
     for train, test in cv.split(X, y, groups):
         kept = np.bincount(train, minlength=len(X) if hasattr(X, "__len__") else X.shape[0])
         if kept.max() > 1 or kept[test].any():
-            raise ValueError(
-                "a training set repeats a row or shares one with its test set: "
-                "that is no cross-validation"
-            )
+            reason = "a training set repeats a row or shares one with its test set"
+            raise ValueError(f"{reason}: that is no cross-validation")
         omitted.append(np.flatnonzero(kept == 0))
         scored.append(np.asarray(test))
     same = all(np.array_equal(a, np.sort(b)) for a, b in zip(omitted, scored, strict=True))

@@ -388,25 +388,14 @@ figures.save(fig, "mocap_within", data=recording)
 # 10 %. But the worst of the ten blocks leaves it 18 standard errors away, and its mean error no smaller than the IJ's.
 
 # %% tags=["remove-cell"]
+distances = {"theta": "infinitesimal_jackknife", "ns": "newton_step"}
+distances |= {"frozen": "frozen_newton", "none": "no_adjustment"}
 for scheme, percent in within:
+    claim = f"ghosh.fig7.{scheme}.{percent}"
     row = table.loc[f"{scheme} {percent} %"]
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}",
-        row.correlation["infinitesimal_jackknife"],
-        recording,
-    )
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.theta",
-        row.theta["infinitesimal_jackknife"],
-        recording,
-    )
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}.ns", row.theta["newton_step"], recording)
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.frozen", row.theta["frozen_newton"], recording
-    )
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.none", row.theta["no_adjustment"], recording
-    )
+    ledger.record(claim, row.correlation["infinitesimal_jackknife"], recording)
+    for ending, rung in distances.items():
+        ledger.record(f"{claim}.{ending}", row.theta[rung], recording)
 worse = table.mean_error["contiguous 10 %"] / table.mean_error["iid 10 %"]
 ledger.record("ghosh.fig7.contiguous_to_iid", worse["infinitesimal_jackknife"], recording)
 

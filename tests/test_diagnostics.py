@@ -1,4 +1,6 @@
-"""Flags against true distances from the exact refits; estimates and refitted results against exact CV."""
+"""Flags against true distances from the exact refits;
+estimates and refitted results against exact CV.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Schemes A and B: the weights of the factors, and where the two agree (Ghosh et al. 2020, Proposition 3)."""
+"""Schemes A and B: the weights of the factors,
+and where the two agree (Ghosh et al. 2020, Proposition 3).
+"""
 
 import numpy as np
 import pytest

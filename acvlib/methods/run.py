@@ -47,7 +47,7 @@ class Run:
             params=np.array(np.broadcast_to(params, (len(self.folds), len(self.fit.params)))),
             pointwise=pointwise,
             seconds=time.perf_counter() - self.started,
-            evaluations=Counter(evaluations, heldout=len(self.folds)),
+            evaluations=Counter({**evaluations, "heldout": len(self.folds)}),
             indefinite=indefinite,
             diagnostics=diagnostics,
             settings=self.settings,

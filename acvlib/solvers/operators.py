@@ -48,9 +48,12 @@ class HessianOperator:
     def solutions(self, rows: np.ndarray) -> Solutions:
         """`Solutions` of all rows (n, D), whether or not H is definite."""
         parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
-        names = ("x", "residual", "smallest")
-        joined = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        return Solutions(*joined, sum(part.products for part in parts))
+        return Solutions(
+            x=np.concatenate([part.x for part in parts]),
+            residual=np.concatenate([part.residual for part in parts]),
+            smallest=np.concatenate([part.smallest for part in parts]),
+            products=sum(part.products for part in parts),
+        )
 
     def _solutions(self, rows):
         products = ChosenRows(self.products, np.zeros(len(rows), int))

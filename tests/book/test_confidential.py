@@ -1,4 +1,7 @@
-"""Nothing of CoNLL-2003's text is in git or in a built page. Its licence does not let us show it."""
+"""Nothing of CoNLL-2003's text is in git or in a built page.
+
+Its licence does not let us show it.
+"""
 
 import html
 import re

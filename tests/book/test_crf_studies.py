@@ -13,7 +13,9 @@ from acvlib.weighting import hide_labels
 
 @pytest.fixture(scope="module")
 def model():
-    """60 sentences with labels drawn from a CRF of three tags, so that labels are learnable and not certain."""
+    """60 sentences with labels drawn from a CRF of three tags,
+    so that labels are learnable and not certain.
+    """
     rng, links = np.random.default_rng(0), np.array([[1.0, 0, 0], [0, 1.0, 0], [-1.0, 0, 1.0]])
     emissions = [rng.normal(0, 2, (rng.integers(1, 7), 3)) for _ in range(60)]
     truth = np.concatenate([[0.5, 0, 0], links.ravel(), [0, 0, 0.5]])

@@ -1,4 +1,6 @@
-"""Covertype: the simulated stand-in and, where the data are, the real records as their README counts them."""
+"""Covertype: the simulated stand-in and, where the data are,
+the real records as their README counts them.
+"""
 
 import os
 from pathlib import Path

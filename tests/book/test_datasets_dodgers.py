@@ -120,7 +120,8 @@ def test_stand_in_of_a_set_without_simulator():
 
 
 def test_import_is_light():
-    code = "import sys, acvbook.datasets as d; d.data_sets(); print({'pandas', 'pooch'} & set(sys.modules))"
+    code = "import sys, acvbook.datasets as d; d.data_sets(); "
+    code += "print({'pandas', 'pooch'} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,6 @@
-"""Gene expression: rebuilt replicates, the simulated stand-in and, where the data are, what their README says."""
+"""Gene expression: rebuilt replicates, the simulated stand-in and, where the data are,
+what their README says.
+"""
 
 import os
 from pathlib import Path
@@ -19,7 +21,9 @@ def simulated():
 
 
 def check_replicates(data):
-    """Rebuilt replicates keep the means and have the variance asked for; the same seed, the same replicates."""
+    """Rebuilt replicates keep the means and have the variance asked for; the same seed,
+    the same replicates.
+    """
     first, again = (data.replicates(np.random.default_rng(1), 0.5) for _ in range(2))
     assert (first == again).all()
     assert first.shape == (*data.means.shape, 3)

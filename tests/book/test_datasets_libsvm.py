@@ -1,4 +1,6 @@
-"""LIBSVM sets: what corrupt lines say, the stand-ins' shapes and, where the data are, what their README counts."""
+"""LIBSVM sets: what corrupt lines say, the stand-ins' shapes and, where the data are,
+what their README counts.
+"""
 
 import gzip
 import os

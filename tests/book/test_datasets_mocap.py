@@ -1,4 +1,6 @@
-"""Motion capture: the real files where they are, their stand-ins, and recordings that no model can use."""
+"""Motion capture: the real files where they are, their stand-ins,
+and recordings that no model can use.
+"""
 
 import os
 from pathlib import Path
@@ -100,7 +102,9 @@ def test_sequences_shorter_than_the_order_are_counted():
 
 
 def test_missing_frames_take_no_part():
-    """A nan frame changes nothing but its own term and those that look back at it: whatever stands there."""
+    """A nan frame changes nothing but its own term and those that look back at it:
+    whatever stands there.
+    """
     x = np.random.default_rng(4).normal(size=(2, 20, 12))
     x[0, 7] = np.nan
     model = HMM(list(x), 2, AutoRegression(1))

@@ -1,4 +1,6 @@
-"""YearPredictionMSD: the simulated stand-in and, where the files are, the real rows it is calibrated on."""
+"""YearPredictionMSD: the simulated stand-in and, where the files are,
+the real rows it is calibrated on.
+"""
 
 import os
 from pathlib import Path
@@ -66,7 +68,9 @@ def test_real_rows_are_those_described():
 
 @needs_real_data
 def test_stand_in_has_the_published_quartiles_and_the_correlation_of_the_rows():
-    """Of 100,000 songs; the published mean of the year, which no quantile fixes, comes out within a year."""
+    """Of 100,000 songs; the published mean of the year, which no quantile fixes,
+    comes out within a year.
+    """
     data, real = datasets.simulate_msd(np.random.default_rng(0), 100_000), datasets.load_msd()
     np.testing.assert_allclose(
         np.quantile(data.year, [0.25, 0.5, 0.75]), [1994, 2002, 2006], atol=1

@@ -1,4 +1,6 @@
-"""Maps with counts: the tracts of Philadelphia where the files are, their stand-in, and any geojson."""
+"""Maps with counts: the tracts of Philadelphia where the files are, their stand-in,
+and any geojson.
+"""
 
 import json
 import os
@@ -100,7 +102,9 @@ def write(tmp_path):
 
 
 def test_any_geojson_with_a_column_of_counts(write):
-    """Three cells: two share a side, the third touches one of them in a corner; a fourth is an island of two parts."""
+    """Three cells: two share a side, the third touches one of them in a corner;
+    a fourth is an island of two parts.
+    """
     island = feature(9, 9, 4)
     island["geometry"] = {
         "type": "MultiPolygon",

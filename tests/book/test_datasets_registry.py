@@ -29,7 +29,9 @@ def use_only(monkeypatch, **changes):
 
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
-    """A registry of one small set; returns the two folders that are searched, $ACVLIB_DATA's first."""
+    """A registry of one small set; returns the two folders that are searched, $ACVLIB_DATA's
+    first.
+    """
     use_only(monkeypatch)
     monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
     monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "given"))

@@ -1,4 +1,6 @@
-"""The ledger: verdicts come from the claims, stand-ins never count, and nothing is silently missing."""
+"""The ledger: verdicts come from the claims, stand-ins never count,
+and nothing is silently missing.
+"""
 
 import json
 from types import SimpleNamespace

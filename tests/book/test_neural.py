@@ -1,4 +1,6 @@
-"""The network: its CRF layer against the exact one, training that resumes, checkpoints, word vectors."""
+"""The network: its CRF layer against the exact one, training that resumes,
+checkpoints, word vectors.
+"""
 
 import subprocess
 import sys

@@ -1,4 +1,6 @@
-"""Running a notebook: everything or nothing arrives, a failure shows its cell, and no trace of the machine stays."""
+"""Running a notebook: everything or nothing arrives, a failure shows its cell,
+and no trace of the machine stays.
+"""
 
 import json
 import subprocess
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-HEADER = "# ---\n# jupyter:\n#   kernelspec: {display_name: Python 3, language: python, name: python3}\n# ---\n"
+KERNEL = "{display_name: Python 3, language: python, name: python3}"
+HEADER = f"# ---\n# jupyter:\n#   kernelspec: {KERNEL}\n# ---\n"
 CELLS = """
 # %% tags=["parameters", "remove-cell"]
 scale = "none"

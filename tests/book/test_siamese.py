@@ -1,4 +1,6 @@
-"""The Siamese network: its loss pair by pair, its derivatives by finite differences, folds by deleting images."""
+"""The Siamese network: its loss pair by pair, its derivatives by finite differences,
+folds by deleting images.
+"""
 
 from dataclasses import replace
 

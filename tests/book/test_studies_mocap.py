@@ -1,4 +1,6 @@
-"""The studies and figures of the chapter on motion capture, on recordings small enough to check by other means."""
+"""The studies and figures of the chapter on motion capture,
+on recordings small enough to check by other means.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""The studies and figures of the chapter on hidden fields, on a small map whose answers can be had otherwise."""
+"""The studies and figures of the chapter on hidden fields,
+on a small map whose answers can be had otherwise.
+"""
 
 import numpy as np
 import pytest
@@ -74,7 +76,9 @@ def test_larger_folds_are_balls_and_regions(data):
 
 
 def test_difference_of_log_likelihoods_is_the_loss_of_an_island(data):
-    """Without edges a tract's place on the map says nothing: both readings of the held-out loss agree."""
+    """Without edges a tract's place on the map says nothing:
+    both readings of the held-out loss agree.
+    """
     apart = Areas(data.counts, np.zeros((0, 2), int), "simulated", "", "apart", data.outlines)
     field = mrf.every_rung(
         apart, 0.3, acv.folds.leave_one_out(30), (acv.infinitesimal_jackknife, acv.exact)

@@ -1,7 +1,8 @@
 """The problems on which every method is tested, and refits tight enough for differences of refits.
 
-`RIDGE` is quadratic and linear in the weights, `LOGISTIC` linear in the weights only, the traffic model
-neither; `INSTRUMENTS` is an estimating equation in closed form, `CURVED` one that is not linear.
+`RIDGE` is quadratic and linear in the weights, `LOGISTIC` linear in the weights only, the traffic
+model neither; `INSTRUMENTS` is an estimating equation in closed form, `CURVED` one that is not
+linear.
 """
 
 import numpy as np
@@ -89,7 +90,9 @@ def left_out(model, fold, share=1.0):
 
 
 def errors_at_shares(model, fit, fold, step, shares):
-    """SE distance of fit + share * step from the refit with that share of the fold's weight taken away."""
+    """SE distance of fit + share * step from the refit with that share of the fold's weight taken
+    away.
+    """
     refits = [tight_refit(model, fit.params, left_out(model, fold, share)) for share in shares]
     guesses = [fit.params + share * step for share in shares]
     return np.array(

@@ -96,7 +96,9 @@ def test_exact_by_autograd_and_for_scheme_b(traffic_fit, traffic_folds, traffic_
 
 
 def separable():
-    """Two classes that only site 0 keeps from being separable: without it the optimum is far off."""
+    """Two classes that only site 0 keeps from being separable: without it the optimum is far
+    off.
+    """
     x = np.concatenate([[-3.0], np.linspace(0.5, 2.0, 40)])[:, None]
     return Logistic(x, np.ones(41), penalty=1e-4)
 

@@ -18,7 +18,9 @@ def test_for_linear_weights_one_frozen_step_is_the_jackknife(name, fits):
 
 
 def test_for_linear_weights_the_two_differ_only_by_the_gradient_at_the_fit(fits):
-    """From any point: frozen - jackknife = -H^-1 gradient, to 1e-10, whether the fit has converged or not."""
+    """From any point: frozen - jackknife = -H^-1 gradient, to 1e-10,
+    whether the fit has converged or not.
+    """
     fit = acv.fit_at(LOGISTIC, fits["logistic"].params + 0.3)
     with pytest.warns(UnconvergedFit):
         frozen = acv.frozen_newton(LOGISTIC, fit, FOLDS, rescale=False)

@@ -24,7 +24,9 @@ def test_one_newton_step_is_exact_for_a_linear_problem_from_anywhere(name):
 
 @pytest.mark.parametrize("name", ["logistic", "traffic A"])
 def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits, traffic_fit):
-    """Newton's method converges quadratically: started at distance d from the optimum it ends O(d^2) away."""
+    """Newton's method converges quadratically:
+    started at distance d from the optimum it ends O(d^2) away.
+    """
     model, fit, fold = case(name, fits, traffic_fit)
     optimum = tight_refit(model, fit.params, left_out(model, fold))
     away = (

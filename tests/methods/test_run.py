@@ -107,7 +107,9 @@ def test_two_threads_give_identical_results(method, model, traffic_fit, traffic_
 def test_no_sum_is_ordered_by_where_its_arrays_lie_in_memory(
     traffic_fit, traffic_folds, traffic_exact
 ):
-    """A compiler that may reorder sums takes one of two orders, by the addresses that two threads happen to get."""
+    """A compiler that may reorder sums takes one of two orders,
+    by the addresses that two threads happen to get.
+    """
     with joblib.parallel_config(backend="threading", n_jobs=2):
         runs = [acv.exact(TRAFFIC, traffic_fit, traffic_folds) for _ in range(20)]
     assert all(np.array_equal(run.params, traffic_exact.params) for run in runs)

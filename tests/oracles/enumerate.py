@@ -1,7 +1,7 @@
 """Brute force, independent of acvlib: sums over all K^T paths of a chain.
 
-The traffic model is written out from Ghosh et al. (2020), Eqs. 4, 5, 9 and 10, so that autograd of the sum is
-the oracle of every derivative.
+The traffic model is written out from Ghosh et al. (2020), Eqs. 4, 5, 9 and 10, so that autograd of
+the sum is the oracle of every derivative.
 """
 
 from itertools import product
@@ -32,7 +32,9 @@ def features(n_sites, n_states):
 
 
 def log_partition_and_moments(node, edge):
-    """(log Z, E[features], Cov[features]): the value, gradient and Hessian of log Z in all potentials."""
+    """(log Z, E[features], Cov[features]): the value,
+    gradient and Hessian of log Z in all potentials.
+    """
     phi = features(*node.shape)
     scores = phi @ np.concatenate([node.ravel(), edge.ravel()])
     log_z = logsumexp(scores)
@@ -42,7 +44,9 @@ def log_partition_and_moments(node, edge):
 
 
 def weighted_log_sum(log_density, log_initial, log_transition, weights, scheme):
-    """log sum_z exp(log p(x, z; w)): Eqs. 4 and 9 for scheme "A", Eqs. 5 and 10 for "B"; differentiable."""
+    """log sum_z exp(log p(x, z; w)): Eqs. 4 and 9 for scheme "A", Eqs. 5 and 10 for "B";
+    differentiable.
+    """
     path = paths(*log_density.shape)
     steps = np.arange(path.shape[1])
     total = anp.sum(weights * log_density[steps, path], axis=1)
@@ -81,7 +85,9 @@ def traffic_chain(params):
 
 
 def traffic_objective(model, scheme):
-    """F(params, weights) of a PoissonTraffic's data, by enumeration; its default prior from the paper."""
+    """F(params, weights) of a PoissonTraffic's data, by enumeration;
+    its default prior from the paper.
+    """
 
     def objective(params, weights):
         density = traffic_log_density(params, model.counts, model.day)

@@ -1,4 +1,6 @@
-"""Derivatives of any objective by autograd or by differences, and its refit by scipy: no acvlib in it."""
+"""Derivatives of any objective by autograd or by differences, and its refit by scipy:
+no acvlib in it.
+"""
 
 import numpy as np
 from autograd import grad, hessian, jacobian
@@ -25,7 +27,9 @@ def central_difference(function, params, step=1e-5):
 
 
 def refit(objective, start, weights, gtol=1e-9):
-    """argmin F(., weights) near start, by scipy's trust-region Newton method on autograd's derivatives."""
+    """argmin F(., weights) near start, by scipy's trust-region Newton method on autograd's
+    derivatives.
+    """
     done = minimize(
         objective,
         start,

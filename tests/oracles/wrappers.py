@@ -18,7 +18,8 @@ class ByAutograd:
 
 
 class Counting:
-    """A model that counts, in `calls`, what is computed of it: by its own derivatives, or by autograd.
+    """A model that counts, in `calls`, what is computed of it: by its own derivatives,
+    or by autograd.
 
     By autograd a gradient, a Hessian and cross-derivatives are one call each of `objective` or
     `residual`: all are counted as "objective".

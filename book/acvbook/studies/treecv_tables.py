@@ -1,4 +1,6 @@
-"""A cross-validation repeated over random orders of the data: estimates, their spread, and running times."""
+"""A cross-validation repeated over random orders of the data: estimates, their spread,
+and running times.
+"""
 
 import time
 from typing import NamedTuple
@@ -13,7 +15,9 @@ METHODS = {"treecv": treecv, "standard": kfold}
 
 
 class Cell(NamedTuple):
-    """One cell of a table: a method, an order, the number k of folds (0: as many as rows) and of rows."""
+    """One cell of a table: a method, an order,
+    the number k of folds (0: as many as rows) and of rows.
+    """
 
     method: str
     order: str
@@ -22,7 +26,8 @@ class Cell(NamedTuple):
 
 
 def grid(sizes, standard_sizes):
-    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods and TreeCV with k = n, for all `sizes`.
+    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods and TreeCV with k = n,
+    for all `sizes`.
 
     Standard cross-validation with k = n is quadratic, and has sizes of its own.
     """
@@ -37,11 +42,13 @@ def grid(sizes, standard_sizes):
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
-    """A DataFrame with a row for each cell and repetition: the cell, repetition, loss, seconds, pass_seconds.
+    """A DataFrame with a row for each cell and repetition: the cell, repetition, loss,
+    seconds, pass_seconds.
 
-    Each repetition puts the data in a random order and runs all cells on its first rows. make_learner(n)
-    gives the learner for n rows; pass_seconds is the time it takes to learn them once. Repetitions are joblib
-    tasks, each in one thread: their times compare with each other, whatever else the machine does.
+    Each repetition puts the data in a random order and runs all cells on its first rows.
+    make_learner(n) gives the learner for n rows; pass_seconds is the time it takes to learn them
+    once. Repetitions are joblib tasks, each in one thread: their times compare with each other,
+    whatever else the machine does.
     """
     import pandas as pd
 
@@ -77,7 +84,8 @@ def _run(learner, data, cell, rng):
 
 
 def summary(frame):
-    """Mean, standard deviation and median seconds over repetitions for the largest n, by (method, order, k).
+    """Mean, standard deviation and median seconds over repetitions for the largest n,
+    by (method, order, k).
 
     The column `folds` has the number of folds, also where k is 0.
     """
@@ -88,7 +96,8 @@ def summary(frame):
 
 
 def printed(table):
-    """A `summary` as the paper prints it, {"treecv.fixed.5": "30.682 ± 1.2127", ...}; standard with n folds left out.
+    """A `summary` as the paper prints it, {"treecv.fixed.5": "30.682 ± 1.2127", ...};
+    standard with n folds left out.
 
     "n" stands for n folds. `published` reads such cells.
     """
@@ -119,7 +128,9 @@ def spread_ratio(table, method, order):
 
 
 def largest_gap(table):
-    """Largest |mean of TreeCV - mean of standard CV| over k and order, in standard deviations of either."""
+    """Largest |mean of TreeCV - mean of standard CV| over k and order,
+    in standard deviations of either.
+    """
     tree, standard = table.loc["treecv"], table.loc["standard"]
     shared = tree.index.intersection(standard.index)
     gap = (tree["mean"] - standard["mean"]).loc[shared].abs()
@@ -130,8 +141,9 @@ def largest_gap(table):
 def costs(frame):
     """Median running times at the largest n, as ratios.
 
-    passes: leave one out in units of log2(2n) passes over the data; randomized: the same in random order over
-    fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through time against log2 k.
+    passes: leave one out in units of log2(2n) passes over the data; randomized: the same in random
+    order over fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through
+    time against log2 k.
     """
     table, n = summary(frame), int(frame["n"].max())
     seconds, tree = table["seconds"], table.loc["treecv", "fixed"]
