@@ -240,6 +240,10 @@ class HMM(ModelDefaults):
         frames = make_frames(checked, self.emission.order, self.context)
         return -states_of_frames(self, params, frames).smoothed.log_z
 
+    def posterior(self, params: np.ndarray) -> np.ndarray:
+        """P(z_t = k | x; params) of all frames, (M, K)."""
+        return states_of_frames(self, params, self.frames).smoothed.gamma
+
     # starts
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:

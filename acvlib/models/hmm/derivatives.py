@@ -43,16 +43,16 @@ class _Gradients(Derivatives):
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        if not self._shared(params):
+        if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
         own = each_fold(self._own_gradient, params, folds, "gradients")
         own_values, own_gradients = zip(*own, strict=True)
         return value - np.array(own_values), gradient - np.array(own_gradients)
 
-    def _shared(self, params):
-        """Whether folds differ only by whole sequences."""
-        return self.model.sites == "sequences" and params.ndim == 1
+    def _shared(self, params, folds):
+        """Whether folds at one point differ by the sequences that each leaves out."""
+        return self.model.sites == "sequences" and params.ndim == 1 and folds.sizes.min() > 0
 
     def _own_gradient(self, params, fold):
         own = states_of_sequences(self.model, params, fold)
@@ -76,7 +76,7 @@ class HMMDerivatives(_Gradients):
         whole: Solvable | None = None,
     ) -> DenseFolds:
         """H(w_o) + damping I of each fold."""
-        if not self._shared(params):
+        if not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
         own = each_fold(self._own_hessian, params, folds, "Hessians")
@@ -94,7 +94,7 @@ class MatrixFreeHMMDerivatives(_Gradients):
     @override
     def products(self, params: np.ndarray, folds: Folds) -> SharedProducts | SeparateProducts:
         """H(w_o) of each fold as products with vectors."""
-        if self._shared(params):
+        if self._shared(params, folds):
             return SharedProducts(hidden_states(self.model, params, np.ones(self.n_sites)), folds)
         hidden = [
             hidden_states(self.model, at(params, i), fold_weights(self.n_sites, fold))
