@@ -197,7 +197,7 @@ class HMM(ModelDefaults):
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
         _, shared, states = self.split(params)
-        return self.emission.log_densities(shared, states, self.frames)
+        return self.emission.at(shared, states, self.frames).log_density
 
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (K,), log transition (K, K)); differentiable."""

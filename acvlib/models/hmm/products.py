@@ -1,70 +1,15 @@
 """H(w_o) of many folds as products with vectors, and preconditioners: see `curvature`."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
-from ...folds import Folds
 from .blocks import solve_blocks, without
 from .curvature import Curvature
 from .posterior import HiddenStates, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
-
-
-class SharedProducts:
-    """Folds of sequences at the same params: one H of all sequences, less that of each fold's own."""
-
-    def __init__(
-        self, hidden: HiddenStates, folds: Folds, is_rough: bool = False, share: float = SHARE
-    ):
-        self.hidden = hidden
-        self.folds = folds
-        self.is_rough = is_rough
-        self.share = share
-
-    @cached_property
-    def rough(self) -> "SharedProducts | None":
-        """The same, cheaper and less accurate; None if these are."""
-        if self.is_rough:
-            return None
-        return SharedProducts(self.hidden, self.folds, True, self.share)
-
-    @cached_property
-    def _whole(self):
-        return Curvature(self.hidden, self.is_rough)
-
-    @cached_property
-    def _own(self):
-        """The `Curvature` of each fold's sequences alone."""
-        model, params = self.hidden.model, self.hidden.params
-        parts = (states_of_sequences(model, params, fold) for fold in self.folds)
-        return [Curvature(part, self.is_rough) for part in parts]
-
-    @cached_property
-    def _blocks(self):
-        return self._whole.blocks()
-
-    @cached_property
-    def _changed(self):
-        """The blocks of each fold that lack what is left out."""
-        return [without(self._blocks, own.blocks(), self.share) for own in self._own]
-
-    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """H(w_o) times the vector of each fold in `rows`, (len(rows), D)."""
-        out = self._whole.multiply(vectors, [self.folds[row] for row in rows])
-        for i, row in enumerate(rows):
-            out[i] -= self._own[row].complete(vectors[i : i + 1])[0]
-        return out
-
-    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """The inverse complete-data information of each fold times its vector, (len(rows), D)."""
-        out = solve_blocks(self._blocks, vectors)
-        for i, row in enumerate(rows):
-            for block in self._changed[row]:
-                out[i, block.place] = block.solve(vectors[i : i + 1])[0]
-        return out
 
 
 class SeparateProducts:
@@ -88,12 +33,18 @@ class SeparateProducts:
         return [curvature.blocks() for curvature in self._curvatures]
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """As in `SharedProducts`."""
-        return _by_row(lambda row, own: self._curvatures[row].multiply(own), vectors, rows)
+        """H(w_o) times the vector of each fold in `rows`, (len(rows), D)."""
+        out = np.empty_like(vectors)
+        for row in np.unique(rows):
+            out[rows == row] = self._curvatures[row].multiply(vectors[rows == row])
+        return out
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """As in `SharedProducts`."""
-        return _by_row(lambda row, own: solve_blocks(self._blocks[row], own), vectors, rows)
+        """The inverse complete-data information of each fold times its vector, (len(rows), D)."""
+        out = np.empty_like(vectors)
+        for row in np.unique(rows):
+            out[rows == row] = solve_blocks(self._blocks[row], vectors[rows == row])
+        return out
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D))."""
@@ -101,13 +52,51 @@ class SeparateProducts:
         return values, np.array([hidden.gradient() for hidden in self.hidden])
 
 
-def _by_row(function: Callable, vectors, rows):
-    """function(row, its vectors) for each distinct row, put back in order."""
-    distinct = np.unique(rows)
-    if len(distinct) == 1:
-        return function(distinct[0], vectors)
-    out = np.empty_like(vectors)
-    for row in distinct:
-        own = rows == row
-        out[own] = function(row, vectors[own])
-    return out
+class SharedProducts:
+    """Folds of sequences at the same params: one H of all sequences, less that of each fold's own."""
+
+    def __init__(self, hidden: HiddenStates, folds: Sequence, is_rough=False, share=SHARE):
+        self.hidden = hidden
+        self.folds = folds
+        self.is_rough = is_rough
+        self.share = share
+
+    @cached_property
+    def rough(self) -> "SharedProducts | None":
+        """The same, cheaper and less accurate; None if these are."""
+        return None if self.is_rough else SharedProducts(self.hidden, self.folds, True, self.share)
+
+    @cached_property
+    def _whole(self):
+        return Curvature(self.hidden, self.is_rough)
+
+    @cached_property
+    def _own(self):
+        """The `Curvature` of each fold's sequences alone."""
+        model, params = self.hidden.model, self.hidden.params
+        parts = (states_of_sequences(model, params, fold) for fold in self.folds)
+        return [Curvature(part, self.is_rough) for part in parts]
+
+    @cached_property
+    def _blocks(self):
+        return self._whole.blocks()
+
+    @cached_property
+    def _changed(self):
+        """The blocks of each fold that lack what is left out."""
+        return [without(self._blocks, own.blocks(), self.share) for own in self._own]
+
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """As in `SeparateProducts`."""
+        out = self._whole.multiply(vectors, [self.folds[row] for row in rows])
+        for i, row in enumerate(rows):
+            out[i] -= self._own[row].complete(vectors[i : i + 1])[0]
+        return out
+
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """As in `SeparateProducts`."""
+        out = solve_blocks(self._blocks, vectors)
+        for i, row in enumerate(rows):
+            for block in self._changed[row]:
+                out[i, block.place] = block.solve(vectors[i : i + 1])[0]
+        return out

@@ -51,22 +51,19 @@ class Emission(Protocol):
     def prior(self, n_states: int, n_channels: int) -> Prior:
         """The prior of all params (E,)."""
 
-    def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
-        """log p(x_t | z_t = k, lags), (M, K), 0 where missing; differentiable by autograd."""
-
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames whose states (M,) are given."""
 
     def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "Point":
-        """Values and derivatives at these parameters."""
+        """Values and derivatives at these parameters; `log_density` differentiable by autograd."""
 
 
 class Point(Protocol):
-    """An emission at some parameters: log_density (M, K), n_shared and states (K, d)."""
+    """An emission at some parameters; log_density: log p(x_t | z_t = k, lags), (M, K), 0 where missing."""
 
-    log_density: np.ndarray
-    n_shared: int
+    shared: np.ndarray
     states: np.ndarray
+    log_density: np.ndarray
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
         """d log p of frames `rows` in state k: shared (n, n_shared), and a `Layer` for each matrix of it."""

@@ -69,18 +69,6 @@ class AutoRegression:
         """[I, 0 ... 0] (R, q)."""
         return np.eye(*self.state_shape(n_channels)) * (self.order > 0)
 
-    def residuals(self, states: np.ndarray, frames: Frames) -> list[np.ndarray]:
-        """x_t minus its mean, (M, R) for each state; differentiable."""
-        w = anp.reshape(states, (-1, frames.design.shape[1]))
-        means = anp.dot(frames.design, w.T)  # of all states at once
-        n = frames.x.shape[1]
-        return [frames.x - means[:, k * n : (k + 1) * n] for k in range(len(states))]
-
-    def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
-        """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        squares = isotropic.squares(self.residuals(states, frames))
-        return isotropic.log_densities(squares, shared[0], frames)
-
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames with known states."""
         shared = np.log([frames.x[frames.observed].std() + 1e-3])
@@ -114,11 +102,18 @@ class AutoRegression:
 
     def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "AutoRegressionPoint":
         """Values and derivatives at these parameters."""
-        return AutoRegressionPoint(shared, states, frames, self.residuals(states, frames))
+        return AutoRegressionPoint(shared, states, frames)
 
 
 class AutoRegressionPoint(IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
+
+    def __init__(self, shared, states, frames):
+        w = anp.reshape(states, (-1, frames.design.shape[1]))
+        means = anp.dot(frames.design, w.T)  # of all states at once
+        n = frames.x.shape[1]
+        residuals = [frames.x - means[:, k * n : (k + 1) * n] for k in range(len(states))]
+        super().__init__(shared, states, frames, residuals)
 
     def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
         """W_k alone."""

@@ -51,23 +51,6 @@ class Gaussian:
         precision = np.where(is_log_sd, 0.0, self.mean_scale**-2.0)
         return Prior(is_log_sd, np.zeros(len(precision)), precision, *self.variance_prior)
 
-    def scaled(self, states: np.ndarray, frames: Frames) -> list[np.ndarray]:
-        """(x_t - mean) / sd, (M, R) for each state; differentiable."""
-        n_channels = frames.x.shape[1]
-        return [(frames.x - s[:n_channels]) * anp.exp(-s[n_channels:]) for s in states]
-
-    def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
-        """log p(x_t | z_t = k), (M, K), zero where missing; differentiable."""
-        return self.of_scaled(self.scaled(states, frames), states, frames)
-
-    def of_scaled(self, scaled: list, states: np.ndarray, frames: Frames) -> np.ndarray:
-        """The same from `scaled`."""
-        n_channels = frames.x.shape[1]
-        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in scaled]).T
-        log_sds = anp.sum(states[:, n_channels:], axis=1)
-        density = -0.5 * squares - log_sds - 0.5 * n_channels * LOG_2PI
-        return density * frames.observed[:, None]
-
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames with known states."""
         seen = frames.x[frames.observed]
@@ -90,20 +73,24 @@ class Gaussian:
 
     def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "GaussianPoint":
         """Values and derivatives at these parameters."""
-        return GaussianPoint(self, shared, states, frames)
+        return GaussianPoint(shared, states, frames)
 
 
 class GaussianPoint:
-    """Log-densities (M, K) at some parameters, and their derivatives."""
+    """Log-densities (M, K) at some parameters, from scaled x (M, R) in each state; differentiable."""
 
-    n_shared = 0
-
-    def __init__(self, emission, shared, states, frames):
-        self.frames = frames
+    def __init__(self, shared, states, frames):
+        n_channels = frames.x.shape[1]
+        self.shared = shared
         self.states = states
-        self.mean, self.sd = emission.unpack(shared, states, frames.x.shape[1])
-        self.scaled = emission.scaled(states, frames)
-        self.log_density = emission.of_scaled(self.scaled, states, frames)
+        self.mean = states[:, :n_channels]
+        log_sd = states[:, n_channels:]
+        self.sd = anp.exp(log_sd)
+        both = zip(self.mean, self.sd, strict=True)
+        self.scaled = [(frames.x - mean) / sd for mean, sd in both]
+        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in self.scaled]).T
+        density = -0.5 * squares - anp.sum(log_sd, axis=1) - 0.5 * n_channels * LOG_2PI
+        self.log_density = density * frames.observed[:, None]
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
         """d log p of frames `rows` in state k."""

@@ -72,21 +72,6 @@ class NeuralAutoRegression:
         mean = np.zeros(n_states * self.state_shape(n_channels)[1])
         return isotropic.prior(mean, self.weight_sd, self.variance_prior)
 
-    def forward(self, states: np.ndarray, frames: Frames) -> tuple[list, list]:
-        """Hidden layers (M, H + 1), with a last entry of 1, and residuals (M, R) in each state; differentiable."""
-        ones = np.ones((len(frames.x), 1))
-        hidden, residuals = [], []
-        for inner, outer in zip(*self.weights(states, frames.x.shape[1]), strict=True):
-            h = anp.concatenate([anp.tanh(anp.dot(frames.design, inner.T)), ones], axis=1)
-            hidden.append(h)
-            residuals.append(frames.x - anp.dot(h, outer.T))
-        return hidden, residuals
-
-    def log_densities(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> np.ndarray:
-        """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        _, residuals = self.forward(states, frames)
-        return isotropic.log_densities(isotropic.squares(residuals), shared[0], frames)
-
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """A small random inner layer, and the ridge regression of each state's frames on it; params (E,)."""
         rng = np.random.default_rng(0)
@@ -117,9 +102,15 @@ class NetworkPoint(IsotropicPoint):
 
     def __init__(self, emission, shared, states, frames):
         self.emission = emission
-        self.hidden, residuals = emission.forward(states, frames)
+        self.inner, self.outer = emission.weights(states, frames.x.shape[1])
+        ones = np.ones((len(frames.x), 1))
+        self.hidden = [
+            anp.concatenate([anp.tanh(anp.dot(frames.design, inner.T)), ones], axis=1)
+            for inner in self.inner
+        ]
+        layers = zip(self.hidden, self.outer, strict=True)
+        residuals = [frames.x - anp.dot(hidden, outer.T) for hidden, outer in layers]
         super().__init__(shared, states, frames, residuals)
-        _, self.outer = emission.weights(states, frames.x.shape[1])
 
     def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
         """The inner layer, by what is carried back to it, and the outer one."""

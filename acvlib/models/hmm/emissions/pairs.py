@@ -39,7 +39,7 @@ class Pairs:
 
 def gradient(point, mass: np.ndarray) -> np.ndarray:
     """sum_tk mass_tk d log p(x_t | k) / dparams, (E,); mass (M, K), 0 at missing frames."""
-    shared = np.zeros(point.n_shared)
+    shared = np.zeros(len(point.shared))
     states = np.zeros(point.states.shape)
     for k, own in enumerate(mass.T):
         rows = np.flatnonzero(own > NEGLIGIBLE)
@@ -88,7 +88,7 @@ class Scores:
 
     def adjoint(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """sum_p coefficients[p, b] d log p, (B, n_shared) and (B, K, d); coefficients (P, B)."""
-        n_shared = self.point.n_shared
+        n_shared = len(self.point.shared)
         shared = np.zeros((coefficients.shape[1], n_shared))
         states = np.zeros((coefficients.shape[1], *self.point.states.shape))
         for k, rows, matrix in self._matrices():
