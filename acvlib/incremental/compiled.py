@@ -1,43 +1,36 @@
-"""Both cross-validations of a `CompiledLearner`: one compiled loop each, nothing allocated on the way.
+"""Algorithm 1 for a `CompiledLearner`: one compiled loop, nothing allocated on the way.
 
-Kernels arrive as first-class functions of fixed signatures, so that the loops are compiled once for all
-learners and kept in numba's cache.
+Kernels arrive as first-class functions of fixed signatures, so that the loop is compiled once for
+all learners and kept in numba's cache.
 """
+
+from typing import Any
 
 import numpy as np
 from numba import njit, types
 
-from .shuffle import FIXED, shuffle
+from .chunks import FIXED, shuffle
 
-_STATES, _VECTOR, _ROWS, _INT = (
-    types.float64[:, ::1],
-    types.float64[::1],
-    types.int64[::1],
-    types.int64,
-)
-_X, _Y = (
-    types.Array(types.float64, 2, "C", readonly=True),
-    types.Array(types.float64, 1, "C", readonly=True),
-)
-_KERNEL = (_STATES, _INT, _VECTOR, _X, _Y)
-_UPDATE = types.FunctionType(types.void(*_KERNEL, _ROWS, _INT, _INT))
-_LOSS = types.FunctionType(types.void(*_KERNEL, _INT, _INT, _VECTOR))
-_RUN = types.void(
-    _UPDATE, _LOSS, _VECTOR, _X, _Y, _ROWS, _INT, _INT, _INT, _STATES, _ROWS, _VECTOR, _ROWS
+_INT = types.int64
+_STATES = types.float64[:, ::1]
+_LOSSES = types.float64[::1]
+_INTS = types.int64[::1]
+_VECTOR = types.Array(types.float64, 1, "C", readonly=True)
+_TABLE = types.Array(types.float64, 2, "C", readonly=True)
+_PROBLEM = (_VECTOR, _TABLE, _VECTOR)  # constants, X, y
+_UPDATE = types.FunctionType(types.void(_STATES, _INT, *_PROBLEM, _INTS, _INT, _INT))
+_LOSS = types.FunctionType(types.void(_STATES, _INT, *_PROBLEM, _INT, _INT, _LOSSES))
+_DESCEND = types.void(
+    _UPDATE, _LOSS, *_PROBLEM, _INTS, _INT, _INT, _INT, _STATES, _INTS, _LOSSES, _INTS
 )
 
-UPDATES, COPIES = 0, 1  # entries of `counts`
-
-
-@njit(nogil=True, inline="always")
-def _copy(states, source, target):
-    for i in range(states.shape[1]):
-        states[target, i] = states[source, i]
+UPDATES = 0  # entries of `counts`
+COPIES = 1
 
 
 @njit(nogil=True, inline="always")
 def _ordered(rows, start, stop, seed):
-    """Where in `rows` to find rows start ... stop - 1: as they stand, or put in random order at its begin.
+    """Where in `rows` rows start ... stop - 1 are: as they stand, or shuffled at its begin.
 
     Inlined, because counting references to the arrays of a call costs more than learning a row.
     """
@@ -49,13 +42,13 @@ def _ordered(rows, start, stop, seed):
     return 0, stop - start
 
 
-@njit(_RUN, cache=True, nogil=True)
-def descend(update, loss, constants, X, y, bounds, first, last, seed, states, rows, out, counts):
-    """Algorithm 1 (Joulani et al. 2015) below the node that leaves out chunks first ... last, with model states[0].
+@njit(_DESCEND, cache=True, nogil=True)
+def _descend(update, loss, constants, X, y, bounds, first, last, seed, states, rows, out, counts):
+    """`descend` from model states[0].
 
-    states (depth + 1, size): the stack of models, one a level. A second child needs its parent's model no
-    longer and learns in its place, so that each node copies once. rows (n,): 0, 1, ..., n - 1; overwritten by
-    random orders. out (n,): the loss of each row.
+    states (depth + 1, size): the stack of models, one a level. A second child needs its parent's
+    model no longer and learns in its place, so that each node copies once. rows (n,): 0, 1, ...,
+    n - 1; overwritten by random orders. out (n,): the loss of each row.
     """
     firsts, lasts = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
     depth = 0
@@ -63,7 +56,8 @@ def descend(update, loss, constants, X, y, bounds, first, last, seed, states, ro
         while first < last:
             firsts[depth], lasts[depth] = first, last
             middle = (first + last) // 2
-            _copy(states, depth, depth + 1)
+            for i in range(states.shape[1]):
+                states[depth + 1, i] = states[depth, i]
             depth += 1
             counts[COPIES] += 1
             start, stop = _ordered(rows, bounds[middle + 1], bounds[last + 1], seed)
@@ -82,21 +76,20 @@ def descend(update, loss, constants, X, y, bounds, first, last, seed, states, ro
         first = middle + 1
 
 
-@njit(_RUN, cache=True, nogil=True)
-def standard(update, loss, constants, X, y, bounds, first, last, seed, states, rows, out, counts):
-    """Standard cross-validation of chunks first ... last: each model learns all others from states[0].
+def descend(job: Any, state: np.ndarray, first: int, last: int) -> tuple[np.ndarray, int, int]:
+    """Test all models below the node that leaves out chunks first ... last, whose model is `state`.
 
-    states (2, size); the rest as in `descend`.
+    Returns (losses of the rows of these chunks, rows learnt, copies of models made).
     """
-    n_rows = len(X)
-    for fold in range(first, last + 1):
-        start, stop = bounds[fold], bounds[fold + 1]
-        n_others = n_rows - (stop - start)
-        for i in range(n_others):
-            rows[i] = i if i < start else i + stop - start
-        if seed != FIXED:
-            shuffle(rows, n_others, seed, start, stop)
-        _copy(states, 0, 1)
-        update(states, 1, constants, X, y, rows, 0, n_others)
-        counts[UPDATES] += n_others
-        loss(states, 1, constants, X, y, start, stop, out)
+    learner = job.learner
+    n_rows = len(job.X)
+    rows = np.arange(n_rows)
+    losses = np.empty(n_rows)
+    counts = np.zeros(2, np.int64)
+    states = np.empty((2 + int(last - first).bit_length(), len(state)))
+    states[0] = state
+    y = np.zeros(n_rows) if job.y is None else job.y
+    kernels = (learner.update_kernel, learner.loss_kernel)
+    problem = (learner.constants, job.X, y, job.bounds, first, last, job.seed)
+    _descend(*kernels, *problem, states, rows, losses, counts)
+    return losses[job.span(first, last)].copy(), int(counts[UPDATES]), int(counts[COPIES])

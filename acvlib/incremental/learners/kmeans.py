@@ -1,36 +1,41 @@
-"""Mini-batch K-means (Sculley 2010): centres move towards each batch at the rate 1 / rows they have had.
-
-A batch is `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in the
-state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting counts (K,), rows seen.
-"""
+"""Mini-batch K-means."""
 
 from functools import partial
 
 import numpy as np
 from numba import njit
 
-from ..protocol import CompiledLearner
-from .pegasos import FASTMATH, check_features
+from ..protocol import FASTMATH, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
 
-def k_means(n_features, n_clusters, batch_size=1):
-    """K centres that start as the first K rows; loss: squared distance to the nearest (Table 1)."""
+def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
+    """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
+
+    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). A batch is
+    `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in
+    the state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting
+    counts (K,), rows seen.
+
+    Source: Sculley (2010).
+    """
     if n_clusters < 1 or batch_size < 1:
         raise ValueError(
             f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1"
         )
-    check = partial(_check, n_features=n_features, n_clusters=n_clusters)
-    name = f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})"
-    initial = np.zeros(2 * n_clusters * (n_features + 1) + 1)
     return CompiledLearner(
-        name, initial, np.array([n_clusters, batch_size], float), _update, _loss, check
+        name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
+        n_features=n_features,
+        initial=np.zeros(2 * n_clusters * (n_features + 1) + 1),
+        constants=np.array([n_clusters, batch_size], float),
+        update_kernel=_update,
+        loss_kernel=_loss,
+        validate=partial(_check_number, n_clusters),
     )
 
 
-def _check(X, y, n_features, n_clusters):
-    check_features(X, n_features)
+def _check_number(n_clusters, X, y):
     if len(X) <= n_clusters:
         raise ValueError(f"{len(X)} rows for {n_clusters} clusters: more rows are needed")
 
@@ -52,7 +57,7 @@ def _nearest(states, at, n_centres, X, row):
 
 @_jit
 def _finish_batch(states, at, n_clusters, d):
-    """Each centre becomes the mean of all rows it has had; the waiting room is emptied."""
+    """Each centre becomes the mean of all rows it has had; the waiting sums are emptied."""
     counts, half = n_clusters * d, n_clusters * (d + 1)
     for centre in range(n_clusters):
         new = states[at, half + counts + centre]
