@@ -77,7 +77,7 @@ def _cross_validate(method, run, learner, data, folds, order, rng):
         learner.check(data.X, data.y)
     # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
     ordered = data if (np.diff(rows) == 1).all() else data.take(rows)
-    job = Job(learner, ordered.X, ordered.y, bounds, seed)
+    job = Job(learner, ordered, bounds, seed)
     outcomes, counts = run(job)
     losses = np.full(len(data), np.nan)
     for outcome in outcomes:

@@ -42,7 +42,7 @@ def _listed(folds, n_rows):
 
 
 class Edge(NamedTuple):
-    """From a node to its child, which leaves out chunks first ... last; learning `feed` trains it."""
+    """To a child that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1]."""
 
     first: int
     last: int

@@ -30,19 +30,17 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
         raise ValueError(
             'order = "randomized" mixes rows of all workers: with a client, use "fixed"'
         )
-    as_completed = require("distributed", extra="dask").as_completed
+    distributed = require("distributed", extra="dask")
     outcomes = {}
     counts = Counter(updates=0, copies=0, models_sent=0)
     chunks = [None] * job.k
     for _ in range(ROUNDS):
         chunks = _place(job, client, chunks)
-        one_round = Round(job, client, chunks, wanted=set(range(job.k)) - set(outcomes))
-        tests = one_round.submit()
-        counts.update(one_round.counts)
-        for future in track(as_completed(tests), "treecv", len(tests)):
-            outcome = _outcome(future, tests[future])
-            if outcome is not None:
-                outcomes[outcome.first] = outcome
+        wanted = set(range(job.k)) - set(outcomes)
+        tests = _submit(job, client, chunks, wanted, counts)
+        for future in track(distributed.as_completed(tests), "treecv", len(tests)):
+            fold = tests[future]
+            outcomes |= _outcome(future, fold, distributed.KilledWorker)
         if len(outcomes) == job.k:
             return list(outcomes.values()), counts
     n_lost = job.k - len(outcomes)
@@ -58,67 +56,39 @@ def _place(job, client, chunks):
     for number, chunk in enumerate(chunks):
         if chunk is None or chunk[0] not in workers or chunk[1].status != "finished":
             worker = workers[number * len(workers) // job.k]
-            rows = job.select(job.span(number, number))
+            rows = job.data.select(job.span(number, number))
             [future] = client.scatter([rows], workers=[worker], hash=False)
             chunk = (worker, future)
         placed.append(chunk)
     return placed
 
 
-def _runs(holders, feed):
-    """Chunks feed[0] ... feed[1], split where the holder changes: [(holder, chunks)]."""
-    chunks = range(feed[0], feed[1] + 1)
-    groups = groupby(chunks, lambda chunk: holders[chunk])
-    return [(holder, list(group)) for holder, group in groups]
+def _submit(job, client, chunks, wanted, counts):
+    """{future of losses: fold} of the folds wanted, each task bound to the worker of its chunks."""
+    holders = [worker for worker, _ in chunks]
+    tests = {}
 
+    def submit(task, chunk, *arguments):
+        worker = [holders[chunk]]
+        return client.submit(task, job.learner, *arguments, workers=worker, pure=False)
 
-class Round:
-    """One pass over the tree as tasks, each bound to the worker that holds its chunks."""
-
-    def __init__(self, job, client, chunks, wanted):
-        self.job = job
-        self.client = client
-        self.wanted = wanted  # folds to test
-        self.holders = [worker for worker, _ in chunks]
-        self.rows = [future for _, future in chunks]
-        self.counts = Counter()
-        self.tests = {}
-        self.sent = set()  # (model, worker): a worker keeps a model while it is needed
-
-    def submit(self):
-        """{future of losses: fold} for the folds that are wanted."""
-        self.visit(self.job.learner.init(), None, 0, self.job.k - 1)
-        return self.tests
-
-    def visit(self, state, where, first, last):
-        """Test all models below a node, whose model is on the worker `where`."""
+    def visit(state, first, last):
         if first == last:
-            future = self.task(_test, first, self.rows[first], state, where)
-            self.tests[future] = first
-            return
-        for edge in edges(first, last):
-            if not self.wanted.isdisjoint(range(edge.first, edge.last + 1)):
-                child, there = self.learn(state, where, edge.feed)
-                self.visit(child, there, edge.first, edge.last)
+            test = submit(_test, first, chunks[first][1], state)
+            tests[test] = first
+        for edge in _edges_to(wanted, first, last):
+            child = state
+            for run in _runs(holders, edge.feed):
+                rows = [chunks[chunk][1] for chunk in run]
+                child = submit(_learn, run[0], rows, child)
+                counts["copies"] += 1
+            fed = job.span(*edge.feed)
+            counts["updates"] += fed.stop - fed.start
+            visit(child, edge.first, edge.last)
 
-    def learn(self, state, where, feed):
-        """(future of the state after these chunks, the worker it is on)."""
-        for holder, chunks in _runs(self.holders, feed):
-            rows = [self.rows[chunk] for chunk in chunks]
-            state = self.task(_learn, chunks[0], rows, state, where)
-            where = holder
-            self.counts["copies"] += 1
-        span = self.job.span(*feed)
-        self.counts["updates"] += span.stop - span.start
-        return state, where
-
-    def task(self, function, chunk, rows, state, where):
-        holder = self.holders[chunk]
-        if where not in (None, holder) and (state.key, holder) not in self.sent:
-            self.sent.add((state.key, holder))
-            self.counts["models_sent"] += 1
-        learner = self.job.learner
-        return self.client.submit(function, learner, rows, state, workers=[holder], pure=False)
+    visit(job.learner.init(), 0, job.k - 1)
+    counts["models_sent"] += count_messages(holders, wanted)
+    return tests
 
 
 def _learn(learner, chunks, state):
@@ -132,34 +102,42 @@ def _test(learner, chunk, state):
     return learner.loss(state, *chunk)
 
 
-def _outcome(future, fold):
-    """The `Outcome` of a fold, or None if a worker was lost on the way."""
-    lost = require("distributed", extra="dask").KilledWorker
-    if future.status == "finished":
-        try:
-            return Outcome(fold, fold, future.result())
-        except (CancelledError, OSError):
-            return None
-    error = future.exception() if future.status == "error" else None
-    if error is None or isinstance(error, lost):
-        return None
-    return Outcome(fold, fold, None, error, "learning the other chunks, or testing on it")
+def _edges_to(wanted, first, last):
+    """The edges below a node that lead to a fold that is wanted."""
+    below = edges(first, last) if first < last else ()
+    return [edge for edge in below if not wanted.isdisjoint(range(edge.first, edge.last + 1))]
 
 
-def count_messages(holders: Sequence) -> int:
-    """Count the models sent between workers by a whole run; holders[i] holds chunk i.
+def _outcome(future, fold, lost):
+    """{fold: outcome}, or {} if a worker was lost on the way."""
+    if future.status == "error" and not isinstance(future.exception(), lost):
+        doing = "learning the other chunks, or testing on it"
+        return {fold: Outcome(fold, fold, None, future.exception(), doing)}
+    try:
+        return {fold: Outcome(fold, fold, future.result())}
+    except (lost, CancelledError, OSError):
+        return {}
 
-    A worker that has been sent a model keeps it for the node's other child; a model that is tested
-    where it was trained last is not sent at all.
+
+def _runs(holders, feed):
+    """Lists of chunks that one worker holds, which make up chunks feed[0] ... feed[1]."""
+    chunks = range(feed[0], feed[1] + 1)
+    return [list(run) for _, run in groupby(chunks, lambda chunk: holders[chunk])]
+
+
+def count_messages(holders: Sequence, wanted: set[int] | None = None) -> int:
+    """Count the models that workers send each other for the folds wanted, by default all.
+
+    holders[i] holds chunk i. A worker that has been sent a model keeps it for the node's other
+    child; a model that is tested where it was trained last is not sent at all.
     """
+    wanted = set(range(len(holders))) if wanted is None else wanted
 
     def below(where, first, last):
-        if first == last:
-            return int(where not in (None, holders[first]))
         total = 0
-        starts = set()
-        for edge in edges(first, last):
-            path = [holder for holder, _ in _runs(holders, edge.feed)]
+        starts = {holders[first]} if first == last else set()
+        for edge in _edges_to(wanted, first, last):
+            path = [holders[run[0]] for run in _runs(holders, edge.feed)]
             starts.add(path[0])
             total += len(path) - 1 + below(path[-1], edge.first, edge.last)
         return total if where is None else total + len(starts - {where})

@@ -14,23 +14,28 @@ FASTMATH = {"reassoc", "contract", "nsz"}
 class Examples:
     """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
-    Both are kept as float64 and read-only, not copied where they are float64 and contiguous.
-    Raises ValueError on other shapes, and on NaN or infinity, with the first row that has one.
+    Kept as read-only float64, without a copy where they are float64 and contiguous. Raises
+    ValueError on other shapes, and on NaN or infinity, with the first row that has one.
     """
 
     X: np.ndarray
     y: np.ndarray | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "X", as_rows(self.X))
-        _check_finite("X", self.X)
-        if self.y is not None:
-            object.__setattr__(self, "y", as_targets(self.y, len(self.X)))
-            _check_finite("y", self.y)
+        X, y = as_arrays(self.X, self.y)
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+        _check_finite("X", X)
+        if y is not None:
+            _check_finite("y", y[:, None])
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
-        return Examples(self.X[rows], None if self.y is None else self.y[rows])
+        return Examples(*self.select(rows))
+
+    def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return X and y of the rows, read-only: a learner may not write to them."""
+        return read_only(self.X[rows]), None if self.y is None else read_only(self.y[rows])
 
     def __len__(self):
         return len(self.X)
@@ -39,12 +44,31 @@ class Examples:
         return f"Examples({len(self):,} rows, {self.X.shape[1]} features)"
 
 
-def _check_finite(name, values):
-    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    if not finite.all():
-        n_bad = np.count_nonzero(~finite)
-        first = np.argmin(finite)
-        raise ValueError(f"{name} is not finite in {n_bad} rows, row {first} the first")
+def _check_finite(name, table):
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        where = f"{bad.sum()} rows, row {np.argmax(bad)} the first"
+        raise ValueError(f"{name} is not finite in {where}")
+
+
+def as_arrays(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return X (n, d) and y (n,) or None as read-only float64; ValueError on other shapes."""
+    X = np.ascontiguousarray(X, float)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
+    if y is not None:
+        y = np.ascontiguousarray(y, float)
+        if y.shape != (len(X),):
+            raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+        y = read_only(y)
+    return read_only(X), y
+
+
+def read_only(values: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 @runtime_checkable
@@ -53,17 +77,16 @@ class IncrementalLearner(Protocol):
 
     A learner may also offer `check(X, y)`, which raises ValueError on rows it cannot learn from;
     `copy(state)` (else `copy.deepcopy`); or, in place of copies, `save(state, X, y)`, which keeps
-    what an update with these rows would change, and `revert(state, saved)`, which returns the state
-    before it.
+    what an update with these rows would change, and `revert(state, saved)`, which undoes it.
     """
 
-    def init(self) -> Any:
+    def init(self):
         """Return the state of a model that has seen nothing."""
 
-    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
+    def update(self, state, X, y):
         """Learn X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
 
-    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    def loss(self, state, X, y):
         """Return the loss of each row, shape (m,)."""
 
 
@@ -82,9 +105,10 @@ class CompiledLearner:
     Parameters
     ----------
     n_features : columns of X.
-    initial : the state of a model that has seen nothing; constants : what kernels need to know.
+    initial : the state of a model that has seen nothing.
+    constants : what kernels need to know.
     needs : what y must be, for errors; empty where kernels do not read y.
-    validate : validate(X, y) raises ValueError on a table of rows that the learner cannot take.
+    validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
     """
 
     name: str
@@ -96,16 +120,9 @@ class CompiledLearner:
     needs: str = ""
     validate: Callable | None = None
 
-    def __post_init__(self):
-        if self.n_features < 1:
-            raise ValueError(f"n_features = {self.n_features}: must be at least 1")
-        for name in ("initial", "constants"):
-            values = np.array(getattr(self, name), float)
-            object.__setattr__(self, name, read_only(values))
-
     def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        """Raise ValueError on rows that the learner cannot take."""
-        X, y = self._arrays(X, y)
+        """Raise ValueError on a data set that the learner cannot take."""
+        self._problem(self.initial, X, y)
         if self.validate is not None:
             self.validate(X, y)
 
@@ -117,72 +134,34 @@ class CompiledLearner:
         """Learn all rows, in place."""
         return self.learn(state, X, y, np.arange(len(X)))
 
-    def learn(
-        self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows: np.ndarray
-    ) -> np.ndarray:
+    def learn(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows) -> np.ndarray:
         """Learn X[rows] and y[rows], in that order, in place."""
-        X, y = self._arrays(X, y)
-        rows = _row_numbers(rows, len(X))
-        states = self._stack(state)
-        self.update_kernel(states, 0, self.constants, X, y, rows, 0, len(rows))
+        problem = self._problem(state, X, y)
+        rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(X)):
+            outside = f"rows {rows.min()} ... {rows.max()}"
+            raise ValueError(f"{outside} of {len(X)}: they must be 0 ... {len(X) - 1}")
+        self.update_kernel(*problem, rows, 0, len(rows))
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
         """Return the loss of each row."""
-        X, y = self._arrays(X, y)
-        out = np.empty(len(X))
-        states = self._stack(state)
-        self.loss_kernel(states, 0, self.constants, X, y, 0, len(X), out)
-        return out
+        losses = np.empty(len(X))
+        self.loss_kernel(*self._problem(state, X, y), 0, len(X), losses)
+        return losses
 
-    def _arrays(self, X, y):
-        """X and y as kernels take them, y zeros where there is none, of the learner's size."""
-        X = as_rows(X)
+    def _problem(self, state, X, y):
+        """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
+        X, y = as_arrays(X, y)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
-        if y is None and self.needs:
-            raise ValueError(f"the learner needs {self.needs}")
-        return X, as_targets(np.zeros(len(X)) if y is None else y, len(X))
-
-    def _stack(self, state):
-        """The stack of one state that kernels take: a view."""
+        if y is None:
+            if self.needs:
+                raise ValueError(f"the learner needs {self.needs}")
+            y = read_only(np.zeros(len(X)))
         if state.shape != self.initial.shape or state.dtype != float:
-            raise ValueError(
-                f"state has shape {state.shape}, type {state.dtype}: not one of {self.name}"
-            )
-        return state[None]
+            raise ValueError(f"state of shape {state.shape}, {state.dtype} is not of {self.name}")
+        return state[None], 0, self.constants, X, y
 
     def __repr__(self):
         return self.name
-
-
-def as_rows(X: np.ndarray) -> np.ndarray:
-    """Return X as a read-only table of float64; ValueError unless it is (rows, features)."""
-    X = np.ascontiguousarray(X, float)
-    if X.ndim != 2:
-        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
-    return read_only(X)
-
-
-def as_targets(y: np.ndarray, n_rows: int) -> np.ndarray:
-    """Return y as a read-only vector of float64; ValueError unless it has one value a row."""
-    y = np.ascontiguousarray(y, float)
-    if y.shape != (n_rows,):
-        raise ValueError(f"y has shape {y.shape}, not ({n_rows},): one value a row of X")
-    return read_only(y)
-
-
-def _row_numbers(rows, n_rows):
-    rows = np.ascontiguousarray(rows)
-    if rows.ndim != 1 or (rows.size and not np.issubdtype(rows.dtype, np.integer)):
-        raise ValueError(f"rows of shape {rows.shape}, type {rows.dtype}: give row numbers (m,)")
-    if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
-        raise ValueError(f"rows are {rows.min()} ... {rows.max()}: they must be 0 ... {n_rows - 1}")
-    return rows.astype(np.int64, copy=False)
-
-
-def read_only(values: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to."""
-    view = values.view()
-    view.flags.writeable = False
-    return view

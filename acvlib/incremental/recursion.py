@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 
 from ..parallel import spread, track
 from .chunks import FIXED, Edge, edges, shuffle
-from .protocol import CompiledLearner, read_only
+from .protocol import CompiledLearner, Examples
 
 TASKS_PER_WORKER = 2  # so that a worker that is done early finds something to do
 COMPILED_TASKS = 16  # so many at least, between which compiled loops can be interrupted
@@ -22,12 +22,11 @@ COMPILED_TASKS = 16  # so many at least, between which compiled loops can be int
 class Job(NamedTuple):
     """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1].
 
-    X and y are read-only. seed: of random orders, or `FIXED`.
+    seed : of random orders, or `FIXED`.
     """
 
     learner: Any
-    X: np.ndarray
-    y: np.ndarray | None
+    data: Examples
     bounds: np.ndarray
     seed: int
 
@@ -38,10 +37,6 @@ class Job(NamedTuple):
     def span(self, first: int, last: int) -> slice:
         """Return where the rows of chunks first ... last are."""
         return slice(int(self.bounds[first]), int(self.bounds[last + 1]))
-
-    def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return these rows of X and y, so that the learner cannot write to them."""
-        return read_only(self.X[rows]), None if self.y is None else read_only(self.y[rows])
 
 
 class Outcome(NamedTuple):
@@ -67,6 +62,10 @@ class Branch(NamedTuple):
     edge: Edge
 
 
+def _later(state, edge):
+    return [Branch(state, edge)]
+
+
 def copied(learner: Any, state: Any) -> Any:
     """Copy the state, by the learner's own means if it has any."""
     return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
@@ -77,12 +76,13 @@ class Trainer:
 
     def __init__(self, job: Job):
         self.job = job
+        self.data = job.data
         self.learner = job.learner
         self.counts = Counter(updates=0, copies=0)
 
     def learn(self, state, rows):
         """The state after these rows; `state` itself may change."""
-        X, y = self.job.select(rows)
+        X, y = self.data.select(rows)
         self.counts["updates"] += len(X)
         return self.learner.update(state, X, y)
 
@@ -91,7 +91,7 @@ class Trainer:
         span = self.job.span(fold, fold)
         expected = (span.stop - span.start,)
         try:
-            losses = np.asarray(self.learner.loss(state, *self.job.select(span)), float)
+            losses = np.asarray(self.learner.loss(state, *self.data.select(span)), float)
             if losses.shape != expected:
                 raise ValueError(f"loss has shape {losses.shape}, not {expected}: one value a row")
         except Exception as error:
@@ -106,13 +106,10 @@ class Trainer:
             yield from self.below_reverting(state, first, last)
         else:
             left, right = edges(first, last)
-            go_on = self.follow if whole else self.branch
+            go_on = self.follow if whole else _later
             self.counts["copies"] += 1
             yield from go_on(copied(self.learner, state), left)
             yield from go_on(state, right)
-
-    def branch(self, state, edge):
-        yield Branch(state, edge)
 
     def follow(self, state, edge, whole=True):
         """Train the child at the end of an edge, and go on `below` it."""
@@ -127,14 +124,14 @@ class Trainer:
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
-            saved = self.learner.save(state, *self.job.select(self.ordered(edge.feed)))
+            saved = self.learner.save(state, *self.data.select(self.ordered(edge.feed)))
             yield from self.follow(state, edge)
             state = self.learner.revert(state, saved)
 
     def standard(self, fold):
         """The `Outcome` of one fold whose model learns all other chunks from nothing."""
         span = self.job.span(fold, fold)
-        others = np.delete(np.arange(len(self.job.X)), span)
+        others = np.delete(np.arange(len(self.data)), span)
         try:
             state = self.learn(self.learner.init(), self.shuffled(others, span))
         except Exception as error:
@@ -163,7 +160,7 @@ class CompiledTrainer(Trainer):
         """As in `Trainer`, without a copy of the rows."""
         rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
         self.counts["updates"] += len(rows)
-        return self.learner.learn(state, self.job.X, self.job.y, rows)
+        return self.learner.learn(state, self.data.X, self.data.y, rows)
 
     def below(self, state, first, last, whole=True):
         """As in `Trainer`, with one `Outcome` for a whole branch."""
@@ -172,9 +169,17 @@ class CompiledTrainer(Trainer):
             return
         from .compiled import descend  # slow to import
 
-        losses, updates, copies = descend(self.job, state, first, last)
+        X = self.data.X
+        y = np.zeros(len(X)) if self.data.y is None else self.data.y
+        losses = np.empty(len(X))
+        states = np.empty((2 + int(last - first).bit_length(), len(state)))
+        states[0] = state
+        learner = self.learner
+        model = (learner.update_kernel, learner.loss_kernel, states, learner.constants)
+        where = (self.job.bounds, first, last, self.job.seed)
+        updates, copies = descend(*model, X, y, *where, np.arange(len(X)), losses)
         self.counts.update(updates=updates, copies=copies)
-        yield Outcome(first, last, losses)
+        yield Outcome(first, last, losses[self.job.span(first, last)])
 
 
 def tree(job: Job) -> tuple[list[Outcome], Counter]:

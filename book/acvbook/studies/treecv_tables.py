@@ -72,7 +72,7 @@ def _pass_seconds(learner, data):
 
 def _run(learner, data, cell, rng):
     order_rng = None if cell.order == "fixed" else rng
-    result = METHODS[cell.method](learner, data, cell.k or cell.n, cell.order, order_rng)
+    result = METHODS[cell.method](learner, data, cell.k or cell.n, order=cell.order, rng=order_rng)
     return {"loss": result.loss, "seconds": result.seconds}
 
 
