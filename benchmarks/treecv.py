@@ -1,4 +1,4 @@
-"""TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, scikit-learn without it.
+"""TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, a peer.
 
 Ratios within this run; medians of several calls, after one that compiles. Simulated
 data where the real are not found: these are times, not estimates.

@@ -24,7 +24,10 @@ def trained(learner, data):
 
 
 def test_pegasos_takes_the_steps_of_its_paper(table):
-    """w <- (1 - eta lambda) w + eta [y w.x < 1] y x with eta = 1/(lambda t) (Shalev-Shwartz et al. 2011, Fig. 1)."""
+    """w <- (1 - eta lambda) w + eta [y w.x < 1] y x with eta = 1/(lambda t).
+
+    Source: Shalev-Shwartz et al. (2011), Fig. 1.
+    """
     regularization, w = 0.01, np.zeros(4)
     for t, (x, y) in enumerate(zip(table.X, table.y, strict=True), 1):
         eta = 1.0 / (regularization * t)
@@ -54,7 +57,10 @@ def test_lsqsgd_averages_the_projected_iterates(table):
 
 @pytest.mark.parametrize("batch_size", [1, 10, 37])
 def test_k_means_moves_centres_by_batches(table, batch_size):
-    """Sculley (2010), Algorithm 1: assign a batch to the centres as they are, then give each its running mean."""
+    """Assign a batch to the centres as they are, then give each its running mean.
+
+    Source: Sculley (2010), Algorithm 1.
+    """
     centres, counts = table.X[:3].copy(), np.ones(3)
     for start in range(3, 300 - (300 - 3) % batch_size, batch_size):
         batch = table.X[start : start + batch_size]

@@ -1,4 +1,4 @@
-"""TreeCV against its definition: every model is the one trained on the complement, in the order fed."""
+"""TreeCV against its definition: each model is the one trained on the complement, in its order."""
 
 import joblib
 import numpy as np
@@ -12,7 +12,7 @@ from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLe
 
 
 class Recorder:
-    """Its state is the list of rows it has seen, by their first feature; tested rows are logged with it."""
+    """Its state is the list of rows it has seen, by first feature; tested rows are logged."""
 
     def __init__(self):
         self.log = {}
@@ -138,14 +138,14 @@ def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order
 
 
 def test_a_state_is_seen_to_the_last_bit():
-    """The check above would pass on 0/1 losses alone; a squared error shows every bit of the state."""
+    """The check above would pass on 0/1 losses; a squared error shows every bit of the state."""
     data, learner = table(30), LEARNERS["lsqsgd"]
     fixed, other = treecv(learner, data, 30), treecv(learner, data, 30, **options("randomized"))
     assert (fixed.losses != other.losses).mean() > 0.9
 
 
 def test_the_paper_feeds_its_figure_1_like_this():
-    """Figure 1: the model tested on z1 learns z3, z4, z2; the one tested on z2 learns z3, z4, z1."""
+    """Figure 1: the model tested on z1 learns z3, z4, z2; that tested on z2 learns z3, z4, z1."""
     assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
 
 

@@ -1,4 +1,4 @@
-"""TreeCV on a real cluster of two worker processes: the local answer, models in motion, chunks at rest."""
+"""TreeCV on a cluster of two worker processes: the local answer, models move, chunks stay."""
 
 import os
 import pickle
@@ -42,7 +42,7 @@ def table(n=600):
 
 
 class Slow:
-    """LSQSGD that takes its time, so that there is a run to disturb; fails on a row that starts with `bad`."""
+    """LSQSGD that takes its time, so as to be disturbed; fails on a row that starts with `bad`."""
 
     def __init__(self, seconds, bad=None):
         self.seconds, self.bad = seconds, bad
@@ -89,9 +89,9 @@ def test_only_models_travel_and_as_many_as_counted(client):
 
 @pytest.mark.parametrize("k", [2, 3, 16, 100, 1000])
 def test_messages_grow_as_k_log_k(k):
-    """Section 4.1: with a node for each chunk, each level sends a model to every chunk; then one to test it.
+    """Section 4.1: with a node for each chunk, each level sends a model to every chunk.
 
-    The two models that start from nothing are not sent by another worker.
+    Then one to test it. The two models that start from nothing are not sent by another worker.
     """
     assert (
         count_messages(list(range(k)))

@@ -42,11 +42,20 @@ def _listed(folds, n_rows):
 
 
 class Edge(NamedTuple):
-    """To a child that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1]."""
+    """To a model that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1].
+
+    feed : None for all other chunks.
+    """
 
     first: int
     last: int
-    feed: tuple[int, int]
+    feed: tuple[int, int] | None = None
+
+    def chunks(self) -> str:
+        """Say which chunks are learnt."""
+        if self.feed is None:
+            return f"all chunks but {self.first}"
+        return "chunks {} ... {}".format(*self.feed)
 
 
 def edges(first: int, last: int) -> tuple[Edge, Edge]:

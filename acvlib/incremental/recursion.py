@@ -114,42 +114,30 @@ class Trainer:
     def follow(self, state, edge, whole=True):
         """Train the child at the end of an edge, and go on `below` it."""
         try:
-            state = self.learn(state, self.ordered(edge.feed))
+            state = self.learn(state, self.ordered(edge))
         except Exception as error:
-            doing = "learning chunks {} ... {}".format(*edge.feed)
-            yield Outcome(edge.first, edge.last, None, error, doing)
+            yield Outcome(edge.first, edge.last, None, error, f"learning {edge.chunks()}")
         else:
             yield from self.below(state, edge.first, edge.last, whole)
 
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
-            saved = self.learner.save(state, *self.data.select(self.ordered(edge.feed)))
+            saved = self.learner.save(state, *self.data.select(self.ordered(edge)))
             yield from self.follow(state, edge)
             state = self.learner.revert(state, saved)
 
-    def standard(self, fold):
-        """The `Outcome` of one fold whose model learns all other chunks from nothing."""
-        span = self.job.span(fold, fold)
-        others = np.delete(np.arange(len(self.data)), span)
-        try:
-            state = self.learn(self.learner.init(), self.shuffled(others, span))
-        except Exception as error:
-            yield Outcome(fold, fold, None, error, f"learning all chunks but {fold}")
+    def ordered(self, edge):
+        """The rows of an edge's feed: a slice or, if one does not do, row numbers."""
+        seed = self.job.seed
+        if edge.feed is None:
+            span = self.job.span(edge.first, edge.last)
+            rows = np.delete(np.arange(len(self.data)), span)
         else:
-            yield self.test(state, fold)
-
-    def ordered(self, feed):
-        """The rows of chunks feed[0] ... feed[1]: a slice, or shuffled row numbers."""
-        span = self.job.span(*feed)
-        if self.job.seed == FIXED:
-            return span
-        return self.shuffled(np.arange(span.start, span.stop), span)
-
-    def shuffled(self, rows, span):
-        """`rows` in the order of the job, whose key is `span`."""
-        if self.job.seed != FIXED:
-            shuffle(rows, len(rows), self.job.seed, span.start, span.stop)
+            span = self.job.span(*edge.feed)
+            rows = span if seed == FIXED else np.arange(span.start, span.stop)
+        if seed != FIXED:
+            shuffle(rows, len(rows), seed, span.start, span.stop)
         return rows
 
 
@@ -158,7 +146,8 @@ class CompiledTrainer(Trainer):
 
     def learn(self, state, rows):
         """As in `Trainer`, without a copy of the rows."""
-        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
         self.counts["updates"] += len(rows)
         return self.learner.learn(state, self.data.X, self.data.y, rows)
 
@@ -179,7 +168,7 @@ class CompiledTrainer(Trainer):
         where = (self.job.bounds, first, last, self.job.seed)
         updates, copies = descend(*model, X, y, *where, np.arange(len(X)), losses)
         self.counts.update(updates=updates, copies=copies)
-        yield Outcome(first, last, losses[self.job.span(first, last)])
+        yield Outcome(first, last, losses[self.job.span(first, last)].copy())
 
 
 def tree(job: Job) -> tuple[list[Outcome], Counter]:
@@ -201,7 +190,7 @@ def tree(job: Job) -> tuple[list[Outcome], Counter]:
     counts = worker.counts
     while branches:
         whole = len(branches) >= n_tasks
-        tasks = [(job, "follow", *branch, whole) for branch in branches]
+        tasks = [(job, *branch, whole) for branch in branches]
         found = _spread(tasks, "treecv", counts)
         outcomes += [item for item in found if isinstance(item, Outcome)]
         branches = [item for item in found if isinstance(item, Branch)]
@@ -211,26 +200,26 @@ def tree(job: Job) -> tuple[list[Outcome], Counter]:
 def standard(job: Job) -> tuple[list[Outcome], Counter]:
     """Run standard cross-validation, a task a fold: (outcomes, counts)."""
     counts = Counter()
-    tasks = [(job, "standard", fold) for fold in range(job.k)]
+    folds = [Edge(fold, fold) for fold in range(job.k)]
+    tasks = [(job, job.learner.init(), fold, True) for fold in folds]
     return _spread(tasks, "kfold", counts), counts
 
 
 def _spread(tasks, label, counts):
-    """What all tasks give, which add to `counts`.
-
-    Threads serve compiled learners best, which hold no lock, and processes all others.
-    """
-    compiled = isinstance(tasks[0][0].learner, CompiledLearner)
+    """What is found by following all branches, which adds to `counts`."""
+    job, *_ = tasks[0]
+    # Threads serve compiled learners best, which hold no lock, and processes all others.
+    prefer = "threads" if isinstance(job.learner, CompiledLearner) else "processes"
     found = []
-    for items, more in spread(_run, tasks, "threads" if compiled else "processes", label):
+    for items, more in spread(_follow, tasks, prefer, label):
         found += items
         counts.update(more)
     return found
 
 
-def _run(job, method, *arguments):
+def _follow(job, state, edge, whole):
     worker = _trainer(job)
-    return list(getattr(worker, method)(*arguments)), worker.counts
+    return list(worker.follow(state, edge, whole)), worker.counts
 
 
 def _trainer(job):
