@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .chunks import FIXED, partition
+from .cluster import tree_on_cluster
 from .protocol import CompiledLearner, Examples, IncrementalLearner
 from .recursion import Job, standard, tree
 from .result import FoldsFailed, LearnerCV
@@ -27,11 +28,10 @@ def treecv(
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
-    The models of two folds share all training but that on each other's chunks: a binary tree over
-    the chunks trains a model on one half of a node's chunks and goes on into the other half. Each
-    model has then learnt every chunk but its own, in an order that the tree dictates. joblib runs
-    the branches as its `parallel_config` says; if the learner learns row by row, the result is the
-    same bit by bit wherever they run.
+    A binary tree over the chunks trains a model on one half of a node's chunks and goes on into the
+    other half: each model has then learnt every chunk but its own, in the tree's order. joblib runs
+    the branches as its `parallel_config` says; the result of a learner that learns row by row is
+    the same bit by bit wherever they run.
 
     Parameters
     ----------
@@ -39,8 +39,7 @@ def treecv(
         edge of the tree in one call.
     folds : k, for contiguous chunks, or the rows of each fold, a partition; k = n leaves one out.
     order : "fixed" as the rows stand, or "randomized" along each edge, which needs `rng`.
-    client : of a Dask cluster, whose workers then hold the chunks while models travel (extra
-        `dask`, fixed order).
+    client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
 
     Raises
     ------
@@ -49,11 +48,7 @@ def treecv(
 
     Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
     """
-    run = tree
-    if client is not None:
-        from .cluster import tree_on_cluster
-
-        run = partial(tree_on_cluster, client=client)
+    run = tree if client is None else partial(tree_on_cluster, client=client)
     return _cross_validate("treecv", run, learner, data, folds, order, rng)
 
 
@@ -96,8 +91,8 @@ def _cross_validate(method, run, learner, data, folds, order, rng):
 
 
 def _seed(order, rng):
-    if (order, rng is None) not in (("fixed", True), ("randomized", False)):
-        raise ValueError(
-            f'order = {order!r}, rng = {rng}: "fixed" takes no rng, "randomized" needs one'
-        )
-    return FIXED if rng is None else int(rng.integers(2**62))
+    if order == "fixed" and rng is None:
+        return FIXED
+    if order == "randomized" and rng is not None:
+        return int(rng.integers(2**62))
+    raise ValueError(f'order {order!r}, rng {rng}: "fixed" takes no rng, "randomized" needs one')

@@ -22,14 +22,11 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     """Run Algorithm 1, the chunks spread over the client's workers: (outcomes, counts).
 
     A worker that dies takes its chunks and models with it: the chunks go to the workers that are
-    left, and the folds without a result are done again. counts: those of all rounds, models_sent
-    from one worker to another. Raises ValueError for a random order, which would have every row, or
-    every model, cross the network.
+    left, and the folds without a result are done again. counts: those of all rounds. Raises
+    ValueError for a random order, which would have every row, or every model, cross the network.
     """
     if job.seed != FIXED:
-        raise ValueError(
-            'order = "randomized" mixes rows of all workers: with a client, use "fixed"'
-        )
+        raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
     distributed = require("distributed", extra="dask")
     outcomes = {}
     counts = Counter(updates=0, copies=0, models_sent=0)

@@ -21,7 +21,7 @@ _COUNTS = types.UniTuple(_INT, 2)
 
 
 @njit(nogil=True, inline="always")
-def _ordered(rows, start, stop, seed):
+def _ordered(rows, start, stop, seed, offset):
     """Where in `rows` rows start ... stop - 1 are: as they stand, or shuffled at its begin.
 
     Inlined, because counting references to the arrays of a call costs more than learning a row.
@@ -30,25 +30,28 @@ def _ordered(rows, start, stop, seed):
         return start, stop
     for i in range(start, stop):
         rows[i - start] = i
-    shuffle(rows, stop - start, seed, start, stop)
+    shuffle(rows, stop - start, seed, offset + start, offset + stop)
     return 0, stop - start
 
 
 @njit(
-    _COUNTS(_UPDATE, _LOSS, _STACK, _VECTOR, _X, _Y, _INTS, _INT, _INT, _INT, _INTS, _VECTOR),
+    _COUNTS(_UPDATE, _LOSS, _VECTOR, _X, _Y, _INTS, _INT, _INT, _STACK, _INTS, _VECTOR),
     cache=True,
     nogil=True,
 )
-def descend(update, loss, states, constants, X, y, bounds, first, last, seed, rows, losses):
-    """Test all models below the node that leaves out chunks first ... last, with model states[0].
+def descend(update, loss, constants, X, y, bounds, seed, offset, states, rows, losses):
+    """Test all models below a node with model states[0]; X, y: only rows that the node leaves out.
 
     states (depth + 1, size): the stack of models, one a level. A second child needs its parent's
-    model no longer and learns in its place, so that each node copies once. rows (n,): 0, ...,
-    n - 1, overwritten by random orders. losses (n,): the result.
+    model no longer and learns in its place, so that each node copies once. bounds: of the chunks;
+    offset: the number of row 0 in the job, which random orders are keyed by. rows (n,): 0, ...,
+    n - 1, overwritten by random orders. losses (n,): the result. (With `states` before `constants`,
+    the loop takes 1.4 times as long.)
 
     Returns (rows learnt, models copied).
     """
     firsts, lasts = np.empty(len(states), np.int64), np.empty(len(states), np.int64)
+    first, last = 0, len(bounds) - 2
     depth = updates = copies = 0
     while True:
         while first < last:
@@ -58,7 +61,7 @@ def descend(update, loss, states, constants, X, y, bounds, first, last, seed, ro
                 states[depth + 1, i] = states[depth, i]
             depth += 1
             copies += 1
-            start, stop = _ordered(rows, bounds[middle + 1], bounds[last + 1], seed)
+            start, stop = _ordered(rows, bounds[middle + 1], bounds[last + 1], seed, offset)
             update(states, depth, constants, X, y, rows, start, stop)
             updates += stop - start
             last = middle
@@ -68,7 +71,7 @@ def descend(update, loss, states, constants, X, y, bounds, first, last, seed, ro
         depth -= 1
         first, last = firsts[depth], lasts[depth]
         middle = (first + last) // 2
-        start, stop = _ordered(rows, bounds[first], bounds[middle + 1], seed)
+        start, stop = _ordered(rows, bounds[first], bounds[middle + 1], seed, offset)
         update(states, depth, constants, X, y, rows, start, stop)
         updates += stop - start
         first = middle + 1

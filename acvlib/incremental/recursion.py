@@ -158,17 +158,20 @@ class CompiledTrainer(Trainer):
             return
         from .compiled import descend  # slow to import
 
-        X = self.data.X
-        y = np.zeros(len(X)) if self.data.y is None else self.data.y
+        span = self.job.span(first, last)
+        X, y = self.data.select(span)
+        y = np.zeros(len(X)) if y is None else y
+        bounds = self.job.bounds[first : last + 2] - span.start
         losses = np.empty(len(X))
         states = np.empty((2 + int(last - first).bit_length(), len(state)))
         states[0] = state
         learner = self.learner
-        model = (learner.update_kernel, learner.loss_kernel, states, learner.constants)
-        where = (self.job.bounds, first, last, self.job.seed)
-        updates, copies = descend(*model, X, y, *where, np.arange(len(X)), losses)
+        model = (learner.update_kernel, learner.loss_kernel, learner.constants)
+        order = (self.job.seed, span.start)
+        work = (states, np.arange(len(X)), losses)
+        updates, copies = descend(*model, X, y, bounds, *order, *work)
         self.counts.update(updates=updates, copies=copies)
-        yield Outcome(first, last, losses[self.job.span(first, last)].copy())
+        yield Outcome(first, last, losses)
 
 
 def tree(job: Job) -> tuple[list[Outcome], Counter]:
