@@ -1,14 +1,19 @@
 # make book [SCALE=quick|paper]   run the notebooks and build the book: book/_build/html/index.html
 # make site                       build the book from the published notebooks, running nothing
 # make publish                    run at paper scale and keep the result in book/published/
-# make test | lint | bench | check (the built book in a browser)
+# make test | test-coverage       test the library, which needs a small environment only
+# make test-book                  test the book's own code, in the environment of the book
+# make lint | wheel               style and types; the package as pip installs it
+# make bench | check              speed; the built book in a browser
 
 PYTHON ?= python3
 SCALE ?= quick
 BIN := .venv/bin
+LIBRARY := .venv/.library
 READY := .venv/.ready
+PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site publish test lint bench check
+.PHONY: book site publish test test-coverage test-book lint wheel bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -21,11 +26,22 @@ site: $(READY)
 publish: $(READY)
 	@$(BIN)/doit publish scale=paper
 
-test: $(READY)
-	$(BIN)/pytest --numprocesses=auto --dist=loadfile
+test: $(LIBRARY)
+	$(PYTEST) --ignore=tests/book
 
-lint: $(READY)
+test-coverage: $(LIBRARY)
+	$(PYTEST) --ignore=tests/book --cov
+
+test-book: $(READY)
+	$(PYTEST) tests/book
+
+lint: $(LIBRARY)
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+wheel: $(LIBRARY)
+	$(BIN)/python tools/check_wheel.py
 
 bench: $(READY)
 	@set -e; for script in benchmarks/[!_]*.py; do $(BIN)/python $$script; done
@@ -33,9 +49,13 @@ bench: $(READY)
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html
 
-# Touched last, so that an interrupted installation is never taken for a finished one.
-$(READY): requirements.lock pyproject.toml book/pyproject.toml
+# Each is touched last, so that an interrupted installation is never taken for a finished one.
+$(LIBRARY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --constraint requirements.lock --editable '.[all,dev]'
+	@touch $@
+
+$(READY): $(LIBRARY) book/pyproject.toml
 	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --requirement requirements.lock  # seqeval has no wheel
-	$(BIN)/pip install --quiet --no-deps --editable . --editable book
+	$(BIN)/pip install --quiet --no-deps --editable book
 	@touch $@

@@ -1,7 +1,7 @@
 """The task graph: notebooks → executed notebooks → ledger → book. Run it through make.
 
-`scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/, running nothing.
-Imports stay light: when nothing changed, this file is all that runs.
+`scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/,
+running nothing. Imports stay light: when nothing changed, this file is all that runs.
 """
 
 import os
@@ -57,7 +57,9 @@ def python(*arguments):
 
 
 def data_state():
-    """Name, size and time of every data file, so that notebooks run again when real data arrive or change."""
+    """Name, size and time of every data file,
+    so that notebooks run again when real data arrive or change.
+    """
     roots = [Path(root) for root in (os.environ.get("ACVLIB_DATA"), "data/cache") if root]
     files = [
         (root, path, path.stat())

@@ -2,11 +2,12 @@
 
 from importlib import import_module
 
-from . import derivatives as curvature
 from . import folds, weighting
 from .compare import compare, relative_errors, theta_errors
-from .diagnostics import check_derivatives, difference_estimate, flag, mend
+from .derivatives import Derivatives, derivatives_of
+from .diagnostics import check_derivatives, difference_estimate, flag, refit_flagged
 from .fit import fit, fit_at, fit_path
+from .folds import Folds
 from .methods.as_printed import as_printed, linearised
 from .methods.exact import exact
 from .methods.frozen_newton import frozen_newton
@@ -14,9 +15,9 @@ from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder
 from .methods.newton_step import newton_step
 from .methods.no_adjustment import no_adjustment
-from .protocol import CVResult, EstimatingEquation, Fit, WeightedModel
+from .protocol import CVResult, EstimatingEquation, Fit, Model
 
-# What not every user needs is loaded when first named: numba, matplotlib and scikit-learn import slowly.
+# Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
     "bounds": ".bounds",
@@ -37,7 +38,7 @@ _LAZY_NAMES = {
 }
 
 __all__ = [
-    "WeightedModel",
+    "Model",
     "EstimatingEquation",
     "fit",
     "fit_at",
@@ -57,10 +58,12 @@ __all__ = [
     "theta_errors",
     "check_derivatives",
     "flag",
-    "mend",
+    "refit_flagged",
     "difference_estimate",
+    "Folds",
     "folds",
-    "curvature",
+    "Derivatives",
+    "derivatives_of",
     "weighting",
     *_LAZY_MODULES,
     *_LAZY_NAMES,

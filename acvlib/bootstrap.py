@@ -1,7 +1,7 @@
 """Weights of any kind in place of CV's zeros and ones: bootstrap, and jackknife after bootstrap.
 
-Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme. Giordano et
-al. (2019), section 2.1 and 3.
+Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme.
+Giordano et al. (2019), section 2.1 and 3.
 """
 
 import warnings
@@ -24,8 +24,8 @@ def jackknife_params(model, fit, weights):
 def refits(model, fit, weights, tolerance=TOLERANCE):
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit, in lockstep.
 
-    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where the curvature
-    has vanished and the optimum is at infinity, are nan, and warned of once.
+    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where
+    the curvature has vanished and the optimum is at infinity, are nan, and warned of once.
     """
     params, scale = np.tile(fit.params, (len(weights), 1)), np.ones(len(weights))
     rows, found = np.arange(len(weights)), np.zeros(len(weights), bool)
@@ -78,9 +78,9 @@ def interval(params, level=0.9):
 def jackknife_after_bootstrap(params, weights):
     """(standard errors (D,), their own standard errors (D,)) from one set of resamples (Efron 1992).
 
-    The resamples that happen to leave out a site are a bootstrap of the other sites: no further fit is needed.
-    Its Monte Carlo noise adds about se sqrt(e n / (2 n_resamples)), in quadrature. ValueError where some site is
-    in all of them.
+    The resamples that happen to leave out a site are a bootstrap of the other sites: no further fit
+    is needed. Its Monte Carlo noise adds about se sqrt(e n / (2 n_resamples)), in quadrature.
+    ValueError where some site is in all of them.
     """
     without = (weights == 0.0).T.astype(float)
     counts = without.sum(axis=1, keepdims=True)

@@ -2,8 +2,9 @@
 
     |theta_IJ(w) - theta(w)| <= 2 C_op^2 C_IJ delta^2   where delta <= Delta_delta
 
-Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at most radius |x_n|,
-so that all constants are computed, none estimated. A penalty counts as one more term, which no weight changes.
+Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at most
+radius |x_n|, so that all constants are computed, none estimated. A penalty counts as one more term,
+which no weight changes.
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +21,9 @@ MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
 class Theorem1:
     """The constants of Definition 3 for one fit, and delta, bound and applies (n_folds,) for each fold.
 
-    c_op: Assumption 2; l_h: Assumption 4, with Delta_theta = radius; c_ij, limit (Delta_delta): Definition 3;
-    bound: Euclidean distance of params, valid where `applies`, that is delta <= limit.
+    c_op: Assumption 2; l_h: Assumption 4, with Delta_theta = radius; c_ij, limit (Delta_delta):
+    Definition 3; bound: Euclidean distance of params, valid where `applies`, that is delta <=
+    limit.
     """
 
     radius: float
@@ -84,9 +86,9 @@ class Ball:
 def theorem1(model, fit, folds, radius=None):
     """The `Theorem1` of a fitted GLM and its folds.
 
-    radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all folds, or 0,
-    with the smallest constants of any, where there is none: the theorem then applies to no fold. Raises
-    ValueError for a model with a site_penalty.
+    radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
+    folds, or 0, with the smallest constants of any, where there is none: the theorem then applies
+    to no fold. Raises ValueError for a model with a site_penalty.
     """
     radius = _smallest_radius(model, fit, folds) if radius is None else radius
     ball = Ball(model, fit.params, radius)

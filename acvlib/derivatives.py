@@ -1,298 +1,267 @@
-"""Derivatives of a weighted model: by its fast paths where it has them, by autograd otherwise; and solvers.
+"""Derivatives of a weighted model: by autograd, unless the model overrides them with faster ones.
 
-An `EstimatingEquation` takes part with its residual in place of the gradient and |residual|^2 / 2 in
-place of the objective. Functions over folds take params (n_folds, D), one row a fold, and evaluate at the
-fold's weights w_o; they run through joblib, so that `joblib.parallel_config` spreads folds over workers.
+An `EstimatingEquation` takes part with its residual in place of the gradient, |residual|^2 / 2 in
+place of the objective and the residual's Jacobian in place of the Hessian.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import Any, Protocol
 
 import numpy as np
 from autograd import grad, jacobian
 from autograd.core import make_vjp
-from joblib import Parallel, delayed
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from joblib import delayed
 
-from .folds import WHOLE, indicator, sizes
+from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
-from .parallel import blas_for, track
-from .solvers import krylov
-from .solvers.krylov import conjugate_gradient as conjugate_gradient
-from .solvers.lissa import lissa as lissa
+from .parallel import parallel, pieces, track
+from .protocol import Refits, override, with_defaults
+from .solvers.inverse import (
+    DenseFolds,
+    DenseHessian,
+    DenseJacobian,
+    FoldSolver,
+    Solvable,
+    folds_at_once,
+)
+from .solvers.operators import HessianOperator, KrylovFolds
 
 
-class NewtonSteps(NamedTuple):
-    """Every fold's Newton step: params (n_folds, D) and H(w_o)'s smallest eigenvalue (n_folds,).
+class FoldProducts(Protocol):
+    """H(w_o) of n folds as products with vectors (B, D); `rows` (B,) numbers their folds.
 
-    The eigenvalues are nan for an estimating equation, and may be a lower bound of the same sign. heldout: what
-    `heldout_losses` gives at params, where a fast path has it at hand, else None.
+    `rough` is None, or the same, cheaper and less accurate.
     """
 
-    params: np.ndarray
-    smallest_eigenvalue: np.ndarray
-    heldout: np.ndarray | None = None
+    rough: "FoldProducts | None"
+
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """H(w_o) times each vector, (B, D)."""
+
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """An approximate H(w_o)^-1 times each vector, (B, D)."""
+
+    def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
+        """(F (n,), dF/dparams (n, D)) of folds with params of their own."""
 
 
-class IndefiniteHessian(np.linalg.LinAlgError):
-    """The Hessian is not positive definite: the point is not a minimum, or a parameter is not identified."""
+class Derivatives:
+    """F, its derivatives and the held-out losses of one model; all by autograd.
+
+    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
+    A subclass may define only public names that are here, so that a misspelt override is an error;
+    its helpers start with an underscore.
+
+    Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
+    """
+
+    matrix_free = False  # True: too many parameters for a Hessian, which `products` stands in for
+    hessians_first = False  # True: `fold_hessians` at one point is so cheap that exact starts there
+    chord_rate = 0.1  # a chord step that shrinks the decrement less asks for a new Hessian
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.n_sites = model.n_sites
+        self.defaults = with_defaults(model)
+
+    def __init_subclass__(cls, **settings):
+        super().__init_subclass__(**settings)
+        known = {name for base in cls.__mro__[1:] for name in vars(base)}
+        for name, value in vars(cls).items():
+            marked = getattr(value, "__override__", False)
+            if name not in known and (marked or not name.startswith("_")):
+                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
+                hint = f"; did you mean {near[0]}?" if near else ""
+                raise TypeError(
+                    f"{cls.__name__}.{name} overrides nothing of Derivatives{hint} "
+                    "(names of helpers start with an underscore)"
+                )
+
+    # one weighting
+
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """(F, dF/dparams (D,)) at weights (n_sites,)."""
+        vjp, value = make_vjp(lambda p: self.model.objective(p, weights), params)
+        return float(value), vjp(1.0)
+
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        """d2F/dparams2 (D, D) at weights (n_sites,); at weights 1 alone where `matrix_free`."""
+        if self.matrix_free:
+            return HessianOperator(self.products(params[None], WHOLE), len(params))
+        return DenseHessian(jacobian(grad(self.model.objective))(params, weights))
+
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """J = d2F / dparams dweights (D, n_sites)."""
+        gradient = grad(self.model.objective)
+        return _jacobian_by_rows(lambda w: gradient(params, w), weights)
+
+    # folds
+
+    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
+        matrix = self.cross_matrix(params, np.ones(self.n_sites))
+        return -(folds.indicator(self.n_sites) @ matrix.T)
+
+    def fold_gradients(
+        self, params: np.ndarray, folds: Folds, values: bool = True
+    ) -> tuple[Any, np.ndarray]:
+        """(F (n_folds,), dF/dparams (n_folds, D)); F may be None unless `values` are wanted."""
+        pairs = each_fold(self._fold_gradient, params, folds, "gradients")
+        found, gradients = zip(*pairs, strict=True)
+        return np.array(found), np.array(gradients)
+
+    def fold_hessians(
+        self,
+        params: np.ndarray,
+        folds: Folds,
+        damping: float = 0.0,
+        whole: Solvable | None = None,
+    ) -> FoldSolver:
+        """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
+        if self.matrix_free:
+            return KrylovFolds(
+                lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
+            )
+        matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
+        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]))
+
+    def portions(self, folds: Folds, n_params: int) -> list[slice]:
+        """Slices of the folds whose Hessians are in memory together."""
+        return pieces(len(folds), len(folds) if self.matrix_free else folds_at_once(n_params))
+
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
+        """-log p(x_t | x outside the fold) of the scored sites of each fold."""
+        return folds.pick(each_fold(self._fold_heldout, params, folds, "held-out losses"))
+
+    def heldout_expansion(
+        self, params: np.ndarray, move: np.ndarray, fold: np.ndarray
+    ) -> np.ndarray:
+        """The held-out losses (len(fold),) at params + move, to first order in the move."""
+        slopes = jacobian(lambda p: self.model.heldout_loss(p, fold))(params)
+        return np.asarray(self.model.heldout_loss(params, fold)) + slopes @ move
+
+    def weighted(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
+        pairs = list(zip(params, weights, strict=True))
+        values, gradients = zip(*(self.value_and_gradient(p, w) for p, w in pairs), strict=True)
+        hessians = [np.asarray(self.hessian(p, w)) for p, w in pairs]
+        return np.array(values), np.array(gradients), np.array(hessians)
+
+    # where matrices are too large, and for estimating equations
+
+    def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
+        """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
+        raise NotImplementedError(f"{type(self).__name__} forms its Hessians")
+
+    def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits | None:
+        """Each fold refitted from params (D,) by the model's own solver; None where it has none."""
+        return None
+
+    def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
+        """The matrix in which errors of params count as standard errors: H itself."""
+        return hessian
+
+    def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
+        """(J J')^+ (D, D) of an estimating equation: the inverse variance of its residual."""
+        return None
+
+    def _fold_gradient(self, params, fold):
+        return self.value_and_gradient(params, fold_weights(self.n_sites, fold))
+
+    def _fold_hessian(self, params, fold):
+        return np.asarray(self.hessian(params, fold_weights(self.n_sites, fold)))
+
+    def _fold_heldout(self, params, fold):
+        return np.asarray(self.model.heldout_loss(params, fold))
 
 
-def is_equation(model):
-    """True for an `EstimatingEquation`, False for a `WeightedModel`."""
+class EquationDerivatives(Derivatives):
+    """The same of an `EstimatingEquation`."""
+
+    @override
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """(|r|^2 / 2, r (D,))."""
+        residual = np.asarray(self.model.residual(params, weights))
+        return 0.5 * float(residual @ residual), residual
+
+    @override
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        """dr/dparams (D, D)."""
+        return DenseJacobian(jacobian(self.model.residual)(params, weights))
+
+    @override
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """dr/dweights (D, n_sites)."""
+        return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
+
+    @override
+    def fold_hessians(
+        self,
+        params: np.ndarray,
+        folds: Folds,
+        damping: float = 0.0,
+        whole: Solvable | None = None,
+    ) -> FoldSolver:
+        """dr/dparams + damping I of each fold."""
+        matrices = np.array(each_fold(self._fold_hessian, params, folds, "Jacobians"))
+        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric=False)
+
+    @override
+    def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
+        """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
+        matrix = np.asarray(hessian)
+        return matrix.T @ self.residual_precision(params) @ matrix
+
+    @override
+    def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
+        """(J J')^+ (D, D) at weights 1."""
+        cross = self.cross_matrix(params, np.ones(self.n_sites))
+        return np.linalg.pinv(cross @ cross.T, hermitian=True)
+
+
+def derivatives_of(model: Any) -> Derivatives:
+    """The derivatives that a model offers, or those by autograd."""
+    own = getattr(model, "derivatives", None)
+    if own is not None:
+        return own
+    return EquationDerivatives(model) if is_equation(model) else Derivatives(model)
+
+
+def is_equation(model: Any) -> bool:
+    """True for an `EstimatingEquation`, False for a `Model`."""
     return hasattr(model, "residual")
 
 
-def _fast(model, name):
-    """The model's fast path for one function of this module, or None."""
-    return getattr(getattr(model, "fast", None), name, None)
+def at(params: np.ndarray, rows: Any) -> np.ndarray:
+    """Params (D,) as they are, or the rows of params (n, D)."""
+    return params if params.ndim == 1 else params[rows]
 
 
-def _gradient_function(model):
-    return model.residual if is_equation(model) else grad(model.objective)
+def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
+    """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
+    points = np.broadcast_to(params, (len(folds), params.shape[-1]))
+    jobs = track(list(zip(points, folds, strict=True)), label)
+    return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 
 
-def value_and_gradient(model, params, weights):
-    """(F, dF/dparams): a float and (D,)."""
-    if fast := _fast(model, "value_and_gradient"):
-        return fast(params, weights)
-    if is_equation(model):
-        residual = np.asarray(model.residual(params, weights))
-        return 0.5 * float(residual @ residual), residual
-    vjp, value = make_vjp(lambda p: model.objective(p, weights), params)
-    return float(value), vjp(1.0)
-
-
-def hessian_and_cross(model, params, weights):
-    """(H, J) = (d2F/dparams2 (D, D), d2F/dparams dweights (D, n_sites)); by autograd, in D reverse passes."""
-    if fast := _fast(model, "hessian_and_cross"):
-        return fast(params, weights)
-    gradient = _gradient_function(model)
-    vjp, value = make_vjp(lambda both: gradient(both[0], both[1]), (params, weights))
-    rows = [vjp(unit) for unit in np.eye(len(value))]
-    return np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
-
-
-def hessian(model, params, weights):
-    """d2F/dparams2 (D, D)."""
-    if fast := _fast(model, "hessian"):
-        return fast(params, weights)
-    if fast := _fast(model, "hessian_and_cross"):
-        return fast(params, weights)[0]
-    return jacobian(_gradient_function(model))(params, weights)
-
-
-def _each_fold(function, model, params, folds, label):
-    jobs = (
-        delayed(function)(model, p, fold)
-        for p, fold in track(list(zip(params, folds, strict=True)), label)
-    )
-    return Parallel()(jobs)
-
-
-def _fold_gradient(model, params, fold):
-    return value_and_gradient(model, params, fold_weights(model.n_sites, fold))
-
-
-def fold_gradients(model, params, folds):
-    """(F (n_folds,), dF/dparams (n_folds, D)) at each fold's params and weights."""
-    if fast := _fast(model, "fold_gradients"):
-        return fast(params, folds)
-    values, gradients = zip(
-        *_each_fold(_fold_gradient, model, params, folds, "gradients"), strict=True
-    )
-    return np.array(values), np.array(gradients)
-
-
-def _fold_hessian(model, params, fold):
-    return hessian(model, params, fold_weights(model.n_sites, fold))
-
-
-def fold_hessians(model, params, folds):
-    """d2F/dparams2 (n_folds, D, D) at each fold's params and weights."""
-    if fast := _fast(model, "fold_hessians"):
-        return fast(params, folds)
-    return np.array(_each_fold(_fold_hessian, model, params, folds, "Hessians"))
-
-
-def weighted_derivatives(model, params, weights):
-    """(F (n,), dF/dparams (n, D), d2F/dparams2 (n, D, D)) at each row of params (n, D) and weights (n, n_sites)."""
-    if fast := _fast(model, "weighted_derivatives"):
-        return fast(params, weights)
-    pairs = list(zip(params, weights, strict=True))
-    values, gradients = zip(*(value_and_gradient(model, p, w) for p, w in pairs), strict=True)
-    return np.array(values), np.array(gradients), np.array([hessian(model, p, w) for p, w in pairs])
-
-
-def _fold_heldout(model, params, fold):
-    return np.asarray(model.heldout_loss(params, fold))
-
-
-def heldout_losses(model, params, folds):
-    """One array of -log p(x_t | x outside the fold) for each fold, in fold order."""
-    if fast := _fast(model, "fold_heldout_losses"):
-        return fast(params, folds)
-    return _each_fold(_fold_heldout, model, params, folds, "held-out losses")
-
-
-def heldout_expansion(model, params, move, fold):
-    """The held-out losses of a fold at params + move, to first order in the move, (len(fold),)."""
-    if fast := _fast(model, "heldout_expansion"):
-        return fast(params, move, fold)
-    slopes = jacobian(lambda p: model.heldout_loss(p, fold))(params)
-    return np.asarray(model.heldout_loss(params, fold)) + slopes @ move
-
-
-def jackknife_params(model, fit, folds, damping=0.0):
-    """theta - H^-1 J (w_o - 1) for each fold, (n_folds, D); H and J at the fit and w = 1.
-
-    A fast path of this and the next two functions may take H from `fit.metric`.
-    """
-    if fast := _fast(model, "jackknife_params"):
-        return fast(fit, folds, damping)
-    if fast := is_matrix_free(model) and _fast(model, "fold_cross"):
-        return fit.params - inverse_hessian(model, fit.params, damping)(fast(fit.params, folds).T).T
-    matrix, cross = hessian_and_cross(model, fit.params, np.ones(model.n_sites))
-    solve, left_out = solver(model, matrix, damping), indicator(folds, model.n_sites)
-    if model.n_sites < len(folds):  # a solve for each site, as these are fewer
-        return fit.params + left_out @ solve(cross).T
-    return fit.params + solve((left_out @ cross.T).T).T
-
-
-def newton_params(model, fit, folds, damping=0.0):
-    """theta - H(w_o)^-1 dF/dtheta(theta, w_o) for each fold, as `NewtonSteps`."""
-    if fast := _fast(model, "newton_params"):
-        return NewtonSteps(*fast(fit, folds, damping))
-    start = np.tile(fit.params, (len(folds), 1))
-    _, gradients = fold_gradients(model, start, folds)
-    if is_matrix_free(model):
-        return _newton_without_matrices(model, start, folds, gradients, damping)
-    hessians = fold_hessians(model, start, folds) + damping * np.eye(start.shape[1])
-    smallest = (
-        np.full(len(folds), np.nan) if is_equation(model) else np.linalg.eigvalsh(hessians)[:, 0]
-    )
-    return NewtonSteps(start - np.linalg.solve(hessians, gradients[..., None])[..., 0], smallest)
-
-
-def is_matrix_free(model):
-    """Whether a model has too many parameters for its Hessian to be formed: its fast path has `hessian_products`."""
-    return _fast(model, "hessian_products") is not None
-
-
-def hessian_products(model, params, folds):
-    """H(w_o) of each fold at its params (n_folds, D), as an operator for `krylov`; for matrix-free models only.
-
-    That of a single fold also has `evaluate()`, which gives what `fold_gradients` does.
-    """
-    return _fast(model, "hessian_products")(params, folds)
-
-
-def hessian_operator(model, params, damping=0.0):
-    """H(params, w = 1) + damping as a `krylov.HessianOperator`; for matrix-free models only."""
-    products = hessian_products(model, params[None], WHOLE)
-    return krylov.HessianOperator(products, len(params), damping)
-
-
-def inverse_hessian(model, params, damping=0.0):
-    """A function solving (H + damping) x = b for columns b, H at params (D,) and w = 1; raises IndefiniteHessian."""
-    if not is_matrix_free(model):
-        return solver(model, hessian(model, params, np.ones(model.n_sites)), damping)
-    return lambda b: _definite(hessian_operator(model, params, damping).solutions(b.T)).x.T
-
-
-def _definite(solved):
-    if solved.smallest.min() <= 0.0:
-        raise IndefiniteHessian(
-            f"the Hessian has negative curvature (least Ritz value {solved.smallest.min():.3g} of the preconditioned "
-            "one): fit to convergence, or pass damping"
-        )
-    return solved
-
-
-def _newton_without_matrices(model, start, folds, gradients, damping):
-    def solve(rows):
-        products = hessian_products(model, start[rows], [folds[i] for i in rows])
-        return krylov.solve(products, gradients[rows], damping=damping)
-
-    parts = krylov.in_portions(solve, len(folds))
-    return NewtonSteps(
-        start - np.concatenate([p.x for p in parts]), np.concatenate([p.smallest for p in parts])
-    )
-
-
-def fold_chords(model, fit, folds):
-    """All H(w_o) at the fit, factorised at once: what chord steps need; None without such a fast path.
-
-    The object has `start` (n_folds, D), the Newton step's params, `smallest_eigenvalue` (n_folds,), as in
-    `newton_params`, and for the folds numbered `rows`: `solve(vectors, rows)` by H(w_o) and
-    `gradients(params, rows, accuracy)` without the objective, both (len(rows), D), exact up to a rounding error
-    of `accuracy` >= 0 in standard errors if that helps, and `contraction(before, after)`, a
-    bound (n,) on the factor by which a chord step between these params shrinks the decrement, inf if unknown.
-    It may have `n_hessians`, how many Hessians it took; 1 where one factorisation serves all folds.
-    """
-    fast = _fast(model, "fold_chords")
-    return fast and fast(fit, folds)
-
-
-def fold_solutions(model, params, folds, tolerance):
-    """Each fold's solution from params (n_folds, D) by the model's own solver; None without such a fast path.
-
-    The object has the attributes of a `refine.Refinement` that `exact` reports.
-    """
-    fast = _fast(model, "fold_solutions")
-    return fast and fast(params, folds, tolerance)
-
-
-def equation_metric(model, params):
-    """The metric (D, D) of an equation's `Fit`: H' (J J')^+ H at w = 1, the inverse of its sandwich covariance.
-
-    A fast path may give another one, dense or sparse, where fewer sites than parameters leave the sandwich blind.
-    """
-    if fast := _fast(model, "equation_metric"):
-        return fast(params)
-    matrix = hessian(model, params, np.ones(model.n_sites))
-    return matrix.T @ residual_precision(model, params) @ matrix
-
-
-def residual_precision(model, params):
-    """(J J')^+ of an estimating equation at params (D,), w = 1: the inverse variance of its residual, (D, D)."""
-    cross = hessian_and_cross(model, params, np.ones(model.n_sites))[1]
-    return np.linalg.pinv(cross @ cross.T, hermitian=True)
-
-
-def kept_share(model, folds):
-    """1 - m for each fold: the share of the curvature that stays in, (n_folds,); 1 where F is a mean (`normalised`)."""
-    if getattr(model, "normalised", False):
+def kept_share(model: Any, folds: Folds) -> np.ndarray:
+    """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean."""
+    defaults = with_defaults(model)
+    if defaults.normalised:
         return np.ones(len(folds))
-    n_observed = np.sum(getattr(model, "observed", np.ones(model.n_sites)))
-    return 1.0 - sizes(folds) / n_observed
+    observed = defaults.observed
+    n_observed = model.n_sites if observed is None else np.sum(observed)
+    return 1.0 - folds.sizes / n_observed
 
 
-def cholesky(matrix):
-    """A function solving matrix x = b; IndefiniteHessian where the matrix is not positive definite."""
-    try:
-        with blas_for(matrix.size * len(matrix)):
-            factor = cho_factor(matrix)
-    except np.linalg.LinAlgError:
-        smallest = np.linalg.eigvalsh(matrix)[0]
-        raise IndefiniteHessian(
-            f"the Hessian's smallest eigenvalue is {smallest:.3g}: fit to convergence, check that the data "
-            f"identify every parameter, or pass damping > {max(-smallest, 0.0):.3g}"
-        ) from None
-    return lambda b: cho_solve(factor, b)
-
-
-def lu(matrix):
-    """A function solving matrix x = b, for the Jacobian of an estimating equation."""
-    factor = lu_factor(matrix)
-    return lambda b: lu_solve(factor, b)
-
-
-def solver(model, matrix, damping=0.0):
-    """`cholesky` of a model's Hessian, `lu` of an equation's Jacobian, with damping added to the diagonal.
-
-    A matrix that is no array solves by itself: `matrix.factorise(damping)` is a function as these two return.
-    """
-    if hasattr(matrix, "factorise"):
-        return matrix.factorise(damping)
-    damped = matrix + damping * np.eye(len(matrix))
-    return lu(damped) if is_equation(model) else cholesky(damped)
+def _jacobian_by_rows(function, weights):
+    """Jacobian (D, n) of a function of weights, in D reverse passes."""
+    vjp, value = make_vjp(function, weights)
+    return np.array([vjp(unit) for unit in np.eye(len(value))])

@@ -1,15 +1,156 @@
-"""Folds: each one an integer array of the sites left out together, as in scikit-learn.
+"""Folds: for each one the sites omitted from the fit, and those of them that are scored.
 
-Folds of equal size may be the rows of one integer array (n_folds, size), which is checked and used whole.
-
-`observed` (n_sites,) is False where a site is missing: such a site is in no fold. The random schemes draw
-every fold independently of the others, so that their folds may overlap; `rng` is a numpy Generator.
+Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeriesSplit` omit more
+than they score. `observed` (n_sites,) is False where a site is missing: such a site is in no fold.
+The random schemes draw every fold independently, so that folds may overlap.
 """
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-WHOLE = [np.array([], int)]  # the single problem that leaves nothing out: for what works on folds
+Sites = Any  # a list of integer arrays, or a table (n_folds, size)
+Flags = np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The sites that each fold omits from the fit, and those of them that it scores.
+
+    Parameters
+    ----------
+    omitted : a list of integer arrays, or an integer table (n_folds, size) of folds of one size
+    scored : the same for the scored sites; by default all that is omitted
+
+    Length, iteration and `folds[i]` are those of a list of the omitted sites, as users of k-fold
+    expect; `folds[rows]` with a slice or an array of numbers gives `Folds`.
+
+    Raises
+    ------
+    ValueError : sites that are no integers, or are scored but not omitted
+    """
+
+    omitted: Sites
+    scored: Sites = None
+
+    def __post_init__(self):
+        omitted = _as_sites(self.omitted)
+        scored = omitted if self.scored is None else _as_sites(self.scored)
+        if scored is not omitted:
+            _check_scored(omitted, scored)
+        object.__setattr__(self, "omitted", omitted)
+        object.__setattr__(self, "scored", scored)
+
+    @classmethod
+    def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
+        """Check folds of any form against a model's sites.
+
+        Raises
+        ------
+        ValueError : names the first fold that is empty, repeats a site, holds one that is missing
+            or out of range, or leaves nothing to fit
+        """
+        folds = folds if isinstance(folds, Folds) else cls(folds)
+        if not len(folds):
+            raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
+        mask = _observed(n_sites, observed)
+        if folds.table is None or not _is_sound(folds.table, mask):
+            for number, sites in enumerate(folds):
+                _check_fold(number, sites, mask)
+        return folds
+
+    def __len__(self) -> int:
+        return len(self.omitted)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int | np.integer):
+            return self.omitted[rows]
+        omitted = _select(self.omitted, rows)
+        scored = omitted if self.scored is self.omitted else _select(self.scored, rows)
+        return Folds(omitted, scored)
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.omitted)
+
+    @property
+    def table(self) -> np.ndarray | None:
+        """The omitted sites as an array (n_folds, size), where they are held as one."""
+        return self.omitted if isinstance(self.omitted, np.ndarray) else None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many sites each fold omits, (n_folds,)."""
+        return np.array([len(sites) for sites in self.omitted], int)
+
+    def indicator(self, n_sites: int) -> csr_matrix:
+        """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
+        ends = np.concatenate([[0], np.cumsum(self.sizes)])
+        sites = np.concatenate([np.empty(0, int), *self.omitted])
+        return csr_matrix((np.ones(len(sites)), sites, ends), shape=(len(self), n_sites))
+
+    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
+        if self.scored is self.omitted:
+            return losses
+        triples = zip(losses, self.omitted, self.scored, strict=True)
+        return [np.asarray(each)[_places(omitted, scored)] for each, omitted, scored in triples]
+
+    def same_as(self, other: "Folds") -> bool:
+        """Whether both omit and score the same sites."""
+        pairs = [(self.omitted, other.omitted), (self.scored, other.scored)]
+        return len(self) == len(other) and all(
+            np.array_equal(a, b)
+            for mine, theirs in pairs
+            for a, b in zip(mine, theirs, strict=True)
+        )
+
+
+def _as_sites(sites):
+    """A table as it is, anything else as a list of integer arrays."""
+    if isinstance(sites, np.ndarray) and sites.ndim == 2 and sites.size:
+        return _integers(sites, "folds")
+    labels = isinstance(sites, np.ndarray) and sites.ndim != 2 and sites.dtype != object
+    if labels or isinstance(sites, dict | str) or hasattr(sites, "columns"):
+        kind = type(sites).__name__
+        raise ValueError(
+            f"folds must be a sequence of integer arrays of sites, one a fold; got {kind}"
+        )
+    return [_integers(np.atleast_1d(fold), f"fold {i}") for i, fold in enumerate(sites)]
+
+
+def _integers(sites, name):
+    """Site numbers as int64, whatever integers they were: unsigned ones would wrap."""
+    sites = np.asarray(sites)
+    if sites.ndim > 2 or (sites.size and not np.issubdtype(sites.dtype, np.integer)):
+        raise ValueError(f"{name} is not a non-empty 1-d array of site numbers: {sites!r}")
+    if sites.dtype == np.uint64 and sites.size and sites.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} holds site {sites.max()}: there are not so many sites")
+    return sites.astype(np.int64, copy=False)
+
+
+def _select(sites, rows):
+    if isinstance(sites, np.ndarray) or isinstance(rows, slice):
+        return sites[rows]
+    return [sites[i] for i in np.arange(len(sites))[np.asarray(rows)]]
+
+
+def _places(omitted, scored):
+    """Where the scored sites stand among the omitted ones."""
+    order = np.argsort(omitted, kind="stable")
+    return order[np.searchsorted(omitted, scored, sorter=order)]
+
+
+def _check_scored(omitted, scored):
+    if len(omitted) != len(scored):
+        raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
+    for number, (out, score) in enumerate(zip(omitted, scored, strict=True)):
+        stray = np.setdiff1d(score, out)
+        if stray.size:
+            where = f"fold {number} scores site {stray[0]}, which it does not omit from the fit"
+            raise ValueError(f"{where}: a site that was fitted cannot be held out")
 
 
 def _observed(n_sites, observed):
@@ -19,22 +160,66 @@ def _observed(n_sites, observed):
     return mask
 
 
-def leave_one_out(n_sites, observed=None):
-    """Every observed site alone: an array (n_folds, 1)."""
-    return np.flatnonzero(_observed(n_sites, observed))[:, None]
+def _is_sound(table, mask):
+    """Whether all folds of a table are valid, found without a look at each of them."""
+    if table.shape[1] >= mask.sum() or table.min() < 0 or table.max() >= len(mask):
+        return False
+    return bool((np.diff(table, axis=1) > 0).all() and mask[table].all())
 
 
-def k_fold(n_sites, k, rng=None, observed=None):
-    """A partition into k folds of nearly equal size: contiguous, or shuffled where `rng` is given."""
+def _check_fold(number, sites, mask):
+    if sites.ndim != 1 or not sites.size:
+        raise ValueError(f"fold {number} is not a non-empty 1-d array of site numbers: {sites!r}")
+    outside = sites[(sites < 0) | (sites >= len(mask))]
+    if outside.size:
+        raise ValueError(f"fold {number} holds site {outside[0]}, outside 0 ... {len(mask) - 1}")
+    unique, counts = np.unique(sites, return_counts=True)
+    if unique.size < sites.size:
+        raise ValueError(f"fold {number} holds site {unique[counts > 1][0]} more than once")
+    if not mask[sites].all():
+        missing = sites[~mask[sites]][0]
+        raise ValueError(f"fold {number} holds site {missing}, which is missing: pass `observed`")
+    if sites.size == mask.sum():
+        raise ValueError(
+            f"fold {number} leaves out all {sites.size} observed sites: nothing is left to fit"
+        )
+
+
+WHOLE = Folds([np.empty(0, int)])  # the one problem that leaves nothing out
+
+
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    w = np.ones(n_sites)
+    w[sites] = 0.0
+    return w
+
+
+def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
+    """Omit every observed site alone."""
+    return Folds(np.flatnonzero(_observed(n_sites, observed))[:, None])
+
+
+def k_fold(
+    n_sites: int, k: int, rng: np.random.Generator | None = None, observed: Flags = None
+) -> Folds:
+    """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
     sites = np.flatnonzero(_observed(n_sites, observed))
     if not 2 <= k <= len(sites):
-        raise ValueError(
-            f"k = {k} folds of {len(sites)} sites: k must be from 2 to the number of sites"
-        )
-    return [
-        np.sort(part)
-        for part in np.array_split(sites if rng is None else rng.permutation(sites), k)
-    ]
+        size = f"k = {k} folds of {len(sites)} sites"
+        raise ValueError(f"{size}: k must be from 2 to the number of sites")
+    order = sites if rng is None else rng.permutation(sites)
+    return Folds([np.sort(part) for part in np.array_split(order, k)])
+
+
+def by_class(classes: np.ndarray, per_fold: int, rng: np.random.Generator) -> Folds:
+    """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
+    labels = rng.permutation(np.unique(classes))
+    if not 0 < per_fold < len(labels):
+        count = f"per_fold = {per_fold} of {len(labels)} classes"
+        raise ValueError(f"{count}: must leave at least one, and take one")
+    parts = np.array_split(labels, -(-len(labels) // per_fold))
+    return Folds([np.flatnonzero(np.isin(classes, part)) for part in parts])
 
 
 def _size(percent, n_sites):
@@ -43,122 +228,79 @@ def _size(percent, n_sites):
     return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
-def by_class(classes, per_fold, rng):
-    """A partition in which a class (n_sites,) is left out whole, `per_fold` random classes together."""
-    labels = rng.permutation(np.unique(classes))
-    if not 0 < per_fold < len(labels):
-        raise ValueError(
-            f"per_fold = {per_fold} of {len(labels)} classes: must leave at least one, and take one"
-        )
-    parts = np.array_split(labels, -(-len(labels) // per_fold))
-    return [np.flatnonzero(np.isin(classes, part)) for part in parts]
+def iid(
+    n_sites: int,
+    percent: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    observed: Flags = None,
+) -> Folds:
+    """Draw `percent` of the observed sites without replacement, anew for each fold.
 
-
-def iid(n_sites, percent, n_folds, rng, observed=None):
-    """`percent` of the observed sites, drawn without replacement for each fold (Celeux and Durand 2008)."""
+    Source: Celeux and Durand (2008).
+    """
     sites = np.flatnonzero(_observed(n_sites, observed))
     size = _size(percent, len(sites))
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
-    return [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
+    return Folds([np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)])
 
 
-def contiguous(n_sites, percent, n_folds, rng, observed=None):
-    """Blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform (Ghosh et al. 2020, Appendix L.1).
+def contiguous(
+    n_sites: int,
+    percent: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    observed: Flags = None,
+) -> Folds:
+    """Draw blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform.
 
     Missing sites are taken out of a block; a block with nothing else in it is drawn again.
+
+    Source: Ghosh et al. (2020), Appendix L.1.
     """
-    mask, length = _observed(n_sites, observed), _size(percent, n_sites)
+    mask = _observed(n_sites, observed)
+    length = _size(percent, n_sites)
     if not mask.any():
         raise ValueError("no site is observed: there is nothing to leave out")
-    blocks = []
+    blocks: list[np.ndarray] = []
     while len(blocks) < n_folds:
         last = int(rng.integers(length, n_sites))
         block = np.arange(last - length, last + 1)
         if mask[block].any():
             blocks.append(block[mask[block]])
-    return blocks
+    return Folds(blocks)
 
 
-def leave_future_out(n_sites, starts, observed=None):
-    """{t, ..., n_sites - 1} for each t in `starts` (Ghosh et al. 2020, Appendix E and M.1)."""
+def leave_future_out(n_sites: int, starts: Sequence[int], observed: Flags = None) -> Folds:
+    """Omit {t, ..., n_sites - 1} for each t in `starts`.
+
+    Source: Ghosh et al. (2020), Appendix E and M.1.
+    """
     mask = _observed(n_sites, observed)
-    return [t + np.flatnonzero(mask[t:]) for t in starts]
+    return Folds([t + np.flatnonzero(mask[t:]) for t in starts])
 
 
-def from_splitter(cv, X, y=None, groups=None):
-    """The test sets of any scikit-learn splitter."""
-    return [np.asarray(test) for _, test in cv.split(X, y, groups)]
+def from_splitter(cv: Any, X: Any, y: Any = None, groups: Any = None) -> Folds:
+    """The folds of a scikit-learn splitter: omit all but its training sets, score its test sets.
+
+    Raises
+    ------
+    ValueError : a training set repeats a row, or shares one with its test set
+    """
+    omitted, scored = [], []
+    for train, test in cv.split(X, y, groups):
+        kept = np.bincount(train, minlength=len(X) if hasattr(X, "__len__") else X.shape[0])
+        if kept.max() > 1 or kept[test].any():
+            reason = "a training set repeats a row or shares one with its test set"
+            raise ValueError(f"{reason}: that is no cross-validation")
+        omitted.append(np.flatnonzero(kept == 0))
+        scored.append(np.asarray(test))
+    same = all(np.array_equal(a, np.sort(b)) for a, b in zip(omitted, scored, strict=True))
+    return Folds(scored) if same else Folds(omitted, scored)
 
 
-def bootstrap_weights(n_sites, n_resamples, rng):
-    """How often each site is drawn, (n_resamples, n_sites): multinomial, each row sums to n_sites."""
-    return rng.multinomial(n_sites, np.full(n_sites, 1.0 / n_sites), size=n_resamples).astype(float)
-
-
-def validate(folds, n_sites, observed=None):
-    """The folds as integer arrays; ValueError names the first fold that is empty, repeats, misses or takes all."""
-    if len(folds) == 0:
-        raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
-    mask = _observed(n_sites, observed)
-    if is_table(folds) and _sound(folds, mask):
-        return folds
-    return [_validated(number, fold, mask) for number, fold in enumerate(folds)]
-
-
-def is_table(folds):
-    """True for folds of equal size held in one array (n_folds, size)."""
-    return isinstance(folds, np.ndarray) and folds.ndim == 2
-
-
-def _sound(table, mask):
-    """Whether all folds of a table are valid, found without a look at each of them."""
-    if not (table.size and np.issubdtype(table.dtype, np.integer) and table.shape[1] < mask.sum()):
-        return False
-    inside = table.min() >= 0 and table.max() < len(mask)
-    return bool(inside and (np.diff(table, axis=1) > 0).all() and mask[table].all())
-
-
-def sizes(folds):
-    """How many sites each fold leaves out, (n_folds,)."""
-    return (
-        np.full(len(folds), folds.shape[1])
-        if is_table(folds)
-        else np.array([len(fold) for fold in folds])
-    )
-
-
-def _validated(number, fold, mask):
-    sites = np.atleast_1d(np.asarray(fold))
-    if sites.ndim != 1 or sites.size == 0 or not np.issubdtype(sites.dtype, np.integer):
-        raise ValueError(f"fold {number} is not a non-empty 1-d array of site numbers: {fold!r}")
-    if sites.min() < 0 or sites.max() >= len(mask):
-        outside = sites[(sites < 0) | (sites >= len(mask))][0]
-        raise ValueError(f"fold {number} holds site {outside}, outside 0 ... {len(mask) - 1}")
-    if not (np.diff(sites) > 0).all():  # sorted folds, the usual case, need no search for repeats
-        unique, counts = np.unique(sites, return_counts=True)
-        if unique.size < sites.size:
-            raise ValueError(f"fold {number} holds site {unique[counts > 1][0]} more than once")
-    if not mask[sites].all():
-        raise ValueError(
-            f"fold {number} holds site {sites[~mask[sites]][0]}, which is missing: pass `observed`"
-        )
-    if sites.size == mask.sum():
-        raise ValueError(
-            f"fold {number} leaves out all {sites.size} observed sites: nothing is left to fit"
-        )
-    return sites
-
-
-def weights(n_sites, fold):
-    """w_o: 1 everywhere and 0 in the fold, shape (n_sites,)."""
-    w = np.ones(n_sites)
-    w[fold] = 0.0
-    return w
-
-
-def indicator(folds, n_sites):
-    """Sparse (n_folds, n_sites) matrix with 1 where a fold holds a site: 1 - w_o, row by row."""
-    starts = np.concatenate([[0], np.cumsum(sizes(folds))])
-    sites = np.concatenate(folds)
-    return csr_matrix((np.ones(len(sites)), sites, starts), shape=(len(folds), n_sites))
+def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
+    shares = np.full(n_sites, 1.0 / n_sites)
+    return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

@@ -1,14 +1,18 @@
 """Plots of methods against each other: scatters, errors, times, in one style."""
 
-import matplotlib.pyplot as plt
-import numpy as np
-from matplotlib.dates import ConciseDateFormatter
+from typing import Any
 
+import numpy as np
+
+from .extras import require
+from .protocol import CVResult
+
+plt = require("matplotlib.pyplot", extra="plots")
+
+COLOURS = ["#2a6f97", "#e07a1f", "#3a7d44", "#a23b72", "#6c757d", "#c9a227"]
 STYLE = {
     "axes.grid": True,
-    "axes.prop_cycle": plt.cycler(
-        color=["#2a6f97", "#e07a1f", "#3a7d44", "#a23b72", "#6c757d", "#c9a227"]
-    ),
+    "axes.prop_cycle": plt.cycler(color=COLOURS),
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": "medium",
@@ -20,8 +24,6 @@ STYLE = {
     # Ids inside an SVG are random unless salted: the same figure is to be the same file.
     "svg.hashsalt": "acvlib",
 }
-
-
 RUNGS = {
     "no_adjustment": ("no adjustment", "#6c757d"),
     "as_printed": ("Theorem 3.1 as printed", "#a23b72"),
@@ -32,26 +34,29 @@ RUNGS = {
 }
 
 
-def subplots(*args, **kwargs):
-    """`plt.subplots` in the house style, which stays in force for what is drawn into it."""
+def subplots(*args: Any, **settings: Any) -> Any:
+    """Call `plt.subplots` in the house style, which stays in force for what is drawn into it."""
     plt.rcParams.update(STYLE)
-    return plt.subplots(*args, **kwargs)
+    return plt.subplots(*args, **settings)
 
 
-def series(ax, time, values, blocks):
-    """A series in time, with each left-out block (an array of sites) shaded; nan leaves a gap."""
+def series(ax: Any, time: np.ndarray, values: np.ndarray, blocks: Any) -> Any:
+    """Plot a series in time with each left-out block (sites) shaded; nan leaves a gap."""
+    dates = require("matplotlib.dates", extra="plots")
     for block in blocks:
         ax.axvspan(time[block[0]], time[block[-1]], color="#e07a1f", alpha=0.25, lw=0)
     ax.plot(time, values, lw=0.5, color="#2a6f97")
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(ax.xaxis.get_major_locator()))
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
     ax.set_ylabel("cars in 5 minutes")
     return ax
 
 
-def scatter(ax, reference, other):
-    """Pointwise held-out losses of two results against each other, with the line of agreement."""
-    x, y = (np.concatenate(result.pointwise) for result in (reference, other))
-    ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
+def scatter(ax: Any, reference: CVResult, other: CVResult) -> Any:
+    """Plot pointwise held-out losses of two results, with the line of agreement."""
+    x = np.concatenate(reference.pointwise)
+    y = np.concatenate(other.pointwise)
+    ends = [x.min(), x.max()]
+    ax.plot(ends, ends, "k--", lw=0.8, zorder=3)
     ax.plot(x, y, ".", ms=_mark(x), color="#a23b72", rasterized=True)
     ax.set_xlabel(f"loss, {RUNGS[reference.method][0]}")
     ax.set_ylabel(f"loss, {RUNGS[other.method][0]}")
@@ -63,38 +68,40 @@ def _mark(x):
     return 2 if len(x) > 1000 else 5
 
 
-def differences(ax, reference, baseline, *others):
-    """How far each result moves the pointwise losses from the baseline, against how far the reference does."""
-    x, base = (np.concatenate(result.pointwise) for result in (reference, baseline))
-    reach = np.abs(x - base).max()
+def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVResult) -> Any:
+    """Plot how far each result moves the pointwise losses from the baseline's.
+
+    The horizontal axis is how far the reference moves them.
+    """
+    base = np.concatenate(baseline.pointwise)
+    x = np.concatenate(reference.pointwise) - base
+    reach = np.abs(x).max()
     ax.plot([-reach, reach], [-reach, reach], "k--", lw=0.8, zorder=3)
     for result in others:
         name, colour = RUNGS[result.method]
         moved = np.concatenate(result.pointwise) - base
-        ax.plot(x - base, moved, ".", ms=_mark(x), color=colour, label=name, rasterized=True)
+        ax.plot(x, moved, ".", ms=_mark(x), color=colour, label=name, rasterized=True)
     ax.set_xlabel(f"{RUNGS[reference.method][0]} minus baseline")
     ax.set_ylabel("rung minus baseline")
     return ax
 
 
-def error_ladder(ax, errors):
-    """One box a rung of the folds' parameter errors, in standard errors, on a log axis; `errors` by method."""
-    boxes = ax.boxplot(
-        list(errors.values()), whis=(5, 95), widths=0.6, showfliers=False, patch_artist=True
-    )
+def error_ladder(ax: Any, errors: dict[str, np.ndarray]) -> Any:
+    """Plot one box a method of the folds' parameter errors in standard errors, on a log axis."""
+    settings = {"whis": (5, 95), "widths": 0.6, "showfliers": False, "patch_artist": True}
+    boxes = ax.boxplot(list(errors.values()), **settings)
     for box, median, method in zip(boxes["boxes"], boxes["medians"], errors, strict=True):
         box.set(facecolor=RUNGS[method][1], alpha=0.75)
         median.set(color="black")
-    ax.set_xticks(
-        range(1, len(errors) + 1), [RUNGS[method][0].replace(" ", "\n", 1) for method in errors]
-    )
+    names = [RUNGS[method][0].replace(" ", "\n", 1) for method in errors]
+    ax.set_xticks(range(1, len(errors) + 1), names)
     ax.set_yscale("log")
     ax.set_ylabel("parameter error (standard errors)")
     return ax
 
 
-def lines_by_rung(ax, table, ylabel):
-    """One line a rung (column) of a table against its index, both axes logarithmic."""
+def lines_by_rung(ax: Any, table: Any, ylabel: str) -> Any:
+    """Plot one line a method (column) of a table against its index, both axes logarithmic."""
     for method in table:
         name, colour = RUNGS[method]
         ax.plot(table.index, table[method], "o-", color=colour, label=name)
@@ -104,8 +111,8 @@ def lines_by_rung(ax, table, ylabel):
     return ax
 
 
-def published(ax, table):
-    """The paper's own seconds as hollow marks, in the colours of their rungs (columns)."""
+def published(ax: Any, table: Any) -> Any:
+    """Plot the paper's own seconds as hollow marks, in the colours of their methods (columns)."""
     for method in table:
         ax.plot(table.index, table[method], "o--", color=RUNGS[method][1], mfc="none", lw=0.6)
     return ax

@@ -1,136 +1,196 @@
-"""The whole interface: what a method may know of a model, and what a fit and a method give back."""
+"""What a model is, what a method may know of it, and what a fit and a method give back."""
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from .folds import is_table, sizes
+from .extras import require
+from .folds import Folds
 
 
 @runtime_checkable
-class WeightedModel(Protocol):
-    """F(params, weights): minus a weighted log joint density; weight 1 keeps a site, weight 0 leaves it out.
+class Model(Protocol):
+    """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.
 
-    A model may also offer `observed` (n_sites,), False where a site is missing and can be in no fold; `convex`,
-    True where F is convex in params, so that Newton's method finds the optimum from any start; `quadratic`, True where
-    it does so in one step; `normalised`, True where F divides by the sum of the weights, so that leaving sites out
-    takes no curvature away; `fast`, None or an object with any of `value_and_gradient`, `hessian`,
-    `hessian_and_cross`, `fold_gradients`, `fold_hessians`, `fold_heldout_losses`, `heldout_expansion`,
-    `jackknife_params`, `newton_params`, `fold_chords`, `weighted_derivatives`, `hessian_products`, with `fold_cross`
-    (J (w_o - 1) of each fold, (n_folds, D)), which then stand in for their namesakes in `curvature`;
-    `check_optimum(params)`, which raises where an optimum that `fit` found is at infinity; and `check_folds(folds)`,
-    which raises where a fold leaves too little to fit.
+    Any class with these four members is a model. It may also have those of `ModelDefaults`, and
+    `derivatives`, an instance of a subclass of `acvlib.derivatives.Derivatives`.
     """
 
-    n_sites: int
+    @property
+    def n_sites(self) -> int:
+        """How many sites can be left out."""
 
-    def objective(self, params, weights):
-        """F as a float; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """F; twice differentiable by autograd in params (D,) and weights (n_sites,)."""
 
-    def heldout_loss(self, params, fold):
-        """-log p(x_t | x outside the fold; params) for each t in fold, shape (len(fold),)."""
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """-log p(x_t | x outside the fold; params) for each t of the fold, (len(fold),)."""
 
-    def initial_params(self, rng):
+    def initial_params(self, rng: np.random.Generator | None) -> np.ndarray:
         """A starting point (D,) for the optimiser."""
 
 
 @runtime_checkable
 class EstimatingEquation(Protocol):
-    """r(params, weights) = 0 in place of a minimum: multi-stage fits, whose Jacobian is not symmetric.
+    """r(params, weights) = 0 in place of a minimum: multi-stage fits, without symmetry."""
 
-    May offer what a `WeightedModel` may. For many parameters the `fast` of an equation has `fold_solutions`, its own
-    solver, `equation_metric`, which may be sparse, and as H an object with `factorise(damping)` in place of an array.
+    @property
+    def n_sites(self) -> int:
+        """As in `Model`."""
+
+    def residual(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """r (D,); differentiable by autograd in params (D,) and weights (n_sites,)."""
+
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """As in `Model`."""
+
+    def initial_params(self, rng: np.random.Generator | None) -> np.ndarray:
+        """As in `Model`."""
+
+
+class ModelDefaults:
+    """What a model may say of itself, and what holds where it says nothing.
+
+    observed (n_sites,): False where a site is missing and can be in no fold; convex: F at w = 1 is
+    convex in params, so that Newton's method finds its minimum from any start; quadratic: it does
+    so in one step; normalised: F divides by the sum of the weights, so that omitting sites takes no
+    curvature away.
     """
 
-    n_sites: int
+    observed: Any = None
+    convex: Any = False
+    quadratic: Any = False
+    normalised: Any = False
 
-    def residual(self, params, weights):
-        """r (D,), differentiable by autograd in params (D,) and weights (n_sites,)."""
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise where the optimum that a fit found is at infinity."""
 
-    def heldout_loss(self, params, fold):
-        """As in `WeightedModel`."""
+    def check_folds(self, folds: Folds) -> None:
+        """Raise where a fold leaves too little to fit."""
 
-    def initial_params(self, rng):
-        """As in `WeightedModel`."""
+
+def with_defaults(model: Any) -> ModelDefaults:
+    """The optional members of a model, filled in for a user's own class that lacks some."""
+    if isinstance(model, ModelDefaults):
+        return model
+    filled = ModelDefaults()
+    for name in [name for name in vars(ModelDefaults) if not name.startswith("_")]:
+        setattr(filled, name, getattr(model, name, getattr(filled, name)))
+    return filled
+
+
+def override(method: Callable) -> Callable:
+    """Mark a method that stands in for one of its base class, which `Derivatives` checks."""
+    method.__override__ = True  # type: ignore[attr-defined]
+    return method
 
 
 @dataclass(frozen=True)
 class Fit:
     """A point on the way to, or at, the optimum of a model with all weights 1.
 
-    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to
-    the optimum in standard errors (inf where H is indefinite); metric (D, D), an array or a
-    `krylov.HessianOperator`, or scipy's sparse: error'metric error is an error's squared size in standard errors;
-    iterates: params after each optimiser step.
+    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the
+    distance to the optimum in standard errors (inf where H is indefinite); hessian: H as a
+    `solvers.inverse.Solvable`; metric (D, D): error' metric error is the squared size of an error
+    in standard errors, H itself unless the model is an estimating equation; iterates: params after
+    each step of the optimiser.
     """
 
     params: np.ndarray = field(repr=False)
     objective: float
     grad_norm: float
     newton_decrement: float
-    metric: np.ndarray = field(repr=False)
+    hessian: Any = field(repr=False)
+    metric: Any = field(default=None, repr=False)
     iterates: tuple = field(default=(), repr=False)
+
+    def __post_init__(self):
+        if self.metric is None:
+            object.__setattr__(self, "metric", self.hessian)
 
     def _repr_html_(self):
         decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
-        return f"<p><b>Fit</b> of {len(self.params)} parameters: objective {self.objective:.8g}, {decrement}</p>"
+        size = f"<b>Fit</b> of {len(self.params)} parameters"
+        return f"<p>{size}: objective {self.objective:.8g}, {decrement}</p>"
 
-    def standard_errors_between(self, a, b):
-        """sqrt((a - b)' metric (a - b)): the distance of parameters (..., D), in standard errors."""
+    def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
+        """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
         gap = np.asarray(a) - np.asarray(b)
-        return np.sqrt(np.maximum(np.einsum("...i,...i->...", gap @ self.metric, gap), 0.0))
+        squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
+        return np.sqrt(np.maximum(squares, 0.0))
+
+
+@dataclass
+class Refits:
+    """Where n refits ended, one entry a fold.
+
+    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
+    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    """
+
+    params: np.ndarray
+    decrement: np.ndarray
+    indefinite: np.ndarray
+    steps: np.ndarray
+    converged: np.ndarray
+    residual: np.ndarray
+    evaluations: Counter = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class CVResult:
-    """Cross-validation by one method: one row of params and one array of held-out losses for each fold.
+    """Cross-validation by one method: one row of params and one array of held-out losses a fold.
 
-    params (n_folds, D); pointwise: per fold, -log p(x_t | x outside the fold) of its sites in fold order;
-    diagnostics: per-fold arrays (n_folds,), see each method; settings: the method's arguments; seconds:
-    wall clock without the initial fit; evaluations: counts of what was computed.
+    params (n_folds, D); pointwise: per fold, -log p(x_t | x outside the fold) of its scored sites;
+    indefinite (n_folds,): whether the Hessian that the method used for the fold has negative
+    curvature, None where it used none of the fold's own; diagnostics: arrays (n_folds,), see each
+    method; settings: the method's arguments; seconds: wall clock without the initial fit;
+    evaluations: how often what was computed.
     """
 
     method: str
     fit: Fit = field(repr=False)
-    folds: list = field(repr=False)
+    folds: Folds = field(repr=False)
     params: np.ndarray = field(repr=False)
-    pointwise: list = field(repr=False)
+    pointwise: Sequence[np.ndarray] | np.ndarray = field(repr=False)
     seconds: float
     evaluations: Counter
+    indefinite: np.ndarray | None = field(default=None, repr=False)
     diagnostics: dict = field(default_factory=dict, repr=False)
     settings: dict = field(default_factory=dict)
 
     @cached_property
-    def fold_losses(self):
+    def fold_losses(self) -> np.ndarray:
         """Sum of the held-out losses of each fold, (n_folds,)."""
-        if is_table(self.folds):
-            return np.asarray(self.pointwise).sum(axis=1)
+        if isinstance(self.pointwise, np.ndarray):
+            return self.pointwise.sum(axis=1)
         return np.array([losses.sum() for losses in self.pointwise])
 
     @property
-    def loss(self):
+    def loss(self) -> float:
         """Mean of the fold losses."""
         return float(self.fold_losses.mean())
 
     @property
-    def se(self):
+    def se(self) -> float:
         """Standard error of `loss` over folds; nan for a single fold."""
         n = len(self.fold_losses)
         return float(self.fold_losses.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
 
-    def to_frame(self):
-        """One row a fold: size, loss, step from the full fit in standard errors, diagnostics."""
-        import pandas as pd
-
+    def to_frame(self) -> Any:
+        """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
         step = self.fit.standard_errors_between(self.params, self.fit.params)
-        columns = {"size": sizes(self.folds), "loss": self.fold_losses, "step_se": step}
-        return pd.DataFrame(columns | self.diagnostics).rename_axis("fold")
+        columns = {"size": self.folds.sizes, "loss": self.fold_losses, "step_se": step}
+        if self.indefinite is not None:
+            columns["indefinite"] = self.indefinite
+        pandas = require("pandas", extra="tables")
+        return pandas.DataFrame(columns | self.diagnostics).rename_axis("fold")
 
     def _repr_html_(self):
-        head = f"<b>{self.method}</b>: loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.folds)} folds"
-        return f"<p>{head}, {self.seconds:.3g} s</p>" + self.to_frame().describe().to_html(
-            float_format="%.4g"
-        )
+        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.folds)} folds"
+        head = f"<p><b>{self.method}</b>: {loss}, {self.seconds:.3g} s</p>"
+        return head + self.to_frame().describe().to_html(float_format="%.4g")

@@ -1,7 +1,7 @@
 """Folds on a graph: neighbours left out together, so that what is scored was not also learned from next door.
 
-Each function gives folds as `folds` does; edges (m, 2), each once. Sources: buffered leave-one-out, Le Rest et al.
-(2014); blocks, Roberts et al. (2017).
+Each function gives folds as `folds` does; edges (m, 2), each once. Sources: buffered leave-one-out,
+Le Rest et al. (2014); blocks, Roberts et al. (2017).
 """
 
 import numpy as np
@@ -41,8 +41,9 @@ def centre_losses(result):
 def regions(n_sites, edges, k, rng):
     """A partition into k blocks of nearly equal size, each connected where the graph is.
 
-    From k random sites far from each other, the smallest block that can takes a nearest free neighbour; a part
-    of the graph without a seed goes to the smallest block whole. Raises ValueError unless 2 <= k <= n_sites.
+    From k random sites far from each other, the smallest block that can takes a nearest free
+    neighbour; a part of the graph without a seed goes to the smallest block whole. Raises
+    ValueError unless 2 <= k <= n_sites.
     """
     if not 2 <= k <= n_sites:
         raise ValueError(

@@ -213,7 +213,7 @@ print("fold", worst, "of", setting)
 pd.DataFrame(table)
 
 # %%
-move = (exact.params[worst] - fit.params) / np.sqrt(np.diag(np.linalg.inv(fit.metric)))
+move = (exact.params[worst] - fit.params) / np.sqrt(np.diag(np.linalg.inv(fit.hessian)))
 names = [*days, "log a", "log b", "stay 0", "stay 1"]
 pd.Series(move, names, name="move of the refit (standard errors)").round(1).to_frame().T
 
@@ -374,22 +374,22 @@ figures.save(fig, "traffic_growth", data)
 #
 # A step can be checked without a refit. `acv.flag` evaluates each fold's own objective and gradient once at the new
 # parameters. It flags a fold where the objective rose, or where the gradient left over is worth more than half a
-# standard error. `acv.mend` refits those folds alone. Take the setting with the lowest correlation above:
+# standard error. `acv.refit_flagged` refits those folds alone. Take the setting with the lowest correlation above:
 
 # %%
 frozen, exact = rungs[setting]["frozen_newton"], rungs[setting]["exact"]
 flagged = acv.flag(model, frozen)
-mended = acv.mend(model, frozen, flagged)
-acv.compare(exact, frozen, mended).drop(columns="evaluations").round(5)
+refitted = acv.refit_flagged(model, frozen, flagged)
+acv.compare(exact, frozen, refitted).drop(columns="evaluations").round(5)
 
 # %%
 correlations = [
     np.corrcoef(np.concatenate(r.pointwise), np.concatenate(exact.pointwise))[0, 1]
-    for r in (frozen, mended)
+    for r in (frozen, refitted)
 ]
 ledger.record("beyond.flags.traffic", correlations[1], data)
 pd.Series(
-    correlations, ["frozen", "frozen, flagged folds mended"], name="correlation with exact"
+    correlations, ["frozen", "frozen, flagged folds refitted"], name="correlation with exact"
 ).to_frame().T
 
 # %% [markdown]
@@ -478,7 +478,7 @@ for size in {"quick": (5_000,), "paper": (5_000, 10_000, 50_400)}[scale]:
     loop = PythonLoop(part_model)
     ones, start = np.ones(size), part_model.initial_params()
     tick = pd.Timestamp.now()
-    acv.curvature.value_and_gradient(loop, start, ones)
+    acv.derivatives_of(loop).value_and_gradient(start, ones)
     gradient = (pd.Timestamp.now() - tick).total_seconds()
     published_hours[size] = gradient * len(acv.fit_path(part_model)) * n_folds / 3600
 
@@ -540,10 +540,10 @@ for n in (10, 100, 400):
     some = acv.folds.iid(model.n_sites, 10, n, rng, observed=model.observed)
     ij, exact = acv.infinitesimal_jackknife(model, fit, some), acv.exact(model, fit, some)
     passes = (exact.evaluations["gradient"] + exact.evaluations["hessian"]) / n
-    counts[n] = {"IJ: H and J": ij.evaluations["hessian_and_cross"], "exact: S": passes}
+    counts[n] = {"IJ: J": ij.evaluations["cross"], "exact: S": passes}
 counts = pd.DataFrame(counts).rename_axis(columns="folds")
 steady = counts.loc["exact: S"].max() / counts.loc["exact: S"].min()
-ledger.record("ghosh.prop1.ij_passes", bool((counts.loc["IJ: H and J"] == 1).all()))
+ledger.record("ghosh.prop1.ij_passes", bool((counts.loc["IJ: J"] == 1).all()))
 ledger.record("ghosh.prop1.exact_passes_spread", steady)
 counts.round(2)
 
@@ -563,7 +563,7 @@ pair = [
 future = acv.folds.weights(5_000, np.arange(4_000, 5_000))
 start = pair[0].initial_params()
 (value_a, gradient_a), (value_b, gradient_b) = [
-    acv.curvature.value_and_gradient(m, start, future) for m in pair
+    acv.derivatives_of(m).value_and_gradient(start, future) for m in pair
 ]
 gap = np.abs(gradient_a - gradient_b).max() / np.abs(gradient_a).max()
 ledger.record("ghosh.prop3.chain", gap, data)

@@ -116,5 +116,5 @@ ledger.record(
 # - **Finite potentials.** A weight of 0 times $-\infty$ is not a number. Give impossible things a very small probability.
 # - **autograd.numpy.** Write `objective` with it, and leave out loops over time: `chain.log_partition` is your loop.
 #
-# A model may also offer `observed`, for sites that are missing, and `fast`, with closed-form derivatives. The methods use
-# them when they are there. `PoissonTraffic` has both and is a good example to read.
+# A model may also offer `observed`, for sites that are missing, and `derivatives`, a subclass of
+# `acv.Derivatives` with closed forms. The methods use them when they are there. `PoissonTraffic` has both and is a good example to read.

@@ -371,16 +371,16 @@ mrf.errors({"A": style_a, "B": fields[0.4]})[
 
 # %% [markdown]
 # ## Which tracts not to trust, and a calibrated mean
-# One gradient a fold tells which folds of the IJ are off by more than a twentieth of a standard error. Refitting those
-# alone mends the rest of the ladder, and a few random exact folds turn any rung into an unbiased estimate.
+# One gradient a fold tells which folds of the IJ are off by more than a twentieth of a standard error. Refit only
+# those folds. A few random exact folds turn any rung into an unbiased estimate.
 
 # %%
 field = fields[0.8]
 ij, exact = field.results["infinitesimal_jackknife"], field.results["exact"]
 flagged = acv.flag(field.model, ij, tolerance=0.05)
-mended = acv.mend(field.model, ij, flagged)
+refitted = acv.refit_flagged(field.model, ij, flagged)
 estimate = acv.difference_estimate(field.model, ij, 20 if paper else 6, rng)
-before, after = (acv.theta_errors(exact, result).max() for result in (ij, mended))
+before, after = (acv.theta_errors(exact, result).max() for result in (ij, refitted))
 print(
     f"{flagged.sum()} of {len(folds)} folds refitted; largest theta error {before:.2g}, then {after:.2g}"
 )
@@ -389,7 +389,7 @@ print(
 )
 
 # %% tags=["remove-cell"]
-correlation = np.corrcoef(mended.fold_losses, exact.fold_losses)[0, 1]
+correlation = np.corrcoef(refitted.fold_losses, exact.fold_losses)[0, 1]
 ledger.record("beyond.flags.mrf", correlation, june)
 ledger.record("beyond.calibrate.mrf", abs(estimate.loss - exact.loss) / estimate.se, june)
 results = fields[0.4].results

@@ -388,25 +388,14 @@ figures.save(fig, "mocap_within", data=recording)
 # 10 %. But the worst of the ten blocks leaves it 18 standard errors away, and its mean error no smaller than the IJ's.
 
 # %% tags=["remove-cell"]
+distances = {"theta": "infinitesimal_jackknife", "ns": "newton_step"}
+distances |= {"frozen": "frozen_newton", "none": "no_adjustment"}
 for scheme, percent in within:
+    claim = f"ghosh.fig7.{scheme}.{percent}"
     row = table.loc[f"{scheme} {percent} %"]
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}",
-        row.correlation["infinitesimal_jackknife"],
-        recording,
-    )
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.theta",
-        row.theta["infinitesimal_jackknife"],
-        recording,
-    )
-    ledger.record(f"ghosh.fig7.{scheme}.{percent}.ns", row.theta["newton_step"], recording)
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.frozen", row.theta["frozen_newton"], recording
-    )
-    ledger.record(
-        f"ghosh.fig7.{scheme}.{percent}.none", row.theta["no_adjustment"], recording
-    )
+    ledger.record(claim, row.correlation["infinitesimal_jackknife"], recording)
+    for ending, rung in distances.items():
+        ledger.record(f"{claim}.{ending}", row.theta[rung], recording)
 worse = table.mean_error["contiguous 10 %"] / table.mean_error["iid 10 %"]
 ledger.record("ghosh.fig7.contiguous_to_iid", worse["infinitesimal_jackknife"], recording)
 
@@ -463,7 +452,7 @@ ledger.record("ghosh.fig8.neural_to_ar1", ij["NAR(1)"] / ij["AR(1)"], recording)
 # - Thousands of parameters are no reason to stop at the IJ. With products in place of matrices, a Newton step for each fold
 #   costs little more, and exact refits of 100 folds at 11,712 parameters take minutes.
 # - A left-out recording can free a state that it alone had used. Then $H(w_o)$ may be indefinite at the full fit, and no
-#   single step from there is to be trusted: `smallest_eigenvalue` says so for each fold.
+#   single step from there is to be trusted: `indefinite` says so for each fold.
 # - Noise decides. Where the model believes the data closely (a small $\sigma^2$), a refit that has lost a recording goes far,
 #   and approximations that stay near the full fit fail. With $\sigma^2 = 1$ they hold, except for Newton steps of the network.
 #   `theta` of no adjustment says which of the two it is.

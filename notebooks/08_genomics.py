@@ -76,7 +76,7 @@ residual = pd.Series({df: fit.grad_norm for df, fit in full.items()}, name="|r|"
 pd.concat([size, residual], axis=1).rename_axis("df")
 
 # %%
-largest = models[dfs[-1]].fast.hessian(full[dfs[-1]].params, np.ones(14))
+largest = full[dfs[-1]].hessian
 share = largest.n_entries / size.iloc[-1] ** 2
 print(f"{largest.n_entries:,} entries of A, B and C, {share:.2%} of all of H")
 
@@ -261,7 +261,7 @@ figures.save(fig, "genomics_seconds", data=data)
 # ```
 
 # %% tags=["remove-cell"]
-factorisations = runs[dfs[-1]].results["ij", 3].evaluations["hessian_and_cross"]
+factorisations = runs[dfs[-1]].results["ij", 3].evaluations["cross"]
 ledger.record("giordano.fig4.factorisations", factorisations, data)
 if paper:
     ledger.record("giordano.fig4.ij_in_refits", in_refits, data)

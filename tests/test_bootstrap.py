@@ -1,9 +1,12 @@
-"""Bootstrap weights: refits against brute force, the jackknife by rate, and intervals against theory."""
+"""Bootstrap weights: refits against brute force, the jackknife by rate,
+and intervals against theory.
+"""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from oracles import WithoutFast, refit
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
 
 import acvlib as acv
 from acvlib import bootstrap
@@ -91,7 +94,9 @@ def test_intervals_of_a_mean_have_the_known_width():
 
 
 def test_jackknife_after_bootstrap_of_a_mean():
-    """Without site i, n draws of the others have a mean of standard error std of the others / sqrt(n)."""
+    """Without site i, n draws of the others have a mean of standard error std of the others /
+    sqrt(n).
+    """
     model, n = mean_model(20), 20
     weights = acv.folds.bootstrap_weights(n, 20_000, rng())
     errors, own = bootstrap.jackknife_after_bootstrap(

@@ -1,4 +1,6 @@
-"""Theorem 1: the bound holds on every fold, its constants are suprema, and it shrinks as it must."""
+"""Theorem 1: the bound holds on every fold, its constants are suprema, and it shrinks as it
+must.
+"""
 
 import numpy as np
 import pytest

@@ -1,8 +1,10 @@
-"""Flags against true distances from the exact refits; estimates and mended results against exact CV."""
+"""Flags against true distances from the exact refits;
+estimates and refitted results against exact CV.
+"""
 
 import numpy as np
-import oracles
 import pytest
+from oracles.toy_models import CurvedInstruments, Logistic
 
 import acvlib as acv
 
@@ -13,9 +15,9 @@ def model_of(kind, n=200):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(n, 2))
     if kind == "objective":
-        return oracles.Logistic(x, np.sign(x[:, 0] + rng.normal(size=n)))
+        return Logistic(x, np.sign(x[:, 0] + rng.normal(size=n)))
     y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=n)
-    return oracles.CurvedInstruments(x + 0.3 * rng.normal(size=(n, 2)), x, y)
+    return CurvedInstruments(x + 0.3 * rng.normal(size=(n, 2)), x, y)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,6 +40,17 @@ def test_steps_that_ascend_are_flagged(kind):
     frozen = acv.frozen_newton(model, fit, folds)
     frozen.params[2] += 3.0
     assert acv.flag(model, frozen).tolist() == [False, False, True, False]
-    mended = acv.mend(model, frozen, acv.flag(model, frozen))
-    np.testing.assert_allclose(mended.params[2], acv.exact(model, fit, folds).params[2], atol=1e-8)
-    assert "1 folds mended" in mended.method
+    refitted = acv.refit_flagged(model, frozen, acv.flag(model, frozen))
+    np.testing.assert_allclose(
+        refitted.params[2], acv.exact(model, fit, folds).params[2], atol=1e-8
+    )
+    assert "1 folds refitted" in refitted.method
+
+
+@pytest.mark.parametrize("flagged", [[0, 2], [True] * 3, np.ones((4, 1), bool)])
+def test_flags_that_are_not_one_bool_a_fold_are_refused(flagged):
+    model = model_of("objective")
+    fit, folds = acv.fit(model), acv.folds.k_fold(model.n_sites, 4)
+    result = acv.no_adjustment(model, fit, folds)
+    with pytest.raises(ValueError, match="flagged must be"):
+        acv.refit_flagged(model, result, flagged)

@@ -1,4 +1,6 @@
-"""Both pyprojects, environment.yml, requirements.lock and CONTRIBUTING.md name the same packages."""
+"""Both pyprojects, environment.yml, requirements.lock and CONTRIBUTING.md name the same
+packages.
+"""
 
 import re
 import tomllib

@@ -1,5 +1,7 @@
 """Folds: what each scheme promises, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -111,27 +113,29 @@ def test_leave_future_out_takes_the_observed_future():
 @pytest.mark.parametrize("start", [-1, 0, 10, 12])
 def test_a_future_that_is_everything_or_nothing_is_refused(start):
     with pytest.raises(ValueError, match="fold 0"):
-        folds.validate(folds.leave_future_out(10, [start]), 10)
+        folds.Folds.of(folds.leave_future_out(10, [start]), 10)
 
 
 @pytest.mark.parametrize(
     "splitter", [KFold(4), TimeSeriesSplit(3), GroupKFold(3)], ids=lambda s: type(s).__name__
 )
-def test_any_scikit_learn_splitter_gives_its_test_sets(splitter):
+def test_any_scikit_learn_splitter_omits_what_it_does_not_train_on(splitter):
     x, groups = np.zeros((12, 1)), np.repeat([0, 1, 2], 4)
     groups = groups if isinstance(splitter, GroupKFold) else None
     tests = [test for _, test in splitter.split(x, None, groups)]
-    ours = folds.validate(folds.from_splitter(splitter, x, groups=groups), 12)
-    assert all(map(np.array_equal, ours, tests))
+    ours = folds.Folds.of(folds.from_splitter(splitter, x, groups=groups), 12)
+    trains = [train for train, _ in splitter.split(x, None, groups)]
+    assert all(map(np.array_equal, ours.scored, tests))
+    assert [sorted({*range(12)} - {*train}) for train in trains] == [sorted(f) for f in ours]
 
 
 @given(st.integers(2, 30), st.data())
 def test_weights_and_indicator_say_the_same_of_any_folds(n_sites, data):
     sets = st.sets(st.integers(0, n_sites - 1), min_size=1, max_size=n_sites - 1)
     drawn = [np.array(list(fold)) for fold in data.draw(st.lists(sets, min_size=1, max_size=5))]
-    checked = folds.validate(drawn, n_sites)
+    checked = folds.Folds.of(drawn, n_sites)
     rows = np.stack([folds.weights(n_sites, fold) for fold in checked])
-    assert_array_equal(1.0 - folds.indicator(checked, n_sites).toarray(), rows)
+    assert_array_equal(1.0 - checked.indicator(n_sites).toarray(), rows)
     assert_array_equal(rows.sum(axis=1), [n_sites - len(fold) for fold in drawn])
 
 
@@ -155,14 +159,14 @@ BAD_FOLDS = {
 @pytest.mark.parametrize(("bad", "message"), BAD_FOLDS.values(), ids=BAD_FOLDS.keys())
 def test_bad_folds_are_refused_with_their_number_and_site(bad, message):
     with pytest.raises(ValueError, match=message):
-        folds.validate(bad, 10, HOLES)
+        folds.Folds.of(bad, 10, HOLES)
 
 
 def test_leave_one_out_is_a_table_that_is_checked_whole():
     table = folds.leave_one_out(10, HOLES)
-    assert folds.is_table(table)
-    assert folds.validate(table, 10, HOLES) is table
-    assert_array_equal(folds.sizes(table), np.ones(8))
+    assert table.table.shape == (8, 1)
+    assert folds.Folds.of(table, 10, HOLES) is table
+    assert_array_equal(table.sizes, np.ones(8))
 
 
 @pytest.mark.parametrize(
@@ -171,23 +175,22 @@ def test_leave_one_out_is_a_table_that_is_checked_whole():
 def test_a_bad_table_is_refused_as_its_rows_are(name):
     bad, message = BAD_FOLDS[name]
     table = np.array([fold for fold in bad if len(fold) == len(bad[-1])])
-    with pytest.raises(
-        ValueError, match=message.replace("fold 2", "fold 0").replace("fold 1", "fold 0")
-    ):
-        folds.validate(table, 10, HOLES)
+    message = re.sub(r"fold \d (is not)", r"folds? (0 )?is not", message)
+    with pytest.raises(ValueError, match=re.sub(r"fold \d", "fold 0", message)):
+        folds.Folds.of(table, 10, HOLES)
 
 
 def test_an_unsorted_table_keeps_its_order():
-    assert_array_equal(folds.validate(np.array([[7, 2], [2, 4]]), 10, HOLES)[0], [7, 2])
+    assert_array_equal(folds.Folds.of(np.array([[7, 2], [2, 4]]), 10, HOLES)[0], [7, 2])
 
 
 def test_observed_flags_of_the_wrong_length_are_refused():
     with pytest.raises(ValueError, match=r"\(10,\), not \(12,\)"):
-        folds.validate([[0]], 12, HOLES)
+        folds.Folds.of([[0]], 12, HOLES)
 
 
 def test_unsorted_folds_keep_their_order():
-    assert_array_equal(folds.validate([[7, 2, 4]], 10, HOLES)[0], [7, 2, 4])
+    assert_array_equal(folds.Folds.of([[7, 2, 4]], 10, HOLES)[0], [7, 2, 4])
 
 
 def test_by_class_leaves_out_whole_classes():
@@ -197,3 +200,41 @@ def test_by_class_leaves_out_whole_classes():
     assert [len(set(classes[part])) for part in parts] == [2, 2, 1]
     with pytest.raises(ValueError, match="per_fold = 5 of 5 classes"):
         folds.by_class(classes, 5, np.random.default_rng(0))
+
+
+def test_a_fold_is_scored_where_it_says_and_only_there():
+    gapped = folds.Folds([np.array([7, 2, 4]), np.array([1, 9])], [np.array([4, 7]), np.array([9])])
+    picked = gapped.pick([np.array([0.7, 0.2, 0.4]), np.array([0.1, 0.9])])
+    assert_array_equal(picked[0], [0.4, 0.7])
+    assert_array_equal(picked[1], [0.9])
+    assert_array_equal(gapped.sizes, [3, 2])
+    assert gapped[1:].same_as(folds.Folds([[1, 9]], [[9]]))
+    assert not gapped.same_as(folds.Folds(gapped.omitted))
+
+
+def test_a_scored_site_that_is_not_omitted_is_refused():
+    with pytest.raises(ValueError, match="fold 1 scores site 3, which it does not omit"):
+        folds.Folds([[0, 1], [2, 4]], [[0], [3, 4]])
+    with pytest.raises(ValueError, match="2 folds are omitted, 1 are scored"):
+        folds.Folds([[0, 1], [2, 4]], [[0]])
+
+
+@pytest.mark.parametrize("bad", [np.array([0, 1, 1, 0]), {"a": [0, 1]}, "01"])
+def test_labels_and_mappings_are_not_taken_for_folds(bad):
+    with pytest.raises(ValueError, match="folds must be a sequence of integer arrays"):
+        folds.Folds(bad)
+
+
+def test_repeated_unsigned_sites_are_seen():
+    with pytest.raises(ValueError, match="site 4 more than once"):
+        folds.Folds.of([np.array([9, 4, 4], np.uint8)], 10)
+
+
+def test_folds_index_and_iterate_as_a_list_of_arrays():
+    parts = folds.k_fold(10, 3)
+    assert len(parts) == 3
+    assert_array_equal(parts[0], np.arange(4))
+    assert all(map(np.array_equal, parts, parts.omitted))
+    assert isinstance(parts[:2], folds.Folds)
+    assert_array_equal(parts[np.array([2, 0])][1], parts[0])
+    assert_array_equal(parts[np.array([False, True, False])][0], parts[1])

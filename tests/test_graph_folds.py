@@ -1,4 +1,6 @@
-"""Folds on graphs: balls by brute force, partitions into connected blocks, graphs in several parts."""
+"""Folds on graphs: balls by brute force, partitions into connected blocks, graphs in several
+parts.
+"""
 
 import numpy as np
 import pytest

@@ -1,10 +1,12 @@
-"""Schemes A and B: the weights of the factors, and where the two agree (Ghosh et al. 2020, Proposition 3)."""
+"""Schemes A and B: the weights of the factors,
+and where the two agree (Ghosh et al. 2020, Proposition 3).
+"""
 
 import numpy as np
-import oracles
 import pytest
 from autograd import grad
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
 
 from acvlib import folds, weighting
 from acvlib.models import PoissonTraffic
@@ -33,7 +35,7 @@ def test_weights_of_one_give_the_model_itself(scheme):
 
 def schemes(n_sites=40):
     """The same series under A and B, without missing sites."""
-    counts, day = oracles.simulate_traffic(np.random.default_rng(0), n_sites, days=9, missing=0.0)
+    counts, day = simulate_traffic(np.random.default_rng(0), n_sites, days=9, missing=0.0)
     return [
         PoissonTraffic(counts, day, scheme)
         for scheme in (weighting.keep_latents, weighting.drop_latents)
@@ -43,7 +45,7 @@ def schemes(n_sites=40):
 def both(fold, n_sites=40):
     """(F_A - F_B, gradient A - gradient B) with a fold left out."""
     a, b = schemes(n_sites)
-    weights, params = folds.weights(n_sites, fold), oracles.TRAFFIC_PARAMS
+    weights, params = folds.weights(n_sites, fold), TRAFFIC_PARAMS
     gradients = [grad(model.objective)(params, weights) for model in (a, b)]
     return a.objective(params, weights) - b.objective(params, weights), gradients[0] - gradients[1]
 
@@ -70,7 +72,7 @@ def test_schemes_are_one_model_when_nothing_is_left_out():
 
 
 def test_scheme_a_deletes_what_a_missing_count_deletes():
-    model, fold, params = schemes()[0], np.array([3, 4, 5, 20]), oracles.TRAFFIC_PARAMS
+    model, fold, params = schemes()[0], np.array([3, 4, 5, 20]), TRAFFIC_PARAMS
     counts = model.counts.copy()
     counts[fold] = -1
     deleted = PoissonTraffic(counts, model.day)
@@ -79,7 +81,7 @@ def test_scheme_a_deletes_what_a_missing_count_deletes():
 
 
 def test_scheme_a_forgets_the_future_as_a_shorter_series_does():
-    model, params = schemes()[0], oracles.TRAFFIC_PARAMS
+    model, params = schemes()[0], TRAFFIC_PARAMS
     shorter = PoissonTraffic(model.counts[:25], model.day[:25])
     left_out = model.objective(params, folds.weights(40, np.arange(25, 40)))
     assert_allclose(left_out, shorter.objective(params, np.ones(25)), rtol=1e-13)

@@ -1,7 +1,8 @@
-"""assemble.py FOLDER TARGET: put the book's source together: prose, executed notebooks, figures, scoreboard.
+"""assemble.py FOLDER TARGET: put the book's source together: prose, executed notebooks,
+figures, scoreboard.
 
-Notebooks and figures lie side by side at the top, as they do in FOLDER and in book/published/: a figure has the
-same address in all three.
+Notebooks and figures lie side by side at the top, as they do in FOLDER and in book/published/: a
+figure has the same address in all three.
 """
 
 import json

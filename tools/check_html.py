@@ -1,8 +1,9 @@
-"""check_html.py FOLDER: open every page of a built book in headless Chromium, from disk, as a reader offline would.
+"""check_html.py FOLDER: open every page of a built book in headless Chromium, from disk,
+as a reader offline would.
 
-A page passes when it loads without a console error, asks for nothing outside FOLDER, typesets its math without an
-error, and gives every picture a text alternative; the search must find "jackknife". Needs Debian's chromium and
-chromium-driver; where they are absent the check says so and is skipped.
+A page passes when it loads without a console error, asks for nothing outside FOLDER, typesets its
+math without an error, and gives every picture a text alternative; the search must find "jackknife".
+Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
 import json
@@ -28,7 +29,8 @@ ready.then(() => done(null), error => done(String(error)));"""
 BAD_MATH = (
     "return [...document.querySelectorAll('[data-mml-node=merror]')].map(node => node.textContent)"
 )
-RAW_MATH = "return [...document.querySelectorAll('.math')].filter(n => !n.querySelector('mjx-container')).length"
+RAW_MATH = """const math = [...document.querySelectorAll('.math')];
+return math.filter(node => !node.querySelector('mjx-container')).length"""
 NO_ALT = "return [...document.images].filter(image => !image.alt.trim()).map(image => image.src)"
 FOUND = "return document.querySelectorAll('#search-results li').length"
 

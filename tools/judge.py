@@ -1,4 +1,6 @@
-"""judge.py merge|check FOLDER: merge the notebooks' records into FOLDER/ledger.json, or read it; fail on problems."""
+"""judge.py merge|check FOLDER: merge the notebooks' records into FOLDER/ledger.json, or read it;
+fail on problems.
+"""
 
 import json
 import sys

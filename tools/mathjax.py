@@ -1,6 +1,7 @@
 """mathjax.py FOLDER: put MathJax from its npm package into FOLDER.
 
-npm itself is one of our Python dependencies, so that a machine with nothing but Python can build the book.
+npm itself is one of our Python dependencies,
+so that a machine with nothing but Python can build the book.
 """
 
 import hashlib
@@ -22,7 +23,8 @@ def fetch(folder):
     """Download the package into ``folder`` and return its path, its content verified."""
     if npm(["pack", "--silent", "--pack-destination", str(folder), f"mathjax@{VERSION}"]):
         sys.exit(
-            f"MathJax {VERSION} could not be fetched by npm. The book needs it once: are you offline?"
+            f"MathJax {VERSION} could not be fetched by npm. "
+            "The book needs it once: are you offline?"
         )
     package = Path(folder, f"mathjax-{VERSION}.tgz")
     if hashlib.sha256(package.read_bytes()).hexdigest() != SHA256:

@@ -1,4 +1,6 @@
-"""publish.py FOLDER PUBLISHED: keep the executed notebooks, figures and ledger of a run on real data."""
+"""publish.py FOLDER PUBLISHED: keep the executed notebooks,
+figures and ledger of a run on real data.
+"""
 
 import json
 import shutil
@@ -9,7 +11,9 @@ from acvbook.ledger import load_claims
 
 
 def refuse_stand_ins(records):
-    """Exit with the ids that were measured on a simulated stand-in for real data; a claim of parts by its parts."""
+    """Exit with the ids that were measured on a simulated stand-in for real data;
+    a claim of parts by its parts.
+    """
     claims = {id: claim for id, claim in load_claims().items() if not claim.parts}
     leaves = [(record, claims[record["id"]]) for record in records if record["id"] in claims]
     ids = [

@@ -1,6 +1,7 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
-FOLDER receives NAME.ipynb, figures/ and ledger/NAME.json once the whole notebook has run, and nothing before.
+FOLDER receives NAME.ipynb, figures/ and ledger/NAME.json once the whole notebook has run,
+and nothing before.
 """
 
 import os
@@ -16,12 +17,15 @@ from papermill.exceptions import PapermillExecutionError
 
 ROOT = Path(__file__).resolve().parent.parent
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
-# Where this machine keeps the project, and the kernel its cells: neither belongs into a published notebook.
+# Where this machine keeps the project, and the kernel its cells: neither belongs into a published
+# notebook.
 MACHINE = re.compile(re.escape(f"{ROOT}/") + r"|/tmp/ipykernel_\d+/")
 
 
 def execute(notebook, staging, scale):
-    """Run ``notebook`` with its figures and records going to ``staging``; returns the executed notebook."""
+    """Run ``notebook`` with its figures and records going to ``staging``;
+    returns the executed notebook.
+    """
     os.environ["ACVLIB_OUTPUT"] = staging
     return papermill.execute_notebook(
         jupytext.read(notebook),

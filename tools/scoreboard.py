@@ -7,13 +7,15 @@ from acvbook.ledger import CLAIMS, load_claims
 HEAD = """# Scoreboard
 
 Every figure, table and checkable statement of the four papers, and what this book adds to them.
-A notebook measures a number and records it; the verdict comes from a list of claims that was written beforehand.
-Nobody types a number into this page.
+A notebook measures a number and records it; the verdict comes from a list of claims that was
+written beforehand. Nobody types a number into this page.
 
-- **reproduced**: holds at the paper's sizes. **holds at quick scale**: holds at the smaller sizes of a quick run.
+- **reproduced**: holds at the paper's sizes. **holds at quick scale**: holds at the smaller sizes
+  of a quick run.
 - **not reproduced**: does not hold; the reason stands below the table.
 - **stand-in**: the real data set was absent, and a simulated one took its place. This never counts.
-- **reported**: a number without a verdict, such as seconds on another machine. **not yet**: its chapter is to come.
+- **reported**: a number without a verdict, such as seconds on another machine. **not yet**: its
+  chapter is to come.
 """
 
 
@@ -44,7 +46,10 @@ def origin(records):
 
 
 def section(title, claims, everything, recorded):
-    """One paper: its table, then what explains a claim or splits it into parts. ``title`` is *name, citation*."""
+    """One paper: its table, then what explains a claim or splits it into parts.
+
+    ``title`` is *name, citation*.
+    """
     name, _, citation = title.partition(", ")
     head = "| claim | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- |\n"
     rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
@@ -74,7 +79,9 @@ def text(value):
 
 
 def provenance(claim, record):
-    """Real or simulated, with the start of the file's checksum; nothing where no data set is needed."""
+    """Real or simulated, with the start of the file's checksum;
+    nothing where no data set is needed.
+    """
     checksum = f" `{record['data_sha256'][:8]}`" if record["data_sha256"] else ""
     return "" if claim.data == "simulated" else record["data"] + checksum
 
@@ -90,7 +97,9 @@ def verdict(claim, record):
 
 
 def failure(claim, everything, recorded):
-    """Why a claim does not hold, where it does not: in its own words, or in those of the parts that fail."""
+    """Why a claim does not hold, where it does not: in its own words,
+    or in those of the parts that fail.
+    """
     if claim.id not in recorded or recorded[claim.id]["ok"] is not False:
         return ""
     failed = [id for id in claim.parts if id in recorded and recorded[id]["ok"] is False]
@@ -103,6 +112,6 @@ def details(claim, everything, recorded):
     parts = [(everything[id], recorded[id]) for id in claim.parts if id in recorded]
     if not parts:
         return ""
-    head = "| part | must be | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- | --- |\n"
+    head = "| part | must be | paper | ours | data | verdict |\n" + "| --- " * 6 + "|\n"
     rows = "".join(f"| `{p.id}` | {p.must.get(r['scale'], '')} {cells(p, r)}" for p, r in parts)
     return f"\n:::{{dropdown}} Parts of {claim.id}\n{head}{rows}:::\n"

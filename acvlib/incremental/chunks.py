@@ -16,11 +16,12 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
 
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
-    by_number = isinstance(folds, int | np.integer)
-    k = int(folds) if by_number else len(folds)
+    if isinstance(folds, np.integer):
+        folds = int(folds)
+    k = folds if isinstance(folds, int) else len(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if not by_number:
+    if not isinstance(folds, int):
         return _listed(folds, n_rows)
     numbers = np.arange(k + 1)
     longer = np.minimum(numbers, n_rows % k)  # the first n mod k chunks have a row more

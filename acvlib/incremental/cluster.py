@@ -28,7 +28,7 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
     distributed = require("distributed", extra="dask")
-    outcomes = {}
+    outcomes: dict[int, Outcome] = {}
     counts = Counter(updates=0, copies=0, models_sent=0)
     chunks = [None] * job.k
     for _ in range(ROUNDS):

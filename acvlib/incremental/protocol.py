@@ -80,13 +80,13 @@ class IncrementalLearner(Protocol):
     what an update with these rows would change, and `revert(state, saved)`, which undoes it.
     """
 
-    def init(self):
+    def init(self) -> Any:
         """Return the state of a model that has seen nothing."""
 
-    def update(self, state, X, y):
+    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
         """Learn X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
 
-    def loss(self, state, X, y):
+    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
         """Return the loss of each row, shape (m,)."""
 
 
@@ -134,7 +134,9 @@ class CompiledLearner:
         """Learn all rows, in place."""
         return self.learn(state, X, y, np.arange(len(X)))
 
-    def learn(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows) -> np.ndarray:
+    def learn(
+        self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows: np.ndarray
+    ) -> np.ndarray:
         """Learn X[rows] and y[rows], in that order, in place."""
         problem = self._problem(state, X, y)
         rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)

@@ -202,7 +202,7 @@ def tree(job: Job) -> tuple[list[Outcome], Counter]:
 
 def standard(job: Job) -> tuple[list[Outcome], Counter]:
     """Run standard cross-validation, a task a fold: (outcomes, counts)."""
-    counts = Counter()
+    counts: Counter = Counter()
     folds = [Edge(fold, fold) for fold in range(job.k)]
     tasks = [(job, job.learner.init(), fold, True) for fold in folds]
     return _spread(tasks, "kfold", counts), counts

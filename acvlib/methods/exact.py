@@ -1,72 +1,84 @@
-"""theta_o = argmin F(theta, w_o), continued from theta_hat: what every other rung approximates."""
+"""theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
 import warnings
 from collections import Counter
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
-from .. import derivatives as curvature
+from ..derivatives import Derivatives, is_equation, kept_share
 from ..fit import TOLERANCE, UnconvergedFit
-from ..solvers.chords import refine_by_chords
-from ..solvers.newton import refine
+from ..folds import WHOLE, Folds
+from ..protocol import CVResult, Fit, Refits
+from ..solvers.inverse import SameForAll
+from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
 from .run import Run
 
+SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
-def exact(model, fit, folds, tolerance=TOLERANCE):
-    """Each fold refitted from the full fit until its Newton decrement is at most `tolerance`.
 
-    A cold start may reach another local optimum, so exact means the continuation from the full fit. The
-    first move is a frozen step, kept where it descends, or a Newton step where the model's fast path has all
-    folds' Hessians. diagnostics: decrement, smallest_eigenvalue of the fold's Hessian at the end (`fold_chords`:
-    at the full fit), steps, converged, and for an estimating equation residual, |r| at the end; folds that did not
-    converge are warned of once.
+def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
+    """Refit each fold from the full fit until its Newton decrement is at most `tolerance`.
+
+    A cold start may reach another local optimum, so exact means the continuation from the full fit.
+    The first move is a frozen step, or a Newton step where the model has all folds' Hessians
+    cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
+    there yet. diagnostics: decrement, steps, converged and, for an estimating equation, residual,
+    |r| at the end; `indefinite`: whether the fold's last Hessian is. Folds that did not converge
+    are warned of once.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
-    state = _refits(model, fit, run, tolerance)
-    if not state.converged.all():
-        message = f"exact: {(~state.converged).sum()} of {len(run.folds)} folds did not converge"
-        worst = state.decrement[~state.converged].max()
-        warnings.warn(f"{message}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
-    names = ["decrement", "smallest_eigenvalue", "steps", "converged"] + [
-        "residual"
-    ] * curvature.is_equation(model)
-    diagnostics = {name: getattr(state, name) for name in names}
-    return run.finish(state.params, state.evaluations + Counter(hessian=1), **diagnostics)
+    found = refit_folds(run.derivatives, fit, run.folds, tolerance)
+    if not found.converged.all():
+        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
+        worst = found.decrement[~found.converged].max()
+        warnings.warn(f"exact: {lost}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
+    diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
+    if is_equation(model):
+        diagnostics["residual"] = found.residual
+    return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
 
 
-def _refits(model, fit, run, tolerance):
-    if (
-        own := curvature.fold_solutions(model, run.start_params(), run.folds, tolerance)
-    ) is not None:
+def refit_folds(derivatives: Derivatives, fit: Fit, folds: Folds, tolerance: float) -> Refits:
+    """Every fold's own optimum, by the solver that suits the model."""
+    own = derivatives.refits(fit.params, folds, tolerance)
+    if own is not None:
         return own
-    if curvature.is_matrix_free(model):
-        return newton_cg(model, _newton_start(model, fit, run), run.folds, tolerance)
-    chords = curvature.fold_chords(model, fit, run.folds)
-    if chords is None:
-        return refine(
-            model, run.start_params(), run.folds, tolerance, _first_inverse(model, fit, run.folds)
-        )
-    state = refine_by_chords(chords, tolerance)
-    rows = np.flatnonzero(~state.converged)
-    if rows.size:  # from the full fit, as Newton's method needs a start that descends
-        state.replace(
-            rows, refine(model, run.start_params()[rows], [run.folds[i] for i in rows], tolerance)
-        )
-    return state
+    if derivatives.matrix_free:
+        return newton_cg(derivatives, _descended(derivatives, fit, folds), folds, tolerance)
+    start = _start(derivatives, fit)
+    parts = derivatives.portions(folds, len(start))
+    return _joined([_refit(derivatives, fit, start, folds[part], tolerance) for part in parts])
 
 
-def _newton_start(model, fit, run):
-    """Each fold's Newton step, in which all folds share work, where it descends; the full fit otherwise."""
-    before, _ = curvature.fold_gradients(model, run.start_params(), run.folds)
-    moved = curvature.newton_params(model, fit, run.folds).params
-    after, _ = curvature.fold_gradients(model, moved, run.folds)
-    return np.where((after < before)[:, None], moved, run.start_params())
+def _refit(derivatives, fit, start, folds, tolerance):
+    if derivatives.hessians_first or fit.hessian.indefinite:
+        return newton(derivatives, start, folds, tolerance)
+    first = SameForAll(fit.hessian, kept_share(derivatives.model, folds))
+    return newton(derivatives, start, folds, tolerance, first)
 
 
-def _first_inverse(model, fit, folds):
-    """[(1 - m) H]^-1 for each fold, so that its first move is the frozen step; None where H is indefinite."""
-    hessian = curvature.hessian(model, fit.params, np.ones(model.n_sites))
-    if not curvature.is_equation(model) and np.linalg.eigvalsh(hessian)[0] <= 0.0:
-        return None
-    return np.linalg.inv(hessian) / curvature.kept_share(model, folds)[:, None, None]
+def _start(derivatives, fit):
+    """The fit's params; the optimum of all data where these are not close to it and F is convex."""
+    if not derivatives.defaults.convex or fit.newton_decrement <= SETTLED:
+        return fit.params
+    return newton(derivatives, fit.params, WHOLE, SETTLED).params[0]
+
+
+def _descended(derivatives, fit, folds):
+    """Each fold's Newton step, in which all folds share work, where it descends; else the fit."""
+    before, gradients = derivatives.fold_gradients(fit.params, folds)
+    moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
+    after, _ = derivatives.fold_gradients(moved, folds)
+    return np.where((after < before)[:, None], moved, fit.params)
+
+
+def _joined(parts):
+    """One `Refits` of those of several portions of the folds."""
+    if len(parts) == 1:
+        return parts[0]
+    names = [field.name for field in fields(Refits) if field.name != "evaluations"]
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return Refits(**arrays, evaluations=sum((part.evaluations for part in parts), Counter()))

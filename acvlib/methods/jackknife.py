@@ -1,15 +1,25 @@
-"""theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, H and J taken at theta_hat, w = 1."""
+"""theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, from w = 1."""
 
-from .. import derivatives as curvature
+from typing import Any
+
+from ..folds import Folds
+from ..protocol import CVResult, Fit
 from .run import Run
 
 
-def infinitesimal_jackknife(model, fit, folds, damping=0.0):
-    """The first-order Taylor expansion of theta_hat(w) about w = 1 (Ghosh et al. 2020, Algorithms 1-4, Eq. 14).
+def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+    """Expand theta_hat(w) to first order about w = 1, and step to each fold's weights.
 
-    H and J are computed once; a fold costs one product. `damping` is added to H's diagonal. Raises
-    IndefiniteHessian where H + damping is not positive definite.
+    H is that of the fit; a fold costs one product with J. `damping` is added to H's diagonal.
+
+    Raises
+    ------
+    IndefiniteHessian : H + damping is not positive definite
+
+    Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
-    params = curvature.jackknife_params(model, fit, run.folds, damping)
-    return run.finish(params, {"hessian_and_cross": 1})
+    H = fit.hessian.damped(damping)
+    J = run.derivatives.cross(fit.params, run.folds)
+    params = fit.params - H.solve(J.T).T
+    return run.finish(params, {"cross": 1})

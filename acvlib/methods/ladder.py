@@ -1,16 +1,21 @@
-"""Every rung on the same folds."""
+"""Every method on the same folds."""
 
+from typing import Any
+
+from ..folds import Folds
+from ..protocol import CVResult, Fit
 from .exact import exact
 from .frozen_newton import frozen_newton
 from .jackknife import infinitesimal_jackknife
 from .newton_step import newton_step
 from .no_adjustment import no_adjustment
 
+METHODS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
 
-def ladder(model, fit, folds):
-    """All rungs by name, from the cheapest to exact: a dict of `CVResult`.
+
+def ladder(model: Any, fit: Fit, folds: Folds) -> dict[str, CVResult]:
+    """Run all methods, from the cheapest to exact: a `CVResult` for each name.
 
     `compare(*reversed(ladder(...).values()))` is the table of all of them against exact.
     """
-    rungs = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
-    return {rung.__name__: rung(model, fit, folds) for rung in rungs}
+    return {method.__name__: method(model, fit, folds) for method in METHODS}

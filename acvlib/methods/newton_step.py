@@ -1,34 +1,36 @@
-"""theta_o = theta_hat - H(w_o)^-1 dF/dtheta(theta_hat, w_o): one Newton step, a Hessian for every fold."""
+"""theta_o = theta_hat - H(w_o)^-1 dF/dtheta(theta_hat, w_o): one Newton step, a Hessian a fold."""
 
-import warnings
+from typing import Any
 
 import numpy as np
 
-from .. import derivatives as curvature
-from .run import Run
+from ..folds import Folds
+from ..protocol import CVResult, Fit
+from ..solvers.inverse import by_portions
+from .run import Run, warn_indefinite
 
 
-class IndefiniteFold(UserWarning):
-    """Some folds have an indefinite Hessian at the full fit: their Newton step need not descend."""
+def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+    """One Newton step on each fold's objective from the full fit.
 
+    `indefinite` marks the folds whose H(w_o) + damping has negative curvature; they are kept, and
+    warned of once.
 
-def newton_step(model, fit, folds, damping=0.0):
-    """One Newton step on each fold's objective from the full fit (Ghosh et al. 2020, Appendix H and I).
-
-    diagnostics: smallest_eigenvalue of H(w_o) + damping, or a lower bound of the same sign (nan for estimating
-    equations). Folds where it is not positive are kept, marked by it, and warned of once.
+    Source: Ghosh et al. (2020), Appendix H and I.
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
-    steps = curvature.newton_params(model, fit, run.folds, damping)
-    _warn_indefinite(steps.smallest_eigenvalue)
+    derivatives = run.derivatives
+    indefinite = np.zeros(len(run.folds), bool)
+
+    def steps(part):
+        _, gradients = derivatives.fold_gradients(fit.params, run.folds[part], values=False)
+        H = derivatives.fold_hessians(fit.params, run.folds[part], damping, fit.hessian)
+        step = H.solve(gradients)
+        indefinite[part] = H.indefinite
+        return step
+
+    portions = derivatives.portions(run.folds, len(fit.params))
+    params = fit.params - by_portions(steps, portions)
+    warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
-    return run.finish(
-        steps.params, counts, steps.heldout, smallest_eigenvalue=steps.smallest_eigenvalue
-    )
-
-
-def _warn_indefinite(smallest):
-    if (smallest <= 0.0).any():
-        message = f"{(smallest <= 0).sum()} of {len(smallest)} folds have an indefinite Hessian (first: fold "
-        remedy = "): use exact() for them, or pass damping"
-        warnings.warn(f"{message}{np.argmax(smallest <= 0)}{remedy}", IndefiniteFold, stacklevel=3)
+    return run.finish(params, counts, indefinite)

@@ -1,45 +1,63 @@
 """What every method does alike: check the folds, take the time, score the left-out sites, count."""
 
 import time
+import warnings
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
-from .. import derivatives as curvature
+from ..derivatives import derivatives_of
 from ..fit import TOLERANCE, warn_unconverged
-from ..folds import validate
-from ..protocol import CVResult
+from ..folds import Folds
+from ..protocol import CVResult, Fit
+
+
+class IndefiniteFold(UserWarning):
+    """Some folds have an indefinite Hessian: their Newton step need not descend."""
 
 
 class Run:
     """One method on one model: `Run(...)` starts the clock, `finish` scores each fold's params."""
 
-    def __init__(self, method, model, fit, folds, **settings):
+    def __init__(self, method: str, model: Any, fit: Fit, folds: Any, **settings: Any):
         self.started = time.perf_counter()
-        self.method, self.model, self.fit, self.settings = method, model, fit, settings
-        self.folds = validate(folds, model.n_sites, getattr(model, "observed", None))
-        if check := getattr(model, "check_folds", None):
-            check(self.folds)
+        self.method = method
+        self.fit = fit
+        self.settings = settings
+        self.derivatives = derivatives_of(model)
+        self.folds = Folds.of(folds, model.n_sites, self.derivatives.defaults.observed)
+        self.derivatives.defaults.check_folds(self.folds)
         warn_unconverged(fit, TOLERANCE, method, stacklevel=4)  # the line that called the method
 
-    def start_params(self):
-        """The full fit's params, one row a fold."""
-        return np.tile(self.fit.params, (len(self.folds), 1))
-
-    def finish(self, params, evaluations, pointwise=None, **diagnostics):
-        """The `CVResult` of params (n_folds, D), scored here unless a method has done so; its seconds include that."""
-        if pointwise is None:
-            pointwise = curvature.heldout_losses(self.model, params, self.folds)
-        counts = Counter(evaluations, heldout=len(self.folds))
-        seconds = time.perf_counter() - self.started
+    def finish(
+        self,
+        params: np.ndarray,
+        evaluations: Mapping[str, int],
+        indefinite: np.ndarray | None = None,
+        **diagnostics: np.ndarray,
+    ) -> CVResult:
+        """The `CVResult` of params (D,) or (n_folds, D), scored here: its seconds include that."""
+        pointwise = self.derivatives.heldout(params, self.folds)
         return CVResult(
-            self.method,
-            self.fit,
-            self.folds,
-            params,
-            pointwise,
-            seconds,
-            counts,
-            diagnostics,
-            self.settings,
+            method=self.method,
+            fit=self.fit,
+            folds=self.folds,
+            params=np.array(np.broadcast_to(params, (len(self.folds), len(self.fit.params)))),
+            pointwise=pointwise,
+            seconds=time.perf_counter() - self.started,
+            evaluations=Counter({**evaluations, "heldout": len(self.folds)}),
+            indefinite=indefinite,
+            diagnostics=diagnostics,
+            settings=self.settings,
         )
+
+
+def warn_indefinite(indefinite: np.ndarray, stacklevel: int = 3) -> None:
+    """Warn once of folds whose Hessian (n_folds,) is indefinite."""
+    if indefinite.any():
+        count = f"{indefinite.sum()} of {len(indefinite)} folds have an indefinite Hessian"
+        first = f"(first: fold {np.argmax(indefinite)})"
+        remedy = "use exact() for them, or pass damping"
+        warnings.warn(f"{count} {first}: {remedy}", IndefiniteFold, stacklevel=stacklevel)

@@ -1,146 +1,171 @@
-"""Solving with Hessians that are only ever multiplied: many right-hand sides together, one operator for each.
+"""Conjugate gradients for many right-hand sides together, one operator for each.
 
-The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate inverse,
-products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of right-hand sides asked for.
-It may have `rough`, a cheaper operator close to it, from which `solve` then takes its steps.
+The operator of row i is products.multiply(vectors, rows) and its preconditioner, an approximate
+inverse, products.precondition(vectors, rows); both take and return (len(rows), D) for the rows of
+right-hand sides asked for. It may have `rough`, a cheaper operator close to it, from which `solve`
+takes its steps.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from joblib import delayed, effective_n_jobs
+from scipy.linalg import eigvalsh_tridiagonal
 
-from ..parallel import threads
-
-FLAT = 1e-3  # curvature, relative to the preconditioner's, below which a direction counts as no less curved
-MAX_ITERATIONS, MAX_REFINEMENTS = 1000, 20
-PORTION = 128  # right-hand sides that one worker solves together
+FLAT = 1e-3  # curvature, relative to the preconditioner's, that counts as no less curved
+MAX_ITERATIONS = 1000
+MAX_REFINEMENTS = 20
 
 
 @dataclass
 class Solutions:
-    """x (n, D); residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many.
+    """Solutions x (n, D) of n systems, and what was met on the way.
 
-    norm, decrease (n,): |x| in the preconditioner's norm, and b'x - x'H x / 2, with a trust region. escape (n, D): the
-    direction of negative curvature that a row met, of length 1 in that norm, else 0.
+    residual (n,): |b - H x| / |b|; smallest (n,): see `conjugate_gradient`; products: how many were
+    taken; with a trust region norm (n,), |x| in the preconditioner's norm, and decrease (n,),
+    b'x - x'H x / 2; escape (n, D): the direction of negative curvature that a row met, of length 1
+    in that norm, else 0.
     """
 
     x: np.ndarray
     residual: np.ndarray
     smallest: np.ndarray
     products: int = 0
-    norm: np.ndarray = None
-    decrease: np.ndarray = None
-    escape: np.ndarray = None
+    norm: Any = None
+    decrease: Any = None
+    escape: Any = None
 
 
 def conjugate_gradient(
-    products, b, tolerance=1e-6, max_iterations=MAX_ITERATIONS, damping=0.0, radius=np.inf
-):
-    """(H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|, as `Solutions`.
+    products: Any,
+    b: np.ndarray,
+    tolerance: float | np.ndarray = 1e-6,
+    max_iterations: int = MAX_ITERATIONS,
+    damping: float = 0.0,
+    radius: float = np.inf,
+) -> Solutions:
+    """Solve (H_i + damping) x_i = b_i for each row of b (n, D), to |residual| <= tolerance |b|.
 
-    tolerance: one, or (n,). A row that has converged takes no further products. A row that meets a direction of
-    negative curvature goes along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does
-    one that would leave it otherwise; without a radius it takes the step that the absolute curvature calls for.
-    `smallest` is the least Ritz value of M^-1 H, M the preconditioner's inverse: an upper bound on the smallest
-    eigenvalue, whose sign is H's; not above 0 where negative curvature was met. Source: Steihaug (1983); Nash (2000).
+    A row that has converged takes no further products. A row that meets negative curvature goes
+    along it to `radius`, a trust region in the preconditioner's norm, and stops there, as does one
+    that would leave it otherwise; without a radius it takes the step that the absolute curvature
+    calls for. `smallest` is the least Ritz value of M^-1 H, M the preconditioner's inverse: an
+    upper bound on the smallest eigenvalue, whose sign is H's; not above 0 where negative curvature
+    was met.
+
+    Source: Steihaug (1983); Nash (2000).
     """
     state = _State(products, np.asarray(b, float), damping, radius)
     for _ in range(max_iterations):
-        state.drop_converged(tolerance)
+        state.keep((state.residual > tolerance)[state.rows])
         if not state.rows.size:
             break
         state.step()
     return state.solutions()
 
 
-def solve(products, b, tolerance=1e-6, damping=0.0):
-    """As `conjugate_gradient`, by iterative refinement where `products.rough` is a cheaper operator near to it.
+def solve(products: Any, b: np.ndarray, tolerance: float = 1e-6, damping: float = 0.0) -> Solutions:
+    """Solve as `conjugate_gradient`, by refinement where `products.rough` is a cheaper operator.
 
-    Residuals come from the accurate operator, corrections from conjugate gradients on the rough one, until the
-    residuals are small; a row whose rough operator is indefinite stops at its first correction.
+    Residuals come from the accurate operator, corrections from conjugate gradients on the rough
+    one, until the residuals are small; a row whose rough operator is indefinite stops at its first
+    correction.
     """
     rough = getattr(products, "rough", None)
     if rough is None:
         return conjugate_gradient(products, b, tolerance, damping=damping)
     found = Solutions(np.zeros_like(b), np.zeros(len(b)), np.full(len(b), np.inf))
-    rows = np.flatnonzero(b.any(axis=1))
-    r = b[rows]
+    size = np.linalg.norm(b, axis=1)
+    rows = np.flatnonzero(size)
+    left = b[rows]
     accuracy = 0.5 * np.sqrt(tolerance)
     for _ in range(MAX_REFINEMENTS):
-        step = conjugate_gradient(_Rows(rough, rows), r, accuracy, damping=damping)
+        step = conjugate_gradient(ChosenRows(rough, rows), left, accuracy, damping=damping)
         found.x[rows] += step.x
         found.smallest[rows] = np.minimum(found.smallest[rows], step.smallest)
-        r = b[rows] - products.multiply(found.x[rows], rows) - damping * found.x[rows]
-        found.residual[rows] = np.linalg.norm(r, axis=1) / np.linalg.norm(b[rows], axis=1)
+        left = b[rows] - products.multiply(found.x[rows], rows) - damping * found.x[rows]
+        found.residual[rows] = np.linalg.norm(left, axis=1) / size[rows]
         found.products += step.products + len(rows)
         more = (found.residual[rows] > tolerance) & (step.smallest > 0.0)
-        rows, r = rows[more], r[more]
+        rows = rows[more]
+        left = left[more]
         if not rows.size:
             break
-        accuracy = np.minimum(
-            0.7 * tolerance / found.residual[rows], 0.5
-        )  # no more than is still wanted
+        accuracy = np.minimum(0.7 * tolerance / found.residual[rows], 0.5)  # what is still wanted
     return found
 
 
-class _Rows:
+class ChosenRows:
     """Some rows of `products`, numbered anew; a row may be taken more than once."""
 
-    def __init__(self, products, chosen):
-        self.products, self.chosen = products, chosen
+    def __init__(self, products: Any, chosen: np.ndarray):
+        self.products = products
+        self.chosen = chosen
 
     @property
-    def rough(self):
+    def rough(self) -> "ChosenRows | None":
+        """The same rows of `products.rough`."""
         rough = getattr(self.products, "rough", None)
-        return rough and _Rows(rough, self.chosen)
+        return rough and ChosenRows(rough, self.chosen)
 
-    def multiply(self, vectors, rows):
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """As `products.multiply`."""
         return self.products.multiply(vectors, self.chosen[rows])
 
-    def precondition(self, vectors, rows):
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """As `products.precondition`."""
         return self.products.precondition(vectors, self.chosen[rows])
 
 
 class _State:
-    """Arrays of the rows that are still iterated, and the solutions of all."""
+    """The rows that are still iterated, and what is known of all.
+
+    x, residual r and direction p are in the usual notation; pp, xp and xx are the products p'Mp,
+    x'Mp and x'Mx in the preconditioner's norm.
+    """
+
+    ACTIVE = ("rows", "x", "r", "p", "rz", "pp", "xp", "xx")
 
     def __init__(self, products, b, damping, radius):
-        self.products, self.b, self.damping, self.radius = products, b, damping, radius
-        self.found, self.rows = np.zeros_like(b), np.arange(len(b))
+        n = len(b)
+        self.products = products
+        self.b = b
+        self.damping = damping
+        self.radius = radius
         self.size = np.linalg.norm(b, axis=1)
-        self.x, self.r = np.zeros_like(b), b.copy()
+        self.rows = np.arange(n)
+        self.x = np.zeros_like(b)
+        self.r = b.copy()
+        self.p = products.precondition(self.r, self.rows)
+        self.rz = _dots(self.r, self.p)
+        self.pp = self.rz.copy()
+        self.xp = np.zeros(n)
+        self.xx = np.zeros(n)
+        self.found = np.zeros_like(b)
         self.residual = np.where(self.size > 0.0, 1.0, 0.0)
-        self.smallest, self.count = np.full(len(b), np.inf), 0
-        self.steps = [([], []) for _ in b]  # alpha and beta of each row: its Lanczos matrix
-        z = products.precondition(self.r, self.rows)
-        self.p, self.rz = z.copy(), _dots(self.r, z)
-        self.pp, self.xp, self.xx = (
-            self.rz.copy(),
-            np.zeros(len(b)),
-            np.zeros(len(b)),
-        )  # in the preconditioner's norm
-        self.norm, self.decrease = np.zeros(len(b)), np.zeros(len(b))
+        self.smallest = np.full(n, np.inf)
+        self.norm = np.zeros(n)
+        self.decrease = np.zeros(n)
         self.escape = np.zeros_like(b)
-
-    def drop_converged(self, tolerance):
-        self.keep((self.residual > tolerance)[self.rows])
+        self.count = 0
+        self.lanczos = [([], []) for _ in b]  # alpha and beta of each row
 
     def keep(self, mask):
+        """Go on with the rows of the mask alone."""
         if mask.all():
             return
         self.found[self.rows[~mask]] = self.x[~mask]
-        for name in ("rows", "x", "r", "p", "rz", "pp", "xp", "xx"):
+        for name in self.ACTIVE:
             setattr(self, name, getattr(self, name)[mask])
 
     def step(self):
-        hp = self.products.multiply(self.p, self.rows)
+        product = self.products.multiply(self.p, self.rows)
         if self.damping:
-            hp = hp + self.damping * self.p
+            product = product + self.damping * self.p
         self.count += len(self.rows)
-        curvature = _dots(self.p, hp)
+        curvature = _dots(self.p, product)
         alpha, last = self._lengths(curvature)
-        moved = alpha[:, None] * hp
+        moved = alpha[:, None] * product
         self.r -= moved
         self.x += np.multiply(self.p, alpha[:, None], out=moved)
         self.xx += alpha * (2.0 * self.xp + alpha * self.pp)
@@ -148,15 +173,14 @@ class _State:
         self._extend(alpha, last)
 
     def _lengths(self, curvature):
-        """(step lengths, which rows end with theirs): of conjugate gradients, cut at the trust region."""
+        """Step lengths, cut at the trust region, and which rows end with theirs."""
         bad = curvature <= 0.0
-        alpha = self.rz / np.where(bad, np.maximum(-curvature, FLAT * self.pp), curvature)
+        safe = np.where(bad, np.maximum(-curvature, FLAT * self.pp), curvature)
+        alpha = self.rz / safe
         if np.isinf(self.radius):
             return alpha, bad
-        to_edge = (
-            np.sqrt(np.maximum(self.xp**2 + self.pp * (self.radius**2 - self.xx), 0.0)) - self.xp
-        )
-        to_edge /= self.pp
+        inside = self.xp**2 + self.pp * (self.radius**2 - self.xx)
+        to_edge = (np.sqrt(np.maximum(inside, 0.0)) - self.xp) / self.pp
         last = bad | (alpha >= to_edge)
         return np.where(last, to_edge, alpha), last
 
@@ -166,13 +190,13 @@ class _State:
         if np.isfinite(self.radius):
             self.norm[rows] = np.sqrt(np.maximum(self.xx, 0.0))
             self.decrease[rows] = 0.5 * _dots(self.x, self.b[rows] + self.r)
-        negative = np.where(curvature <= 0.0, curvature / self.pp, np.inf)
-        self.smallest[rows] = np.minimum(self.smallest[rows], negative)
         bad = curvature <= 0.0
+        negative = np.where(bad, curvature / self.pp, np.inf)
+        self.smallest[rows] = np.minimum(self.smallest[rows], negative)
         self.escape[rows[bad]] = self.p[bad] / np.sqrt(self.pp[bad])[:, None]
 
     def _extend(self, alpha, last):
-        """The next directions, of rows that go on."""
+        """Find the next directions of the rows that go on."""
         alpha = alpha[~last]
         self.keep(~last)
         if not self.rows.size:
@@ -183,75 +207,37 @@ class _State:
         self.p *= beta[:, None]
         self.p += z
         self.rz = rz
-        self.xp, self.pp = beta * (self.xp + alpha * self.pp), rz + beta**2 * self.pp
+        self.xp = beta * (self.xp + alpha * self.pp)
+        self.pp = rz + beta**2 * self.pp
         for row, a, b in zip(self.rows, alpha, beta, strict=True):
-            self.steps[row][0].append(a)
-            self.steps[row][1].append(b)
+            alphas, betas = self.lanczos[row]
+            alphas.append(a)
+            betas.append(b)
 
     def solutions(self):
-        smallest = np.minimum(self.smallest, [_least_ritz_value(*steps) for steps in self.steps])
         self.found[self.rows] = self.x
+        ritz = [_least_ritz_value(*row) for row in self.lanczos]
         return Solutions(
-            self.found, self.residual, smallest, self.count, self.norm, self.decrease, self.escape
+            x=self.found,
+            residual=self.residual,
+            smallest=np.minimum(self.smallest, ritz),
+            products=self.count,
+            norm=self.norm,
+            decrease=self.decrease,
+            escape=self.escape,
         )
 
 
 def _least_ritz_value(alpha, beta):
-    """The smallest eigenvalue of the Lanczos matrix of a conjugate-gradient run; inf where nothing was run."""
+    """The smallest eigenvalue of a run's Lanczos matrix; inf where nothing was run."""
     if not alpha:
         return np.inf
-    alpha, beta = np.array(alpha), np.array(beta[:-1])
-    diagonal = 1.0 / alpha + np.concatenate([[0.0], beta / alpha[:-1]])
-    off = np.sqrt(beta) / alpha[:-1]
-    return np.linalg.eigvalsh(np.diag(diagonal) + np.diag(off, 1) + np.diag(off, -1))[0]
+    alpha = np.array(alpha)
+    beta = np.array(beta[:-1])
+    diagonal = 1.0 / alpha
+    diagonal[1:] += beta / alpha[:-1]
+    return eigvalsh_tridiagonal(diagonal, np.sqrt(beta) / alpha[:-1])[0]
 
 
 def _dots(a, b):
     return np.einsum("ni,ni->n", a, b)
-
-
-class HessianOperator:
-    """A Hessian (D, D) that is only multiplied and solved with: `Fit.metric` where it is never formed.
-
-    `rows @ operator`, rows (..., D), and `operator.solve(b)` for columns b (D, n) or (D,).
-    """
-
-    __array_ufunc__ = None  # numpy leaves `rows @ operator` to us
-
-    def __init__(self, products, size, damping=0.0, tolerance=1e-6):
-        self.products, self.shape, self.damping, self.tolerance = (
-            products,
-            (size, size),
-            damping,
-            tolerance,
-        )
-
-    def __rmatmul__(self, rows):
-        flat = np.reshape(rows, (-1, self.shape[0]))
-        return self.products.multiply(flat, np.zeros(len(flat), int)).reshape(np.shape(rows))
-
-    def solve(self, b):
-        """H^-1 b; see `conjugate_gradient` for indefinite H."""
-        return self.solutions(np.atleast_2d(b.T)).x.T.reshape(b.shape)
-
-    def solutions(self, rows):
-        """`Solutions` of all rows (n, D)."""
-        parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
-        return Solutions(
-            *(
-                np.concatenate([getattr(p, name) for p in parts])
-                for name in ("x", "residual", "smallest")
-            ),
-            sum(p.products for p in parts),
-        )
-
-    def _solutions(self, rows):
-        products = _Rows(self.products, np.zeros(len(rows), int))
-        return solve(products, rows, self.tolerance, damping=self.damping)
-
-
-def in_portions(solve, n):
-    """What `solve` gives for portions of 0 ... n - 1, in joblib's workers."""
-    n_portions = max(-(-n // PORTION), min(effective_n_jobs(None), n))
-    portions = np.array_split(np.arange(n), n_portions)
-    return threads()(delayed(solve)(rows) for rows in portions)

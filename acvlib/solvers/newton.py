@@ -1,141 +1,207 @@
-"""Safeguarded Newton's method on many folds in lockstep: the engine of `fit` and `exact`.
+"""Newton's method on all folds in lockstep: the engine of `fit` and `exact`.
 
-A fold keeps its Hessian while the decrement falls tenfold a step (a chord step costs one gradient) and
-gets a new one otherwise; a step that does not descend is halved. A fold has converged when its decrement
-is at most the tolerance and its Hessian, taken within a tenth of a standard error, is positive definite.
+    theta_o <- theta_o - |H_o|^-1 dF/dtheta(theta_o, w_o)
+
+A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step
+(a chord step costs one gradient) and gets a new one otherwise; a step that does not descend is
+halved. A fold has converged when its decrement is at most the tolerance and the Hessian it is
+measured by is positive definite and was taken within a tenth of a standard error, or when the
+contraction of its chord steps proves as much.
 """
 
 from collections import Counter
 
 import numpy as np
 
-from .. import derivatives as curvature
+from ..derivatives import Derivatives, at
+from ..folds import Folds
+from ..protocol import Refits
+from .inverse import FoldSolver
 
 MAX_STEPS = 60
 FRESH = 0.1  # standard errors that a fold may move before its Hessian counts as old
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
 
 
-class Refinement:
-    """The state of n folds: params, decrement, lowest, steps, converged, one entry a fold.
+class _Kept:
+    """The Hessian that each fold uses: which solver, and which of its rows."""
 
-    lowest: the smallest eigenvalue of a Hessian that is not positive definite, inf of one that is, nan if unknown.
-    """
+    def __init__(self, n_folds, first):
+        self.solvers = [first]
+        self.solver = np.zeros(n_folds, int)
+        self.row = np.arange(n_folds)
 
-    def __init__(self, model, params, folds, inverse=None):
-        n, dim = len(folds), params.shape[1]
-        self.model, self.folds, self.params = model, folds, np.array(params, float)
-        self.values, self.gradients = curvature.fold_gradients(model, self.params, folds)
-        self.inverse = np.empty((n, dim, dim)) if inverse is None else inverse
-        self.drift = np.full(n, np.inf if inverse is None else 0.0)  # since the Hessian was taken
-        self.lowest, self.decrement = np.full(n, np.nan), np.full(n, np.inf)
-        self.scale, self.steps, self.converged = np.ones(n), np.zeros(n, int), np.zeros(n, bool)
-        self.evaluations = Counter(gradient=n, hessian=0)
-        self.precision = None  # of an equation's residuals, which its decrement is measured by
-        if curvature.is_equation(model):
-            self.precision = curvature.residual_precision(model, self.params.mean(axis=0))
-            self.evaluations["hessian_and_cross"] += 1
+    def replace(self, rows, solver):
+        self.solvers.append(solver)
+        self.solver[rows] = len(self.solvers) - 1
+        self.row[rows] = np.arange(len(rows))
+        in_use = np.unique(self.solver)
+        for number in set(range(len(self.solvers))) - set(in_use):
+            self.solvers[number] = None  # frees its memory
 
-    @property
-    def smallest_eigenvalue(self):
-        """Of each fold's latest Hessian, (n,); nan where none was taken, and for an estimating equation."""
-        positive, values = self.lowest == np.inf, self.lowest.copy()
-        values[positive] = 1.0 / np.linalg.eigvalsh(self.inverse[positive])[:, -1]
-        return values
+    def each(self, rows):
+        """(solver, places among `rows`, rows of the solver) of those in use."""
+        for number in np.unique(self.solver[rows]):
+            places = np.flatnonzero(self.solver[rows] == number)
+            yield self.solvers[number], places, self.row[rows[places]]
 
-    @property
-    def residual(self):
-        """|gradient| of each fold, which is |r| for an estimating equation."""
-        return np.linalg.norm(self.gradients, axis=1)
+    def descend(self, vectors, rows):
+        out = np.empty_like(vectors)
+        for solver, places, own in self.each(rows):
+            out[places] = solver.descend(vectors[places], own)
+        return out
 
-    def select(self, rows):
-        return [self.folds[i] for i in rows]
+    def contraction(self, before, after, rows):
+        out = np.empty(len(rows))
+        for solver, places, own in self.each(rows):
+            out[places] = solver.contraction(before[places], after[places], own)
+        return out
+
+    def indefinite(self, rows):
+        out = np.empty(len(rows), bool)
+        for solver, places, own in self.each(rows):
+            out[places] = solver.indefinite[own]
+        return out
+
+
+class _Lockstep:
+    """The state of n folds, one entry or row a fold."""
+
+    def __init__(self, derivatives, params, folds, first):
+        n = len(folds)
+        self.derivatives = derivatives
+        self.folds = folds
+        self.convex = bool(derivatives.defaults.convex)
+        self.precision = derivatives.residual_precision(at(params, 0))
+        self.values, self.gradients = derivatives.fold_gradients(params, folds)
+        self.params = np.array(np.broadcast_to(params, self.gradients.shape))
+        self.borrowed = np.full(n, first is not None)  # the Hessian is not the fold's own
+        self.kept = _Kept(n, first or derivatives.fold_hessians(params, folds))
+        self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
+        self.decrement = np.full(n, np.inf)
+        self.scale = np.ones(n)
+        self.steps = np.zeros(n, int)
+        self.converged = np.zeros(n, bool)
+        hessians = 0 if first else n
+        self.evaluations = Counter(gradient=n, hessian=hessians)
 
     def renew_hessians(self, rows):
-        """A new |H|^-1 for the folds that moved away from theirs; H^-1 for an estimating equation."""
-        stale = rows[self.drift[rows] > FRESH]
+        """Give a Hessian of their own to the folds that one is due to."""
+        old = np.isinf(self.drift[rows]) if self.convex else self.drift[rows] > FRESH
+        stale = rows[old]
         if not stale.size:
             return
-        hessians = curvature.fold_hessians(self.model, self.params[stale], self.select(stale))
-        self.inverse[stale], self.lowest[stale] = _inverse(self.model, hessians)
+        solver = self.derivatives.fold_hessians(self.params[stale], self.folds[stale])
+        self.kept.replace(stale, solver)
+        self.borrowed[stale] = False
         self.drift[stale] = 0.0
         self.evaluations["hessian"] += len(stale)
 
     def moves(self, rows):
-        """Newton moves of the folds; records their decrements and marks slow folds for a new Hessian."""
-        move = -np.einsum("nij,nj->ni", self.inverse[rows], self.gradients[rows])
-        decrement = _decrement(move, self.gradients[rows], self.precision)
-        self.drift[rows[decrement > 0.1 * self.decrement[rows]]] = np.inf
+        """Newton or chord moves of the folds, and their decrements; slow ones are due a Hessian."""
+        gradients = self.gradients[rows]
+        move = -self.kept.descend(gradients, rows)
+        decrement = self._decrements(move, gradients)
+        slow = decrement > self.derivatives.chord_rate * self.decrement[rows]
         self.decrement[rows] = decrement
+        self.drift[rows[slow]] = np.inf
         return move
 
-    def mark_converged(self, rows, tolerance):
-        """Marks folds at their optimum; one that only seems so gets its own Hessian first."""
-        small, fresh = self.decrement[rows] <= tolerance, self.drift[rows] <= FRESH
-        known = ~np.isnan(self.lowest[rows]) | curvature.is_equation(self.model)
-        self.converged[rows] = small & fresh & known & ~(self.lowest[rows] <= 0.0)
-        self.drift[rows[small & ~known]] = np.inf
+    def _decrements(self, moves, gradients):
+        """sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) for an equation: a number of standard errors."""
+        if self.precision is None:
+            squared = -np.einsum("ni,ni->n", moves, gradients)
+        else:
+            squared = np.einsum("ni,ni->n", gradients @ self.precision, gradients)
+        return np.sqrt(np.maximum(squared, 0.0))
 
-    def step(self, rows, move):
-        """Takes the moves that descend and halves the others."""
+    def mark_converged(self, rows, tolerance):
+        """Mark the folds at their optimum; one that only seems so is due a Hessian of its own."""
+        small = self.decrement[rows] <= tolerance
+        own = ~self.borrowed[rows] | (self.precision is not None)
+        fresh = self.convex | (self.drift[rows] <= FRESH)
+        sound = own & ~self.kept.indefinite(rows)
+        self.converged[rows] = small & fresh & sound
+        self.drift[rows[small & ~own]] = np.inf
+
+    def step(self, rows, move, tolerance):
+        """Take the moves that are proved or seen to descend, and halve the others."""
         trial = self.params[rows] + self.scale[rows, None] * move
-        values, gradients = curvature.fold_gradients(self.model, trial, self.select(rows))
-        self.evaluations["gradient"] += len(rows)
-        good = values <= self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
-        taken, refused = rows[good], rows[~good]
-        self.params[taken], self.values[taken], self.gradients[taken] = (
-            trial[good],
-            values[good],
-            gradients[good],
-        )
+        bound = self.kept.contraction(self.params[rows], trial, rows)
+        proved = (bound < 1.0) & (self.scale[rows] == 1.0)
+        after = np.where(proved, bound, 1.0) * self.decrement[rows]
+        done = proved & (after <= tolerance) & ~self.borrowed[rows]
+        self.params[rows[done]] = trial[done]
+        self.decrement[rows[done]] = after[done]
+        self.steps[rows[done]] += 1
+        self.converged[rows[done]] = True
+        if not done.all():
+            self._try(rows[~done], trial[~done], proved[~done])
+
+    def _try(self, rows, trial, proved):
+        """Move to the trial params where that is `proved` to descend, or does not raise F."""
+        wanted = not proved.all()
+        values, gradients = self._evaluate(trial, rows, wanted)
+        good = proved | (values <= self._limits(rows)) if wanted else proved
+        taken = rows[good]
+        refused = rows[~good]
+        self.params[taken] = trial[good]
+        self.values[taken] = values[good]
+        self.gradients[taken] = gradients[good]
         self.drift[taken] += self.scale[taken] * self.decrement[taken]
         self.steps[taken] += 1
         self.scale[taken] = 1.0
         self.scale[refused] *= 0.5
-        borrowed = (self.drift[refused] > 0.0) | np.isnan(self.lowest[refused])
-        self.drift[refused[borrowed]] = np.inf  # the Hessian was not this point's own
+        elsewhere = (self.drift[refused] > 0.0) | self.borrowed[refused]
+        self.drift[refused[elsewhere]] = np.inf  # the Hessian was not this point's own
+
+    def _evaluate(self, params, rows, wanted):
+        self.evaluations["gradient"] += len(rows)
+        values, gradients = self.derivatives.fold_gradients(params, self.folds[rows], values=wanted)
+        return (values if wanted else np.full(len(rows), np.nan)), gradients
+
+    def _limits(self, rows):
+        """What F may be after a step, up to rounding."""
+        unknown = rows[np.isnan(self.values[rows])]
+        if unknown.size:
+            self.values[unknown] = self._evaluate(self.params[unknown], unknown, True)[0]
+        return self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
+
+    def refits(self):
+        """What is known of the folds now."""
+        return Refits(
+            params=self.params,
+            decrement=self.decrement,
+            indefinite=self.kept.indefinite(np.arange(len(self.folds))),
+            steps=self.steps,
+            converged=self.converged,
+            residual=np.linalg.norm(self.gradients, axis=1),
+            evaluations=self.evaluations,
+        )
 
 
-def refine(model, params, folds, tolerance, inverse=None):
-    """Each fold's optimum near params (n_folds, D), as a `Refinement`.
+def newton(
+    derivatives: Derivatives,
+    params: np.ndarray,
+    folds: Folds,
+    tolerance: float,
+    first: FoldSolver | None = None,
+) -> Refits:
+    """Refit each fold from params (D,), or (n, D), until its decrement is at most `tolerance`.
 
-    inverse (n_folds, D, D): approximate inverse Hessians for the first step, if known. A model with a solver of its
-    own (`curvature.fold_solutions`) is left to it.
+    first: Hessians for the first step that are not the folds' own, if they are at hand.
     """
-    if (own := curvature.fold_solutions(model, params, folds, tolerance)) is not None:
-        return own
-    state, rows = Refinement(model, params, folds, inverse), np.arange(len(folds))
+    state = _Lockstep(derivatives, params, folds, first)
+    rows = np.arange(len(folds))
     for _ in range(MAX_STEPS):
         state.renew_hessians(rows)
         move = state.moves(rows)
         state.mark_converged(rows, tolerance)
-        rows, move = rows[~state.converged[rows]], move[~state.converged[rows]]
+        going = ~state.converged[rows]
+        rows = rows[going]
+        if rows.size:
+            state.step(rows, move[going], tolerance)
+        rows = rows[~state.converged[rows]]
         if not rows.size:
             break
-        state.step(rows, move)
-    return state
-
-
-def _inverse(model, hessians):
-    """(|H|^-1, `lowest`) of each Hessian; H^-1 and nan for an estimating equation."""
-    if curvature.is_equation(model):
-        return np.linalg.inv(hessians), np.full(len(hessians), np.nan)
-    try:
-        np.linalg.cholesky(hessians)  # ten times faster than their eigenvalues
-        return np.linalg.inv(hessians), np.full(len(hessians), np.inf)
-    except np.linalg.LinAlgError:
-        return _absolute_inverse(*np.linalg.eigh(hessians))
-
-
-def _absolute_inverse(values, vectors):
-    safe = np.maximum(np.abs(values), 1e-12 * np.abs(values).max(axis=1, keepdims=True))
-    inverse = (vectors / safe[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return inverse, np.where(values[:, 0] > 0.0, np.inf, values[:, 0])
-
-
-def _decrement(moves, gradients, precision):
-    """sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) for an equation: either way a number of standard errors."""
-    squared = -np.einsum("ni,ni->n", moves, gradients)
-    if precision is not None:
-        squared = np.einsum("ni,ij,nj->n", gradients, precision, gradients)
-    return np.sqrt(np.maximum(squared, 0.0))
+    return state.refits()

@@ -1,7 +1,13 @@
-"""Sphinx extension: docstrings are plain text with `code` in backticks; nothing else in them is markup."""
+"""Sphinx extension: docstrings are plain text with `code` in backticks and numpy-style sections.
+
+Nothing else in them is markup. A section (a heading, dashes, an item a line, of which further lines
+are indented) becomes a bold line and a list.
+"""
 
 import re
+from itertools import groupby
 
+DASHES = re.compile(r"-{3,}")
 CODE = re.compile(r"(`+[^`]+`+)")
 MARKUP = re.compile(r"([\\|*_])")
 
@@ -14,8 +20,28 @@ def as_text(line):
     return "".join(parts)
 
 
+def as_list(lines):
+    """A section as reStructuredText: its heading, and each of its items."""
+    heading, _, *items = lines
+    text = [f"**{heading}**", ""]
+    for item in items:
+        term, colon, rest = item.partition(" : ")
+        if item.startswith(" "):
+            text.append(f"  {as_text(item.strip())}")
+        else:
+            text.append(f"- {as_text(f'`{term}`{colon}{rest}' if colon else item)}")
+    return text
+
+
 def rewrite(app, what, name, obj, options, lines):
-    lines[:] = [as_text(line) for line in lines]
+    text = []
+    for is_blank, paragraph in groupby(lines, key=lambda line: not line.strip()):
+        paragraph = list(paragraph)
+        if len(paragraph) > 1 and DASHES.fullmatch(paragraph[1]):
+            text += as_list(paragraph)
+        else:
+            text += paragraph if is_blank else [as_text(line) for line in paragraph]
+    lines[:] = text
 
 
 def setup(app):

@@ -1,1 +1,3 @@
-"""What only the book needs: data sets, studies, figures, networks, and the ledger of its numbers."""
+"""What only the book needs: data sets, studies, figures, networks, and the ledger of its
+numbers.
+"""

@@ -44,7 +44,9 @@ class LedgerError(ValueError):
 
 
 def holds(rule, value):
-    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x`, `== x ± tol`."""
+    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x`, `== x ±
+    tol`.
+    """
     if rule == "is true":
         return value is True
     match = _RULE.fullmatch(rule)
@@ -57,9 +59,10 @@ def holds(rule, value):
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is measured;
-    `stand_in` says why a stand-in is published where the real data cannot be had;
-    `parts` are ids, each a claim of its own."""
+    """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is
+    measured; `stand_in` says why a stand-in is published where the real data cannot be had; `parts`
+    are ids, each a claim of its own.
+    """
 
     id: str
     source: str
@@ -74,18 +77,24 @@ class Claim:
     parts: tuple = ()
 
     def is_stand_in(self, data):
-        """Whether `data` ("real" or "simulated") only takes the place of what the claim is about."""
+        """Whether `data` ("real" or "simulated") only takes the place of what the claim is
+        about.
+        """
         return self.data == "real" and data == "simulated"
 
     def judge(self, value, data, scale):
-        """`True` or `False` by this scale's rule; `None` without a rule or on a stand-in for real data."""
+        """`True` or `False` by this scale's rule;
+        `None` without a rule or on a stand-in for real data.
+        """
         if self.is_stand_in(data) or scale not in self.must:
             return None
         return holds(self.must[scale], value)
 
 
 def load_claims(path=CLAIMS):
-    """All claims of a claims file by id, each followed by its parts, which inherit what they do not set."""
+    """All claims of a claims file by id, each followed by its parts,
+    which inherit what they do not set.
+    """
     claims = {}
     for id, table in tomllib.loads(Path(path).read_text("utf-8"))["claims"].items():
         parts = {f"{id}.{name}": part for name, part in table.pop("parts", {}).items()}
@@ -108,7 +117,9 @@ _run = None
 
 
 def begin(notebook, scale, seed):
-    """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`, before anything is recorded."""
+    """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`,
+    before anything is recorded.
+    """
     global _run
     shared = {
         "notebook": notebook,
@@ -123,9 +134,10 @@ def begin(notebook, scale, seed):
 def record(id, value, data=None, seconds=None):
     """Record `value` for the claim `id`; returns the record, verdict included.
 
-    `data` is what the number was measured on: anything with `provenance` and `sha256`, or `None` for a
-    number that needs no data set. `seconds` is the time the measurement took. Raises `LedgerError` before
-    `begin`, for an id that is not in `book/claims.toml` or already recorded, and for NaN or infinity.
+    `data` is what the number was measured on: anything with `provenance` and `sha256`, or `None`
+    for a number that needs no data set. `seconds` is the time the measurement took. Raises
+    `LedgerError` before `begin`, for an id that is not in `book/claims.toml` or already recorded,
+    and for NaN or infinity.
     """
     if _run is None:
         raise LedgerError(f"{id}: ledger.begin(notebook, scale, seed) comes first")
@@ -169,10 +181,11 @@ def _judged(record, claim):
 
 
 def merge(folder, claims=None):
-    """Join `folder/ledger/*.json` into `folder/ledger.json`, in the order of the claims; returns the records.
+    """Join `folder/ledger/*.json` into `folder/ledger.json`, in the order of the claims;
+    returns the records.
 
-    Verdicts are taken anew from the claims. A claim whose parts were recorded, but not itself, gets a record
-    that counts them.
+    Verdicts are taken anew from the claims. A claim whose parts were recorded, but not itself, gets
+    a record that counts them.
     """
     claims = claims or load_claims()
     records = {}
@@ -230,7 +243,9 @@ def problems(records, claims=None):
 
 
 def commit():
-    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or `unknown`."""
+    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or
+    `unknown`.
+    """
     git = ["git", "-C", str(ROOT)]
     try:
         head = subprocess.check_output(

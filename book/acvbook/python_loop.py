@@ -1,6 +1,8 @@
-"""The forward recursion as a Python loop taped by autograd: how the paper's own experiments were run.
+"""The forward recursion as a Python loop taped by autograd:
+how the paper's own experiments were run.
 
-Slow on purpose: the baseline of Table 2's last column, and an oracle that shares no kernel with the rest.
+Slow on purpose: the baseline of Table 2's last column,
+and an oracle that shares no kernel with the rest.
 """
 
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ from acvlib.inference import hidden_chain
 
 @dataclass(frozen=True)
 class PythonLoop:
-    """The same objective as `model` (a hidden Markov model of this package), by Eq. 9 step by step."""
+    """The same objective as `model` (a hidden Markov model of this package), by Eq. 9 step by
+    step.
+    """
 
     model: object
 
@@ -21,7 +25,9 @@ class PythonLoop:
         return self.model.n_sites
 
     def objective(self, params, weights):
-        """F = -log p(x; params, weights) - log p(params); about 10 microseconds of tape for each site."""
+        """F = -log p(x; params, weights) - log p(params);
+        about 10 microseconds of tape for each site.
+        """
         densities, log_chain = self.model.log_densities(params), self.model.log_chain(params)
         node, edge = hidden_chain.potentials(self.model.scheme, weights, densities, *log_chain)
         alpha = node[0]

@@ -1,4 +1,6 @@
-"""The data sets of the book: real where they are to be found, and simulated stand-ins that say so."""
+"""The data sets of the book: real where they are to be found, and simulated stand-ins that say
+so.
+"""
 
 import logging
 from functools import partial
@@ -108,8 +110,8 @@ _SIMULATED = {
 def load_or_simulate(name: str, rng: np.random.Generator) -> Dodgers | Covtype | Areas:
     """The real data set or, where it is not found, a simulated stand-in; one log line says so.
 
-    `.provenance` tells which. A corrupt file raises DataCorrupt: only absence is stood in for. Raises
-    KeyError for a set without a simulator.
+    `.provenance` tells which. A corrupt file raises DataCorrupt: only absence is stood in for.
+    Raises KeyError for a set without a simulator.
     """
     if name not in _SIMULATED:
         raise KeyError(f"no simulator for {name!r}; there is one for {', '.join(_SIMULATED)}")

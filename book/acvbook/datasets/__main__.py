@@ -7,7 +7,9 @@ from .registry import DataCorrupt, DataNotFound, DataSet, data_sets, find, folde
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """List the data sets, or fetch one; the exit code is 1 if a file is corrupt or a fetch failed."""
+    """List the data sets, or fetch one; the exit code is 1 if a file is corrupt or a fetch
+    failed.
+    """
     parser = argparse.ArgumentParser(prog="python -m acvbook.datasets", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("list", help="where each data set is, or how to get it (the default)")

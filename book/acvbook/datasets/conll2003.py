@@ -1,4 +1,7 @@
-"""CoNLL-2003 named entities in newswire. Its text is not open: nothing of it may be shown or kept in git."""
+"""CoNLL-2003 named entities in newswire.
+
+Its text is not open: nothing of it may be shown or kept in git.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,16 @@ from . import registry
 from .tagged import TaggedText, read_columns, simulated_text
 
 SIZES = (14_987, 3_466, 3_684)  # sentences of train, valid and test, -DOCSTART- lines counted
-SLIPS = 2  # training sentences in which the annotators began an entity after O with B-, as IOB1 does not
+# training sentences in which the annotators began an entity after O with B-, as IOB1 does not
+SLIPS = 2
 
 
 def load_conll2003(docstart: str = "keep") -> TaggedText:
     """The shared task's English set, its IOB1 tags in IOB2: 9 tags.
 
-    docstart "keep" counts -DOCSTART- lines as sentences, as Ghosh et al. (2020) do: 14,987, 3,466 and 3,684
-    sentences; "drop" leaves 14,041, 3,250 and 3,453. Raises DataNotFound or DataCorrupt. Source: Tjong Kim Sang
-    and De Meulder (2003).
+    docstart "keep" counts -DOCSTART- lines as sentences, as Ghosh et al. (2020) do: 14,987, 3,466
+    and 3,684 sentences; "drop" leaves 14,041, 3,250 and 3,453. Raises DataNotFound or DataCorrupt.
+    Source: Tjong Kim Sang and De Meulder (2003).
     """
     splits = [_read(split, docstart) for split in ("train", "valid", "test")]
     sha256 = registry.get("conll2003").files["train.txt.gz"]

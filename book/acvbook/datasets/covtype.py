@@ -1,4 +1,6 @@
-"""Forest cover type: 397,050 real records of cartographic variables, and a simulator of the same shape."""
+"""Forest cover type: 397,050 real records of cartographic variables,
+and a simulator of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from . import registry
 CANONICAL_FILE = "covtype_397050.csv.gz"
 N_ROWS, N_NUMERIC, N_WILDERNESS, N_SOIL, N_COVERS = 397_050, 10, 4, 40, 7
 
-# Rounded values of the real set's scale, for the simulator: mean and standard deviation of each numeric column.
+# Rounded values of the real set's scale, for the simulator: mean and standard deviation of each
+# numeric column.
 _NUMERIC = np.array(
     [
         [2960, 280], [156, 112], [14, 7.5], [269, 212], [46, 58],
@@ -36,9 +39,10 @@ _COLUMNS = (
 class Covtype:
     """n records of 30 m × 30 m cells of forest.
 
-    X: (n, 54) float64, UCI's columns: 10 numeric ones, then one-hot wilderness area (4) and soil type (40).
-    cover: (n,) int64, cover type 1 ... 7. sha256: of the canonical file, also after `take`; of the simulated
-    table's bytes otherwise. Raises ValueError on other shapes or cover types.
+    X: (n, 54) float64, UCI's columns: 10 numeric ones, then one-hot wilderness area (4) and soil
+    type (40). cover: (n,) int64, cover type 1 ... 7. sha256: of the canonical file, also after
+    `take`; of the simulated table's bytes otherwise. Raises ValueError on other shapes or cover
+    types.
     """
 
     X: np.ndarray
@@ -51,18 +55,19 @@ class Covtype:
         if self.X.shape != (len(self.cover), 54):
             raise ValueError(f"X has shape {self.X.shape}, not ({len(self.cover)}, 54)")
         if not 1 <= self.cover.min(initial=1) <= self.cover.max(initial=1) <= N_COVERS:
-            raise ValueError(
-                f"cover types {self.cover.min()} ... {self.cover.max()} are not within 1 ... {N_COVERS}"
-            )
+            found = f"{self.cover.min()} ... {self.cover.max()}"
+            raise ValueError(f"cover types {found} are not within 1 ... {N_COVERS}")
 
     def take(self, rows) -> Covtype:
         """These rows, in this order."""
         return replace(self, X=self.X[rows], cover=self.cover[rows])
 
     def spruce_fir(self, centred: bool = False) -> Examples:
-        """Class 1 (y = 1) against the rest (y = -1); each feature scaled to unit variance, and centred if asked.
+        """Class 1 (y = 1) against the rest (y = -1); each feature scaled to unit variance,
+        and centred if asked.
 
-        A soil type that occurs nowhere in these rows stays 0. Source: Joulani et al. (2015), Section 5.
+        A soil type that occurs nowhere in these rows stays 0. Source:
+        Joulani et al. (2015), Section 5.
         """
         deviation = self.X.std(axis=0)
         shift = self.X.mean(axis=0) if centred else 0.0
@@ -79,8 +84,8 @@ class Covtype:
 def load_covtype() -> Covtype:
     """The 397,050 real records, distinct and in random order: any prefix is a random subset.
 
-    Raises DataNotFound or DataCorrupt. Source: UCI Machine Learning Repository, Covertype; Blackard and Dean
-    (1999). The paper's experiments use all 581,012.
+    Raises DataNotFound or DataCorrupt. Source: UCI Machine Learning Repository, Covertype; Blackard
+    and Dean (1999). The paper's experiments use all 581,012.
     """
     path = registry.find("covtype", CANONICAL_FILE)
     return _read_canonical(path)
@@ -89,8 +94,9 @@ def load_covtype() -> Covtype:
 def simulate_covtype(rng: np.random.Generator, n_rows: int = N_ROWS) -> Covtype:
     """A stand-in of the real set's shape and scale, in which elevation tells the covers apart.
 
-    Numeric columns are normal with the real means and deviations, but for elevation, whose mean is that of
-    the cover; wilderness and soil are drawn by area and elevation band, so that they carry signal too.
+    Numeric columns are normal with the real means and deviations, but for elevation, whose mean is
+    that of the cover; wilderness and soil are drawn by area and elevation band, so that they carry
+    signal too.
     """
     cover = 1 + rng.choice(N_COVERS, n_rows, p=_COVER_SHARE / _COVER_SHARE.sum())
     numeric = rng.normal(_NUMERIC[:, 0], _NUMERIC[:, 1], (n_rows, N_NUMERIC)).round()

@@ -1,4 +1,6 @@
-"""Cars per five minutes near Dodger Stadium: 25 weeks of real counts, and a simulator of the same shape."""
+"""Cars per five minutes near Dodger Stadium: 25 weeks of real counts,
+and a simulator of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,10 @@ _QUIET_ROWS, _EVENT_ROWS = 600, 35  # mean stay in each state: about 79 events
 class Dodgers:
     """A series of T five-minute car counts.
 
-    counts: (T,) int64, cars; -1 where missing. timestamp: (T,) datetime64[m], local time. in_game: (T,)
-    bool, a home game is on (its extra traffic begins near its *end*). sha256: of the canonical file, also
-    after `head`; of the counts' bytes if simulated. Raises ValueError on unequal lengths or counts below -1.
+    counts: (T,) int64, cars; -1 where missing. timestamp: (T,) datetime64[m], local time. in_game:
+    (T,) bool, a home game is on (its extra traffic begins near its *end*). sha256: of the canonical
+    file, also after `head`; of the counts' bytes if simulated. Raises ValueError on unequal lengths
+    or counts below -1.
     """
 
     counts: np.ndarray
@@ -58,7 +61,9 @@ class Dodgers:
         return day_of_week(self.timestamp)
 
     def head(self, n: int) -> Dodgers:
-        """The first n rows, with the provenance and sha256 of the whole; ValueError unless 1 <= n <= T."""
+        """The first n rows, with the provenance and sha256 of the whole;
+        ValueError unless 1 <= n <= T.
+        """
         if not 1 <= n <= len(self):
             raise ValueError(f"head({n}) of a series of {len(self)} rows")
         return replace(
@@ -100,11 +105,13 @@ def load_dodgers(download: bool = False) -> Dodgers:
 
 
 def simulate_dodgers(rng: np.random.Generator) -> Dodgers:
-    """A stand-in of the real set's shape, missingness and scale, drawn from the time-varying Poisson model.
+    """A stand-in of the real set's shape, missingness and scale,
+    drawn from the time-varying Poisson model.
 
-    x_t = Poisson(rate of the day) + z_t NegBin(a, b/(1 + b)), z a two-state Markov chain that stands for the
-    games (`in_game`). No daily cycle: the real series, near 0 at night, has one that the model ignores too.
-    Source: the model of Ihler, Hutchins and Smyth (2006), as in Ghosh et al. (2020), Appendix L.1.
+    x_t = Poisson(rate of the day) + z_t NegBin(a, b/(1 + b)), z a two-state Markov chain that
+    stands for the games (`in_game`). No daily cycle: the real series, near 0 at night, has one that
+    the model ignores too. Source: the model of Ihler, Hutchins and Smyth (2006), as in Ghosh et al.
+    (2020), Appendix L.1.
     """
     timestamp = _START + _STEP * np.arange(_N_ROWS)
     event = _simulate_events(rng)

@@ -10,17 +10,18 @@ import pandas as pd
 from . import registry
 from .dodgers import CANONICAL_FILE, MISSING, counts_sha256
 
-# Of the canonical `count` column. The original archive's own checksum is not known to us, so what it
-# says is checked in place of its bytes.
+# Of the canonical `count` column. The original archive's own checksum is not known to us, so what
+# it says is checked in place of its bytes.
 _COUNTS_SHA256 = "7e7d5be336fd6be06a9621bd4b789226da95b607ba6c123daee5900310d4dafb"
 
 
 def read_uci(folder: str | PathLike) -> pd.DataFrame:
     """The columns `timestamp, count, in_game` from `Dodgers.data` and `Dodgers.events`.
 
-    `Dodgers.data` has lines `mm/dd/yyyy HH:MM,count` with -1 for missing; `Dodgers.events` has lines
-    `mm/dd/yy,HH:MM:SS,HH:MM:SS,attendance,opponent,result`, begin and end of each home game. in_game is
-    1 on observed rows from begin to end, both included. Raises ValueError on any other format.
+    `Dodgers.data` has lines `mm/dd/yyyy HH:MM,count` with -1 for missing; `Dodgers.events` has
+    lines `mm/dd/yy,HH:MM:SS,HH:MM:SS,attendance,opponent,result`, begin and end of each home game.
+    in_game is 1 on observed rows from begin to end, both included. Raises ValueError on any other
+    format.
     """
     table = pd.read_csv(Path(folder, "Dodgers.data"), header=None, names=["timestamp", "count"])
     table["timestamp"] = pd.to_datetime(table["timestamp"], format="%m/%d/%Y %H:%M")

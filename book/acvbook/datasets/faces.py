@@ -19,7 +19,10 @@ _HEADER = re.compile(rb"P5\n(\d+) (\d+)\n(\d+)\n")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Faces:
-    """images (n, height, width) float64 in [0, 1]; person (n,) int64. Raises ValueError on other shapes or ranges."""
+    """images (n, height, width) float64 in [0, 1]; person (n,) int64.
+
+    Raises ValueError on other shapes or ranges.
+    """
 
     images: np.ndarray
     person: np.ndarray
@@ -38,7 +41,9 @@ class Faces:
             )
 
     def reduced(self, factor: int) -> Faces:
-        """Means over squares of `factor` x `factor` pixels; `factor` must divide height and width (ValueError)."""
+        """Means over squares of `factor` x `factor` pixels;
+        `factor` must divide height and width (ValueError).
+        """
         n, height, width = self.images.shape
         if height % factor or width % factor:
             raise ValueError(f"factor = {factor} does not divide {height} x {width}")
@@ -54,7 +59,8 @@ class Faces:
 
     def __repr__(self) -> str:
         size = "{} x {}".format(*self.images.shape[1:])
-        return f"Faces({len(self)} images of {len(set(self.person))} people, {size}, {self.provenance})"
+        people = len(set(self.person))
+        return f"Faces({len(self)} images of {people} people, {size}, {self.provenance})"
 
 
 def load_att_faces() -> Faces:
@@ -100,7 +106,9 @@ def _flaw(content):
 
 
 def simulate_att_faces(rng: np.random.Generator) -> Faces:
-    """A stand-in: each person a smooth pattern of their own, each image that pattern changed a little, with noise."""
+    """A stand-in: each person a smooth pattern of their own,
+    each image that pattern changed a little, with noise.
+    """
     rows, columns = (
         np.cos(np.pi * np.outer(np.arange(6), np.arange(n) + 0.5) / n) for n in (HEIGHT, WIDTH)
     )

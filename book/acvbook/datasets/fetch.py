@@ -17,8 +17,8 @@ _INSTALL = {"dodgers": dodgers_uci.install}
 def fetch(name: str) -> Path:
     """Download a data set, verify it and keep it in the cache; returns its folder there.
 
-    Raises DataNotFound if the set has no download or its origin cannot be reached, and DataCorrupt (or
-    pooch's ValueError) if what came is not what was expected; nothing is kept then.
+    Raises DataNotFound if the set has no download or its origin cannot be reached, and DataCorrupt
+    (or pooch's ValueError) if what came is not what was expected; nothing is kept then.
     """
     data_set = registry.get(name)
     if not (data_set.archive or data_set.urls):

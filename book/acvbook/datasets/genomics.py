@@ -1,4 +1,6 @@
-"""Gene expression of mouse lungs after influenza, 1,000 genes at 14 times, and a simulator of the same shape."""
+"""Gene expression of mouse lungs after influenza, 1,000 genes at 14 times,
+and a simulator of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,10 @@ N_DONORS = 50  # the tenth of 500 raw genes that vary most over time, as the 1,0
 class Genomics:
     """Time means of genes, and what is needed to rebuild their replicates.
 
-    means (n_genes, 14): mean log2 expression over three mice, less an offset of the gene; train: the genes that a
-    model is fitted to, the others are test genes; donors (n_donors, 14, 3): residuals within the triplicates of other
-    genes of the same mice. sha256: of the means. Raises ValueError on other shapes.
+    means (n_genes, 14): mean log2 expression over three mice, less an offset of the gene; train:
+    the genes that a model is fitted to, the others are test genes; donors (n_donors, 14, 3):
+    residuals within the triplicates of other genes of the same mice. sha256: of the means. Raises
+    ValueError on other shapes.
     """
 
     means: np.ndarray
@@ -44,9 +47,8 @@ class Genomics:
     def __post_init__(self):
         n_times = len(self.hours)
         if self.means.shape[1:] != (n_times,) or self.donors.shape[1:] != (n_times, N_REPLICATES):
-            raise ValueError(
-                f"means {self.means.shape} and donors {self.donors.shape} do not fit {n_times} times"
-            )
+            shapes = f"means {self.means.shape} and donors {self.donors.shape}"
+            raise ValueError(f"{shapes} do not fit {n_times} times")
 
     @property
     def test(self) -> np.ndarray:
@@ -54,10 +56,12 @@ class Genomics:
         return np.setdiff1d(np.arange(len(self.means)), self.train)
 
     def replicates(self, rng: np.random.Generator, variance: float = VARIANCE) -> np.ndarray:
-        """Expression (n_genes, 14, 3) with these time means: each gene takes the residuals of a donor drawn at random.
+        """Expression (n_genes, 14, 3) with these time means:
+        each gene takes the residuals of a donor drawn at random.
 
-        Residuals have mean zero in a triplicate and are scaled together, to a mean variance of `variance` (log2 units
-        squared). They keep how noise differs between genes and times; what they cannot keep is a gene's own noise.
+        Residuals have mean zero in a triplicate and are scaled together, to a mean variance of
+        `variance` (log2 units squared). They keep how noise differs between genes and times; what
+        they cannot keep is a gene's own noise.
         """
         scale = np.sqrt(variance * (N_REPLICATES - 1) / (self.donors**2).sum(axis=2).mean())
         drawn = rng.integers(len(self.donors), size=len(self.means))
@@ -73,10 +77,12 @@ class Genomics:
 
 
 def load_genomics() -> Genomics:
-    """The 1,000 genes that respond most to the infection; 700 of them, the paper's choice, to train on.
+    """The 1,000 genes that respond most to the infection; 700 of them,
+    the paper's choice, to train on.
 
-    Raises DataNotFound or DataCorrupt. Source: Shoemaker et al. (2015), GEO series GSE63786; reduced to time means by
-    others, see data/README.md: the replicates themselves are not to be had.
+    Raises DataNotFound or DataCorrupt. Source: Shoemaker et al. (2015), GEO series GSE63786;
+    reduced to time means by others, see data/README.md: the replicates themselves are not to be
+    had.
     """
     import pandas as pd
 
@@ -102,9 +108,11 @@ def _donors(expression):
 def simulate_genomics(
     rng: np.random.Generator, n_genes: int = 1000, n_clusters: int = 18
 ) -> Genomics:
-    """A stand-in of the real set's shape and scale: genes scatter about smooth curves, most of which rise.
+    """A stand-in of the real set's shape and scale: genes scatter about smooth curves,
+    most of which rise.
 
-    A curve rises as (h / peak) exp(1 - h / peak) from the infection on; the peak is between 6 and 90 hours.
+    A curve rises as (h / peak) exp(1 - h / peak) from the infection on;
+    the peak is between 6 and 90 hours.
     """
     height = rng.uniform(0.8, 5.0, n_clusters) * np.where(rng.random(n_clusters) < 0.3, -1.0, 1.0)
     early = HOURS / np.exp(rng.uniform(np.log(6), np.log(90), (n_clusters, 1)))

@@ -22,10 +22,12 @@ _ESTIMATES = {
 
 @dataclass(frozen=True)
 class GiordanoResults:
-    """errors: 50 data sets a family, columns family, train, test, exact, ij; seconds: by n, columns exact, ij.
+    """errors: 50 data sets a family, columns family, train, test, exact, ij; seconds: by n,
+    columns exact, ij.
 
-    genomics_errors: by (df, left_out), columns (estimate, statistic): train, ij, exact, test by mean, median, quartiles
-    low and high; genomics_seconds: by (df, left_out), columns fit, ij, exact, n_folds, n_params.
+    genomics_errors: by (df, left_out), columns (estimate, statistic): train, ij, exact, test by
+    mean, median, quartiles low and high; genomics_seconds: by (df, left_out), columns fit, ij,
+    exact, n_folds, n_params.
     """
 
     errors: pd.DataFrame  # noqa: F821 - pandas loads slowly, and only where it is needed
@@ -37,7 +39,9 @@ class GiordanoResults:
 
 
 def load_giordano_results() -> GiordanoResults | None:
-    """The authors' results, or None where the files are not at hand: nothing can stand in for them."""
+    """The authors' results, or None where the files are not at hand: nothing can stand in for
+    them.
+    """
     import pandas as pd
 
     try:

@@ -1,4 +1,6 @@
-"""Small regression and classification sets in LIBSVM's text format, and simulators of the same shape."""
+"""Small regression and classification sets in LIBSVM's text format,
+and simulators of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from . import registry
 
 
 class Shape(NamedTuple):
-    """What a set looks like; positive: share of labels +1; density: share of ones where features are binary."""
+    """What a set looks like; positive: share of labels +1; density:
+    share of ones where features are binary.
+    """
 
     n_rows: int
     n_features: int
@@ -35,7 +39,10 @@ SHAPES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Libsvm:
-    """X (n, d) float64; y (n,): a response, or labels of -1 and +1. Raises ValueError on other shapes or labels."""
+    """X (n, d) float64; y (n,): a response, or labels of -1 and +1.
+
+    Raises ValueError on other shapes or labels.
+    """
 
     name: str
     X: np.ndarray
@@ -60,7 +67,9 @@ class Libsvm:
         return replace(self, X=self.X[rows], y=self.y[rows])
 
     def scaled(self) -> np.ndarray:
-        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files; one that does not vary becomes 0. (n, d)."""
+        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files;
+        one that does not vary becomes 0. (n, d).
+        """
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
 
@@ -68,14 +77,15 @@ class Libsvm:
         return len(self.y)
 
     def __repr__(self) -> str:
-        return f"Libsvm({self.name}: {len(self):,} rows, {self.X.shape[1]} features, {self.provenance})"
+        size = f"{len(self):,} rows, {self.X.shape[1]} features"
+        return f"Libsvm({self.name}: {size}, {self.provenance})"
 
 
 def load_libsvm(name: str) -> Libsvm:
     """One of `SHAPES`. Raises KeyError for other names, DataNotFound or DataCorrupt.
 
-    Source: the LIBSVM data page, Chang and Lin (2011). "w2a_standin" is 3,470 random rows of w8a: w2a is such a
-    draw too, but not the same one.
+    Source: the LIBSVM data page, Chang and Lin (2011). "w2a_standin" is 3,470 random rows of w8a:
+    w2a is such a draw too, but not the same one.
     """
     shape = _shape(name)
     path = registry.find("libsvm", f"{name}.gz")
@@ -84,10 +94,11 @@ def load_libsvm(name: str) -> Libsvm:
 
 
 def read_libsvm(path: Path | str, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """(X (n, n_features), y (n,)) of a text file, gzipped or not: `label index:value ...`, indices from 1.
+    """(X (n, n_features), y (n,)) of a text file, gzipped or not: `label index:value ...`,
+    indices from 1.
 
-    Raises DataCorrupt with file, line and reason: a label or value that is no number, an index that is not within
-    1 ... n_features or does not rise, a file without rows.
+    Raises DataCorrupt with file, line and reason: a label or value that is no number, an index that
+    is not within 1 ... n_features or does not rise, a file without rows.
     """
     path = Path(path)
     opener = gzip.open if path.suffix == ".gz" else open
@@ -104,7 +115,9 @@ def read_libsvm(path: Path | str, n_features: int) -> tuple[np.ndarray, np.ndarr
 
 
 def simulate_libsvm(name: str, rng: np.random.Generator) -> Libsvm:
-    """A stand-in of the set's shape: correlated features, and a response that is nearly linear in them."""
+    """A stand-in of the set's shape: correlated features,
+    and a response that is nearly linear in them.
+    """
     shape = _shape(name)
     factors = rng.standard_normal((shape.n_rows, 3)) @ rng.standard_normal((3, shape.n_features))
     X = factors / np.sqrt(3.0) + rng.standard_normal((shape.n_rows, shape.n_features))

@@ -1,4 +1,6 @@
-"""Motion capture: 12 joint-angle channels of 101 recordings, cut into 124 sequences; and a simulator of their shape."""
+"""Motion capture: 12 joint-angle channels of 101 recordings, cut into 124 sequences;
+and a simulator of their shape.
+"""
 
 from __future__ import annotations
 
@@ -17,17 +19,19 @@ CHANNELS = (
 N_SEQUENCES, MAX_FRAMES, LONG_FRAMES = 124, 100, 1484
 LONG_FILE = "long1484_40fps.csv.gz"
 
-# Rounded values of the real set's scale, for the simulator: standard deviation of each channel, in its unit.
+# Rounded values of the real set's scale, for the simulator: standard deviation of each channel, in
+# its unit.
 _DEVIATION = np.array([1.0, 6, 4, 4, 18, 24, 19, 23, 24, 10, 24, 10])
 _N_MOVES, _DAMPING, _NOISE = 12, 0.95, 0.18
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Mocap:
-    """N recordings of 12 channels: angles in degrees, root.ty in the recorder's unit, each centred per recording.
+    """N recordings of 12 channels: angles in degrees, root.ty in the recorder's unit,
+    each centred per recording.
 
-    sequences: arrays (T_n, 12); rate: frames a second; sha256: of the canonical file that holds the frames, also
-    after `scaled` and `take`; of the frames' bytes if simulated.
+    sequences: arrays (T_n, 12); rate: frames a second; sha256: of the canonical file that holds the
+    frames, also after `scaled` and `take`; of the frames' bytes if simulated.
     """
 
     sequences: list
@@ -41,17 +45,17 @@ class Mocap:
         return replace(self, sequences=[self.sequences[n] for n in numbers])
 
     def scaled(self, reference: Mocap | None = None) -> Mocap:
-        """Channels divided by their standard deviation in `reference`, by default in these sequences.
+        """Channels divided by their standard deviation in `reference`,
+        by default in these sequences.
 
-        The priors of Ghosh et al. (2020), Eqs. 17 and 18, have unit scale, and a single noise variance for all
-        channels. Raises ValueError for a channel that does not vary.
+        The priors of Ghosh et al. (2020), Eqs. 17 and 18, have unit scale, and a single noise
+        variance for all channels. Raises ValueError for a channel that does not vary.
         """
         deviation = np.concatenate((reference or self).sequences).std(axis=0)
         if not deviation.all():
             flat = ", ".join(CHANNELS[i] for i in np.flatnonzero(deviation == 0))
-            raise ValueError(
-                f"{flat}: constant in all {len((reference or self).sequences)} sequences, cannot be scaled"
-            )
+            n_sequences = len((reference or self).sequences)
+            raise ValueError(f"{flat}: constant in all {n_sequences} sequences, cannot be scaled")
         return replace(self, sequences=[sequence / deviation for sequence in self.sequences])
 
     def __len__(self) -> int:
@@ -59,14 +63,17 @@ class Mocap:
 
     def __repr__(self) -> str:
         frames = sum(map(len, self.sequences))
-        return f"Mocap({len(self)} sequences, {frames:,} frames at {self.rate} a second, {self.provenance})"
+        size = f"{len(self)} sequences, {frames:,} frames at {self.rate} a second"
+        return f"Mocap({size}, {self.provenance})"
 
 
 def load_mocap(rate: int = 30) -> Mocap:
-    """The 124 sequences of up to 100 frames, at 30 or 10 frames a second, in the order of the canonical list.
+    """The 124 sequences of up to 100 frames, at 30 or 10 frames a second,
+    in the order of the canonical list.
 
-    Raises DataNotFound or DataCorrupt, ValueError for another rate. Source: CMU Graphics Lab Motion Capture
-    Database; channels and averaging as in Fox, Hughes, Sudderth and Jordan (2014). Not the paper's own 124.
+    Raises DataNotFound or DataCorrupt, ValueError for another rate. Source: CMU Graphics Lab Motion
+    Capture Database; channels and averaging as in Fox, Hughes, Sudderth and Jordan (2014). Not the
+    paper's own 124.
     """
     if rate not in (10, 30):
         raise ValueError(f"rate = {rate}: the canonical files have 10 and 30 frames a second")
@@ -91,7 +98,9 @@ def load_mocap_long() -> Mocap:
 
 
 def simulate_mocap(rng: np.random.Generator) -> Mocap:
-    """A stand-in for the 124 sequences at 30 frames a second: smooth moves that switch about twice a second or less."""
+    """A stand-in for the 124 sequences at 30 frames a second:
+    smooth moves that switch about twice a second or less.
+    """
     lengths = np.where(
         rng.random(N_SEQUENCES) < 0.7, MAX_FRAMES, rng.integers(37, MAX_FRAMES, N_SEQUENCES)
     )

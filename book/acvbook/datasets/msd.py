@@ -1,8 +1,10 @@
-"""Year of a song from its timbre: 1,176 real records, and a simulator of all 463,715 calibrated on them.
+"""Year of a song from its timbre: 1,176 real records,
+and a simulator of all 463,715 calibrated on them.
 
-No full copy of YearPredictionMSD could be had. The stand-in is a Gaussian copula: normal scores with the rank
-correlation of the real rows, mapped to quantiles of the full set where they are published (the year and the
-first 12 features) and to those of the real rows otherwise. What is computed from it is labelled simulated.
+No full copy of YearPredictionMSD could be had. The stand-in is a Gaussian copula: normal scores
+with the rank correlation of the real rows, mapped to quantiles of the full set where they are
+published (the year and the first 12 features) and to those of the real rows otherwise. What is
+computed from it is labelled simulated.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ _COVARIANCE_DEVIATION = 300.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Msd:
-    """n songs. X: (n, 90) float64, 12 timbre means and 78 covariances; year: (n,) float64, 1922 ... 2011.
+    """n songs. X: (n, 90) float64, 12 timbre means and 78 covariances; year:
+    (n,) float64, 1922 ... 2011.
 
-    sha256: of the file of real rows; of the table's bytes if simulated. Raises ValueError on other shapes.
+    sha256: of the file of real rows; of the table's bytes if simulated. Raises ValueError on other
+    shapes.
     """
 
     X: np.ndarray
@@ -55,7 +59,9 @@ class Msd:
         return (self.year - FIRST_YEAR) / (LAST_YEAR - FIRST_YEAR)
 
     def regression(self, scaling: Literal["unit_variance", "centred", "unit_rows"]) -> Examples:
-        """The target on the features: of unit variance, the same and centred, or each row of unit length."""
+        """The target on the features: of unit variance, the same and centred,
+        or each row of unit length.
+        """
         if scaling == "unit_rows":
             return Examples(self.X / np.linalg.norm(self.X, axis=1, keepdims=True), self.target())
         if scaling not in ("unit_variance", "centred"):
@@ -71,7 +77,9 @@ class Msd:
 
 
 class Copula(NamedTuple):
-    """Column j is the value at its normal score, interpolated between (scores[j], values[j]); year first."""
+    """Column j is the value at its normal score,
+    interpolated between (scores[j], values[j]); year first.
+    """
 
     factor: np.ndarray  # (91, 91), Cholesky factor of the correlation of the scores
     scores: list
@@ -93,7 +101,9 @@ def load_msd() -> Msd:
 
 
 def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
-    """n songs from the copula; calibrated on the real rows where they are found, roughly where not."""
+    """n songs from the copula; calibrated on the real rows where they are found, roughly where
+    not.
+    """
     try:
         copula = calibrated()
     except registry.DataNotFound:
@@ -105,7 +115,9 @@ def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
 
 
 def calibrated() -> Copula:
-    """The copula of the real rows, its first 13 columns with the quartiles and range of all 515,345 records."""
+    """The copula of the real rows, its first 13 columns with the quartiles and range of all 515,345
+    records.
+    """
     import pandas as pd
     from scipy.stats import norm, rankdata
 

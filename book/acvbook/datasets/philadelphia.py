@@ -1,4 +1,6 @@
-"""Violent crimes in Philadelphia's 384 census tracts of 2010, by month, and a simulator of the same shape."""
+"""Violent crimes in Philadelphia's 384 census tracts of 2010, by month,
+and a simulator of the same shape.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,10 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
     """384 tracts, 1,153 edges (queen contiguity), counts from a column of tracts.csv.
 
     Columns: `violent_2015_06` (June 2015, sum 3,578), `violent_2016_05` (May 2016, sum 3,729),
-    `violent_2015_annual`, `all_2015_05`, `all_2015_06`. Raises KeyError for others, DataNotFound or DataCorrupt.
-    Source: Philadelphia Police Department and City of Philadelphia, OpenDataPhilly; `data/README.md` tells how it
-    was assembled, and how it differs from the counts of Ghosh et al. (2020).
+    `violent_2015_annual`, `all_2015_05`, `all_2015_06`. Raises KeyError for others, DataNotFound or
+    DataCorrupt. Source: Philadelphia Police Department and City of Philadelphia, OpenDataPhilly;
+    `data/README.md` tells how it was assembled, and how it differs from the counts of Ghosh et al.
+    (2020).
     """
     import pandas as pd
 
@@ -54,7 +57,10 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
 
 
 def load_philadelphia_toy() -> Areas:
-    """The authors' own 21 areas, 42 edges, 1,148 crimes: the only data they published. No outlines."""
+    """The authors' own 21 areas, 42 edges, 1,148 crimes: the only data they published.
+
+    No outlines.
+    """
     import pandas as pd
 
     counts = registry.find("philadelphia", "authors_toy_21/counts.csv")
@@ -65,10 +71,11 @@ def load_philadelphia_toy() -> Areas:
 
 
 def simulate_philadelphia(rng: np.random.Generator) -> Areas:
-    """A stand-in: 384 hexagonal cells in two classes that neighbours tend to share, with the real set's rates.
+    """A stand-in: 384 hexagonal cells in two classes that neighbours tend to share,
+    with the real set's rates.
 
-    The classes are a draw of the Potts field by Gibbs sampling. Source: the model of Ghosh et al. (2020),
-    Appendix L.3.
+    The classes are a draw of the Potts field by Gibbs sampling. Source: the model of Ghosh et al.
+    (2020), Appendix L.3.
     """
     outlines, edges = hexagons(_ROWS, _COLUMNS)
     classes = _gibbs(edges, len(outlines), rng)

@@ -1,4 +1,6 @@
-"""Which data sets there are, where their files lie on this machine, and whether they are the right ones."""
+"""Which data sets there are, where their files lie on this machine,
+and whether they are the right ones.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _CHECKSUMS = "SHA256SUMS"
 
 
 class DataNotFound(FileNotFoundError):
-    """A canonical file is nowhere to be found; the message names the places and the way to get it."""
+    """A canonical file is nowhere to be found; the message names the places and the way to get
+    it.
+    """
 
 
 class DataCorrupt(ValueError):
@@ -59,7 +63,9 @@ def get(name: str) -> DataSet:
 
 
 def cache_folder(name: str) -> Path:
-    """Where downloads of `name` are kept: `data/cache` of a checkout, else the user's cache directory."""
+    """Where downloads of `name` are kept: `data/cache` of a checkout,
+    else the user's cache directory.
+    """
     if (_CHECKOUT / "pyproject.toml").is_file():
         return _CHECKOUT / "data" / "cache" / name
     import pooch
@@ -70,8 +76,8 @@ def cache_folder(name: str) -> Path:
 def folders(name: str) -> list[Path]:
     """The folders in which files of `name` are looked for, in order.
 
-    Raises NotADirectoryError if `$ACVLIB_DATA` is set to no directory: a typing error there must not
-    end in simulated data.
+    Raises NotADirectoryError if `$ACVLIB_DATA` is set to no directory: a typing error there must
+    not end in simulated data.
     """
     root = os.environ.get("ACVLIB_DATA")
     if root and not Path(root).is_dir():
@@ -109,8 +115,9 @@ def file_sha256(path: Path) -> str:
 def store_converted(name: str, file: str, content: bytes) -> Path:
     """Keep a converted original in the cache, whole or not at all, beside its own sha256.
 
-    A conversion may differ from the canonical file in what only the original knows, so the cache has
-    its own checksums. They are written first: a crash between the two leaves nothing that looks found.
+    A conversion may differ from the canonical file in what only the original knows, so the cache
+    has its own checksums. They are written first: a crash between the two leaves nothing that looks
+    found.
     """
     folder = cache_folder(name)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """Tag schemes of named entities: IOB1, IOB2 and BIOES, told apart and brought to IOB2.
 
-IOB2: B-X begins an entity of type X, I-X goes on with it, O is outside. IOB1: B-X only where an entity follows another
-of its type, I-X otherwise. BIOES: IOB2 with E-X at the end of an entity and S-X for one of a single word.
+IOB2: B-X begins an entity of type X, I-X goes on with it, O is outside. IOB1: B-X only where an
+entity follows another of its type, I-X otherwise. BIOES: IOB2 with E-X at the end of an entity and
+S-X for one of a single word.
 """
 
 SCHEMES = ("IOB1", "IOB2", "BIOES")
@@ -10,8 +11,9 @@ SCHEMES = ("IOB1", "IOB2", "BIOES")
 def to_iob2(tags, scheme, strict=True):
     """The tags of one sentence (a sequence of strings) in IOB2, a tuple.
 
-    Raises ValueError for an unknown scheme, for a tag that is none, and, where strict, for a tag that its scheme
-    forbids where it stands, with the schemes that would allow it. Not strict: such a B- or I- begins an entity.
+    Raises ValueError for an unknown scheme, for a tag that is none, and, where strict, for a tag
+    that its scheme forbids where it stands, with the schemes that would allow it. Not strict: such
+    a B- or I- begins an entity.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown tag scheme {scheme!r}: one of {', '.join(SCHEMES)}")
@@ -33,7 +35,9 @@ def to_iob2(tags, scheme, strict=True):
 
 
 def first_violation(tags, scheme):
-    """The position of the first tag that the scheme forbids, or None; one past an unfinished BIOES entity counts."""
+    """The position of the first tag that the scheme forbids, or None;
+    one past an unfinished BIOES entity counts.
+    """
     before = "O"
     for place, tag in enumerate(tags):
         if not _ALLOWED[scheme](before, tag):

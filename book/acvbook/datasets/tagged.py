@@ -1,4 +1,6 @@
-"""Tagged sentences: what named-entity sets have in common, how their files are read, how stand-ins are made."""
+"""Tagged sentences: what named-entity sets have in common, how their files are read,
+how stand-ins are made.
+"""
 
 from __future__ import annotations
 
@@ -56,9 +58,10 @@ class Sentences(NamedTuple):
 class TaggedText:
     """Three splits of tagged sentences.
 
-    shareable: whether the licence lets a reader be shown its words and tags. sha256: of the canonical training
-    file, or of the simulated training words and tags. Raises ValueError for an empty sentence or one whose words
-    and tags differ in number. Neither repr nor errors hold any text.
+    shareable: whether the licence lets a reader be shown its words and tags. sha256: of the
+    canonical training file, or of the simulated training words and tags. Raises ValueError for an
+    empty sentence or one whose words and tags differ in number. Neither repr nor errors hold any
+    text.
     """
 
     name: str
@@ -92,7 +95,9 @@ class TaggedText:
 
 
 def check_sentences(words, tags, what="sentences"):
-    """Raises ValueError, with the number of the first bad sentence, unless each has words and a tag for each."""
+    """Raises ValueError, with the number of the first bad sentence,
+    unless each has words and a tag for each.
+    """
     if len(words) != len(tags):
         raise ValueError(f"{what}: {len(words)} sentences of words and {len(tags)} of tags")
     for n, (sentence, labels) in enumerate(zip(words, tags, strict=True)):
@@ -113,10 +118,11 @@ def read_columns(
 ) -> Sentences:
     """Sentences from lines of columns, word first and tag last, with blank lines between sentences.
 
-    Blank lines may repeat. A -DOCSTART- line is a sentence of its own, whether or not blank lines surround it:
-    docstart "keep" leaves it in, as the published sizes of CoNLL-2003 count it, "drop" takes it out. slips: how
-    many sentences may break the scheme. Raises ValueError, with the number of the sentence, for tags that are not
-    of the scheme in more sentences than that, and for a line of one column.
+    Blank lines may repeat. A -DOCSTART- line is a sentence of its own, whether or not blank lines
+    surround it: docstart "keep" leaves it in, as the published sizes of CoNLL-2003 count it, "drop"
+    takes it out. slips: how many sentences may break the scheme. Raises ValueError, with the number
+    of the sentence, for tags that are not of the scheme in more sentences than that, and for a line
+    of one column.
     """
     if docstart not in ("keep", "drop"):
         raise ValueError(f"docstart is {docstart!r}: keep or drop")
@@ -131,7 +137,9 @@ def read_columns(
 
 
 def iob2_sentences(tags, scheme, slips=0):
-    """All sentences' tags in IOB2; ValueError names the sentence as well, once more than `slips` break the scheme."""
+    """All sentences' tags in IOB2; ValueError names the sentence as well,
+    once more than `slips` break the scheme.
+    """
     converted = []
     for n, sentence in enumerate(tags):
         slips -= first_violation(sentence, scheme) is not None if scheme in SCHEMES else 0
@@ -172,10 +180,12 @@ def _word_and_tag(line, number, separator):
 def simulate_sentences(
     rng: np.random.Generator, n: int, mean_length: float, entity_rate: float
 ) -> Sentences:
-    """n sentences of made-up words: entities of a type draw from its vocabulary, other words from their own.
+    """n sentences of made-up words: entities of a type draw from its vocabulary,
+    other words from their own.
 
-    Lengths are geometric from 1 to 120, names mostly begin with a capital, and a tenth of an entity's words are
-    everyday ones, so that a tagger has something to learn and cannot learn all of it.
+    Lengths are geometric from 1 to 120, names mostly begin with a capital, and a tenth of an
+    entity's words are everyday ones, so that a tagger has something to learn and cannot learn all
+    of it.
     """
     books = [_vocabulary(rng, size) for size in (4000, 800, 400, 600, 300)]
     lengths = np.minimum(rng.geometric(1.0 / mean_length, n), 120)

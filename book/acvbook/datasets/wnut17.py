@@ -1,4 +1,6 @@
-"""WNUT 2017 emerging entities in user-generated text (CC BY 4.0), its six types merged to CoNLL's four."""
+"""WNUT 2017 emerging entities in user-generated text (CC BY 4.0),
+its six types merged to CoNLL's four.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,11 @@ MERGED |= {"product": "MISC", "creative-work": "MISC"}
 
 
 def load_wnut17() -> TaggedText:
-    """The shared task's set with 9 tags: group and corporation are ORG, product and creative-work MISC.
+    """The shared task's set with 9 tags: group and corporation are ORG,
+    product and creative-work MISC.
 
-    3,394, 1,009 and 1,287 sentences. Raises DataNotFound or DataCorrupt. Source: Derczynski, Nichols, van Erp and
-    Limsopatham (2017).
+    3,394, 1,009 and 1,287 sentences. Raises DataNotFound or DataCorrupt. Source: Derczynski,
+    Nichols, van Erp and Limsopatham (2017).
     """
     splits = [_read(f"{split}.conll") for split in ("train", "dev", "test")]
     sha256 = registry.get("wnut17").files["train.conll"]

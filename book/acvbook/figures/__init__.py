@@ -1,4 +1,7 @@
-"""Figures: `(ax, results, …) → ax`. Computes nothing; with `acvlib.plots`, all that imports matplotlib."""
+"""Figures: `(ax, results, …) → ax`.
+
+Computes nothing; with `acvlib.plots`, all that imports matplotlib.
+"""
 
 from acvlib.plots import (
     RUNGS,

@@ -1,4 +1,6 @@
-"""A model at iterates of its optimiser: probabilities, errors and bounds; and errors of hidden labels."""
+"""A model at iterates of its optimiser: probabilities, errors and bounds;
+and errors of hidden labels.
+"""
 
 import numpy as np
 from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
@@ -7,7 +9,9 @@ from acvlib.plots import RUNGS
 
 
 def probabilities(ax, reference, *others):
-    """Held-out probabilities p(z_n | x_n) of rungs against those of `reference`, with the line of agreement."""
+    """Held-out probabilities p(z_n | x_n) of rungs against those of `reference`,
+    with the line of agreement.
+    """
     x = np.exp(-np.concatenate(reference.pointwise))
     ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
     for result in others:
@@ -26,7 +30,9 @@ def probabilities(ax, reference, *others):
 
 
 def error_against(ax, table, x, column, xlabel, ylabel):
-    """A column of a table indexed by epoch and rung against x (by epoch, or the name of a column), one line a rung."""
+    """A column of a table indexed by epoch and rung against x (by epoch, or the name of a column),
+    one line a rung.
+    """
     for method in table.index.unique("rung"):
         name, colour = RUNGS[method]
         rows = table.xs(method, level="rung")
@@ -37,7 +43,9 @@ def error_against(ax, table, x, column, xlabel, ylabel):
 
 
 def _few_ticks(ax, *axes):
-    """Plain numbers at 1, 2 and 5 times powers of ten, for logarithmic axes that span few of them."""
+    """Plain numbers at 1, 2 and 5 times powers of ten, for logarithmic axes that span few of
+    them.
+    """
     for axis in axes:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axis.set_major_formatter(ScalarFormatter())
@@ -46,7 +54,9 @@ def _few_ticks(ax, *axes):
 
 
 def bound_along(ax, table):
-    """Proposition 2: the error and its two bounds against the distance to the optimum, an iterate a mark."""
+    """Proposition 2: the error and its two bounds against the distance to the optimum,
+    an iterate a mark.
+    """
     rows = table.sort_values("distance_se")
     for column, name, colour in (
         ("bound", "bound, Euclidean", "#c9a227"),
@@ -67,7 +77,9 @@ def bound_along(ax, table):
 
 
 def hidden_label_errors(ax, table, rungs):
-    """Parameter errors of folds of one token against how surprising the token's label is; a mark a fold and rung."""
+    """Parameter errors of folds of one token against how surprising the token's label is;
+    a mark a fold and rung.
+    """
     for method in rungs:
         name, colour = RUNGS[method]
         ax.plot(table.loss, table[method], ".", ms=3, color=colour, label=name, rasterized=True)

@@ -7,10 +7,11 @@ import matplotlib.pyplot as plt
 
 
 def save(fig, name, data=None):
-    """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed `fig`.
+    """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed
+    `fig`.
 
-    With `data` of provenance "simulated" the figure says so on its face. The file is written whole or not at
-    all, and is the same byte for byte when the figure is the same.
+    With `data` of provenance "simulated" the figure says so on its face. The file is written whole
+    or not at all, and is the same byte for byte when the figure is the same.
     """
     if data is not None and data.provenance == "simulated":
         strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it

@@ -1,4 +1,6 @@
-"""Approximate cross-validation with pairs: losses, criteria over a grid, seconds by the number of folds, rates."""
+"""Approximate cross-validation with pairs: losses, criteria over a grid,
+seconds by the number of folds, rates.
+"""
 
 import numpy as np
 from matplotlib.ticker import NullLocator
@@ -13,7 +15,9 @@ WAYS = {
 
 
 def predicted_losses(ax, reference, *others):
-    """Pointwise held-out losses of several results against the reference's, with the line of agreement."""
+    """Pointwise held-out losses of several results against the reference's,
+    with the line of agreement.
+    """
     x = np.concatenate(reference.pointwise)
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for result in others:
@@ -32,7 +36,9 @@ def predicted_losses(ax, reference, *others):
 
 
 def both_panels(axes, results, rungs):
-    """Figures 1 to 3 of the paper: losses on the left axes, and what leaving out adds to them on the right."""
+    """Figures 1 to 3 of the paper: losses on the left axes,
+    and what leaving out adds to them on the right.
+    """
     predicted_losses(
         axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs)
     )
@@ -56,7 +62,9 @@ def _differences(ax, losses, rungs, reference, base):
 
 
 def criteria(ax, table):
-    """Each rung's cross-validated loss against the exact one, a mark for each pair of hyperparameters."""
+    """Each rung's cross-validated loss against the exact one,
+    a mark for each pair of hyperparameters.
+    """
     ends = [table.exact.min(), table.exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8)
     for method in table.columns.intersection(list(RUNGS)).drop("exact"):
@@ -78,7 +86,9 @@ def seconds_by_folds(ax, table):
 
 
 def error_rates(ax, table):
-    """|approximate less exact CV| of each rung (columns) against the index, both axes logarithmic."""
+    """|approximate less exact CV| of each rung (columns) against the index, both axes
+    logarithmic.
+    """
     for method in table.columns.intersection(list(RUNGS), sort=False):
         name, colour = RUNGS[method]
         ax.plot(table.index, table[method], "o-", ms=4, color=colour, label=name)
@@ -89,7 +99,9 @@ def error_rates(ax, table):
 
 
 def pair_differences(ax, losses, rungs):
-    """What leaving out adds to each pair's loss: predicted by rungs, columns of a table, against retrained."""
+    """What leaving out adds to each pair's loss: predicted by rungs, columns of a table,
+    against retrained.
+    """
     _differences(ax, losses, rungs, "retrained", "full")
     ax.set_xlabel("difference after retraining")
     return ax

@@ -14,7 +14,9 @@ TIMES_ESTIMATES = {
 
 
 def by_df(ax, table, authors=None):
-    """One line an estimate (column) against df (index), with the authors' as hollow marks where given."""
+    """One line an estimate (column) against df (index),
+    with the authors' as hollow marks where given.
+    """
     for name in [name for name in TIMES_ESTIMATES if name in table]:
         label, colour, marker = TIMES_ESTIMATES[name]
         ax.plot(table.index, table[name], marker + "-", ms=4, color=colour, label=label)
@@ -28,7 +30,9 @@ def by_df(ax, table, authors=None):
 
 
 def stage_ladder(ax, table):
-    """One line a rung of median errors in standard errors against the number of times left out (index)."""
+    """One line a rung of median errors in standard errors against the number of times left out
+    (index).
+    """
     for name in [name for name in TIMES_ESTIMATES if name in table and name != "exact"]:
         label, colour, marker = TIMES_ESTIMATES[name]
         label = "no adjustment" if name == "train" else label
@@ -39,7 +43,9 @@ def stage_ladder(ax, table):
 
 
 def gene_cluster(ax, hours, genes, curve):
-    """A cluster: its genes' means over replicates (n, n_times) and its mean curve (n_times,), less their own means."""
+    """A cluster: its genes' means over replicates (n, n_times) and its mean curve (n_times,),
+    less their own means.
+    """
     place = _time_axis(ax, hours)
     ax.plot(place, genes.T, lw=0.4, color="#2a6f97", alpha=0.35)
     ax.plot(place, curve, lw=2.2, color="#e07a1f")
@@ -47,7 +53,9 @@ def gene_cluster(ax, hours, genes, curve):
 
 
 def gene_curve(ax, hours, expression, curves, fold):
-    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate, the times left out shaded."""
+    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate,
+    the times left out shaded.
+    """
     place = _time_axis(ax, hours)
     for site in fold:
         ax.axvspan(place[site] - 0.25, place[site] + 0.25, color="#e07a1f", alpha=0.2, lw=0)
@@ -67,7 +75,8 @@ def gene_curve(ax, hours, expression, curves, fold):
 
 
 def changes(ax, table, authors=None):
-    """Boxes over rows of changes from the df before, training (left) and test (right) by df; the authors' as a mark.
+    """Boxes over rows of changes from the df before, training (left) and test (right) by df;
+    the authors' as a mark.
 
     table: columns (estimate, df).
     """

@@ -11,7 +11,9 @@ METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
 
 
 def areas(ax, data, values, label, cmap="viridis", **limits):
-    """The areas of a `datasets.Areas` coloured by values (n,), grey where nan; `limits`: vmin, vmax of the colours."""
+    """The areas of a `datasets.Areas` coloured by values (n,), grey where nan; `limits`: vmin,
+    vmax of the colours.
+    """
     values = np.ma.masked_invalid(np.asarray(values, float))
     style = {
         "edgecolors": "white",

@@ -10,7 +10,9 @@ ESTIMATES = {
 
 
 def error_differences(ax, ours, authors=None):
-    """Boxes of each estimate minus the test error over data sets; the authors', where given, hollow beside ours."""
+    """Boxes of each estimate minus the test error over data sets; the authors', where given,
+    hollow beside ours.
+    """
     for place, name in enumerate(("train", "ij", "ns", "exact")):
         style = {
             "widths": 0.35,
@@ -29,7 +31,9 @@ def error_differences(ax, ours, authors=None):
 
 
 def estimates_against(ax, table, ylabel, logy=True):
-    """One line for each column of a table that has a name in ESTIMATES, against its index, which is logarithmic."""
+    """One line for each column of a table that has a name in ESTIMATES, against its index,
+    which is logarithmic.
+    """
     for column in table.columns.intersection(list(ESTIMATES)):
         name, colour = ESTIMATES[column]
         ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
@@ -47,7 +51,9 @@ def authors_estimates(ax, table):
 
 
 def bound_and_actual(ax, table):
-    """Theorem 1's bound and the largest actual error against n; hollow where the condition fails somewhere."""
+    """Theorem 1's bound and the largest actual error against n;
+    hollow where the condition fails somewhere.
+    """
     for column, name, colour in (
         ("bound", "bound", "#e07a1f"),
         ("actual", "largest actual error", "#2a6f97"),
@@ -61,7 +67,9 @@ def bound_and_actual(ax, table):
 
 
 def rates(ax, tables):
-    """Largest errors against n, one colour a table (by label), every repetition a mark, the mean a line."""
+    """Largest errors against n, one colour a table (by label), every repetition a mark,
+    the mean a line.
+    """
     for label, table in tables.items():
         (line,) = ax.plot(table.groupby("n").ij.mean(), "-", label=label)
         ax.plot(table.n, table.ij, ".", ms=4, color=line.get_color())
@@ -70,7 +78,9 @@ def rates(ax, tables):
 
 
 def norm_centres(ax, table):
-    """Mean gradient norms against sqrt(D), one mark a setting, with the line of equality that was claimed."""
+    """Mean gradient norms against sqrt(D), one mark a setting,
+    with the line of equality that was claimed.
+    """
     root = table.dim**0.5
     for law, rows in table.groupby("law"):
         ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)

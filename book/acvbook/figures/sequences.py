@@ -1,4 +1,6 @@
-"""Sequences and their cross-validation: recordings, losses of left-out sequences, what they cost."""
+"""Sequences and their cross-validation: recordings, losses of left-out sequences, what they
+cost.
+"""
 
 import numpy as np
 
@@ -8,7 +10,9 @@ _TEST = ("test sequences", "#a23b72")
 
 
 def channels(ax, sequence, rate, labels, states=None):
-    """One line for each channel of a recording (T, R) against seconds, one above the other; states (T,) as shades."""
+    """One line for each channel of a recording (T, R) against seconds, one above the other;
+    states (T,) as shades.
+    """
     seconds, step = np.arange(len(sequence)) / rate, 1.1 * np.ptp(sequence, axis=0).max()
     if states is not None:
         _shade(ax, seconds, states)
@@ -27,10 +31,11 @@ def _shade(ax, seconds, states):
 
 
 def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
-    """Losses by each rung against those of the exact refits, with the line of agreement; `rungs` by method.
+    """Losses by each rung against those of the exact refits, with the line of agreement;
+    `rungs` by method.
 
-    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit. Newton steps do not set the scale:
-    triangles at an edge are beyond it.
+    Crosses: Newton steps of folds whose Hessian is indefinite at the full fit. Newton steps do not
+    set the scale: triangles at an edge are beyond it.
     """
     values = {method: losses(result) for method, result in rungs.items()}
     exact = values["exact"]
@@ -68,9 +73,12 @@ def _beyond(ax, x, y, **style):
 
 
 def _indefinite(result, n_losses):
-    """Whether each loss, one or more a fold, is of a fold that the Newton step marks, (n_losses,)."""
-    smallest = result.diagnostics.get("smallest_eigenvalue", np.ones(len(result.folds)))
-    marked = smallest <= 0.0
+    """Whether each loss, one or more a fold, is of a fold that the Newton step marks,
+    (n_losses,).
+    """
+    marked = np.zeros(len(result.folds), bool)
+    if result.indefinite is not None:
+        marked = result.indefinite
     return (
         marked
         if n_losses == len(marked)
@@ -79,7 +87,8 @@ def _indefinite(result, n_losses):
 
 
 def losses_with_errors(ax, table, columns, xlabel):
-    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs, and test sequences.
+    """Means and two standard errors by model, the index of `mocap_orders.losses`: rungs,
+    and test sequences.
 
     Newton steps do not set the scale, as in `rung_scatter`.
     """

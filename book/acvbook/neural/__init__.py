@@ -1,4 +1,7 @@
-"""Neural encoders: the only importer of torch. Emission scores leave here as numpy arrays, for `models`."""
+"""Neural encoders: the only importer of torch.
+
+Emission scores leave here as numpy arrays, for `models`.
+"""
 
 try:
     import torch

@@ -12,7 +12,9 @@ BUCKET = 20  # batches that are sorted by length together, so that little paddin
 
 
 class Batch(NamedTuple):
-    """words, tags (B, T) long; characters (B, T, L) long; mask (B, T) bool; lengths (B,), falling."""
+    """words, tags (B, T) long; characters (B, T, L) long; mask (B, T) bool; lengths (B,),
+    falling.
+    """
 
     words: torch.Tensor
     characters: torch.Tensor
@@ -43,7 +45,9 @@ def make_batch(encoded, numbers):
 
 
 def shuffled(lengths, size, rng):
-    """Arrays of sentence numbers: random batches of sentences of similar length, each sorted by falling length."""
+    """Arrays of sentence numbers: random batches of sentences of similar length,
+    each sorted by falling length.
+    """
     order, span = rng.permutation(len(lengths)), size * BUCKET
     batches = []
     for start in range(0, len(order), span):
@@ -61,7 +65,9 @@ def in_order(lengths, size=256):
 
 @contextmanager
 def one_thread():
-    """One thread for torch: a batch is too small to share, and threads would wait longer than they work."""
+    """One thread for torch: a batch is too small to share,
+    and threads would wait longer than they work.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

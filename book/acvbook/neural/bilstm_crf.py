@@ -1,4 +1,5 @@
-"""The BiLSTM-CRF of Ghosh et al. (2020), Appendix L.2: characters by convolution, two bidirectional LSTMs, a CRF.
+"""The BiLSTM-CRF of Ghosh et al. (2020), Appendix L.2: characters by convolution,
+two bidirectional LSTMs, a CRF.
 
 Variational dropout: one mask for all time steps of a sequence (Gal and Ghahramani 2016).
 """
@@ -14,7 +15,9 @@ from .vocabulary import PADDING, UNKNOWN
 
 
 class Sizes(NamedTuple):
-    """The paper's sizes; word is 300 with GloVe there. unknown_rate: how often a singleton is read as unknown."""
+    """The paper's sizes; word is 300 with GloVe there. unknown_rate:
+    how often a singleton is read as unknown.
+    """
 
     word: int = 100
     character: int = 50
@@ -40,7 +43,9 @@ class VariationalDropout(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Words spelled (..., L) → features (..., filters): embedding, convolution of width 3, maximum over places."""
+    """Words spelled (..., L) → features (..., filters): embedding, convolution of width 3,
+    maximum over places.
+    """
 
     def __init__(self, n_characters, sizes):
         super().__init__()

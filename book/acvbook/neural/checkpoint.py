@@ -14,7 +14,9 @@ class CheckpointCorrupt(ValueError):
 
 
 def save(path, state):
-    """Write a dict of tensors and plain values, behind its sha256, by way of a draft that is then renamed."""
+    """Write a dict of tensors and plain values, behind its sha256,
+    by way of a draft that is then renamed.
+    """
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content, path = buffer.getvalue(), Path(path)

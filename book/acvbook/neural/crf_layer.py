@@ -1,11 +1,15 @@
-"""The linear-chain CRF on top of the network, in torch: used in training alone; `models.LinearChainCRF` is exact."""
+"""The linear-chain CRF on top of the network, in torch: used in training alone;
+`models.LinearChainCRF` is exact.
+"""
 
 import torch
 from torch import nn
 
 
 class CRFLayer(nn.Module):
-    """-log p(z | x) of tags given emission scores; parameters start (K,), transitions (K, K), end (K,)."""
+    """-log p(z | x) of tags given emission scores; parameters start (K,),
+    transitions (K, K), end (K,).
+    """
 
     def __init__(self, n_tags):
         super().__init__()
@@ -13,7 +17,9 @@ class CRFLayer(nn.Module):
         self.transitions = nn.Parameter(0.1 * torch.randn(n_tags, n_tags))
 
     def forward(self, scores, tags, mask):
-        """Sum over the batch; scores (B, T, K), tags (B, T) long, mask (B, T) bool, True from each row's start."""
+        """Sum over the batch; scores (B, T, K), tags (B, T) long, mask (B, T) bool,
+        True from each row's start.
+        """
         return (self._log_partition(scores, mask) - self._path_score(scores, tags, mask)).sum()
 
     def _log_partition(self, scores, mask):

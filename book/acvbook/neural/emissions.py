@@ -1,4 +1,6 @@
-"""From a trained network to arrays: the emission scores of every sentence, computed once and kept outside git."""
+"""From a trained network to arrays: the emission scores of every sentence,
+computed once and kept outside git.
+"""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +17,8 @@ SPLITS = ("train", "valid", "test")
 class Emissions(NamedTuple):
     """Scores of K tags by split, a list of (T_n, K) float64 each; tags likewise, (T_n,) int.
 
-    crf (2 K + K^2,): the network's own CRF layer: start, transitions, end. history: losses by epoch, (epochs, 2).
+    crf (2 K + K^2,): the network's own CRF layer: start, transitions, end. history:
+    losses by epoch, (epochs, 2).
     """
 
     scores: dict
@@ -25,9 +28,11 @@ class Emissions(NamedTuple):
 
 
 def encoded(text, training, vectors=None, folder=None):
-    """The `Emissions` of a `TaggedText`: from `folder` where they are, else from a network trained (on) there.
+    """The `Emissions` of a `TaggedText`: from `folder` where they are,
+    else from a network trained (on) there.
 
-    folder: by default one for these data and settings in `cache_folder()`. Dropout is off. Raises what `train` raises.
+    folder: by default one for these data and settings in `cache_folder()`. Dropout is off. Raises
+    what `train` raises.
     """
     key = run_key(text, training, vectors)
     folder = cache_folder() / key[:16] if folder is None else Path(folder)

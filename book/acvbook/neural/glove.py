@@ -1,4 +1,6 @@
-"""Word vectors from a text file: a word and its numbers on each line, as GloVe and word2vec have it."""
+"""Word vectors from a text file: a word and its numbers on each line,
+as GloVe and word2vec have it.
+"""
 
 from pathlib import Path
 
@@ -8,8 +10,8 @@ import numpy as np
 def read_word_vectors(path, words=None):
     """Word → vector (float32), for all words of the file or only the given ones.
 
-    A first line of two whole numbers, as in word2vec's files, is skipped. Raises ValueError, with the line's number,
-    where vectors differ in length or hold what is no number.
+    A first line of two whole numbers, as in word2vec's files, is skipped. Raises ValueError, with
+    the line's number, where vectors differ in length or hold what is no number.
     """
     vectors, size = {}, None
     with Path(path).open(encoding="utf-8") as lines:
@@ -39,7 +41,9 @@ def _vector(numbers, size, where):
 
 
 def embedding(vocabulary, vectors, rng):
-    """Initial embeddings (n_words, size): the vectors, where there are some, scaled noise for other words."""
+    """Initial embeddings (n_words, size): the vectors, where there are some,
+    scaled noise for other words.
+    """
     size = len(next(iter(vectors.values())))
     spread = np.std(list(vectors.values()))
     table = rng.normal(0.0, spread, (2 + len(vocabulary.words), size)).astype(np.float32)

@@ -1,9 +1,11 @@
-"""A Siamese convolutional network with the contrastive loss, behind `WeightedModel` (Zhu and Liu 2021, Example 3):
+"""A Siamese convolutional network with the contrastive loss,
+behind `WeightedModel` (Zhu and Liu 2021, Example 3):
 
     F(theta, w) / p = sum_ij w_i w_j loss_ij / (sum_i w_i)^2 + gamma_I |theta|^2,
     loss_ij = |f_i - f_j|^2 for one person, max(margin - |f_i - f_j|, 0)^2 for two
 
-f is a network with smooth activations. All images pass it once, and all pairs of them make the loss.
+f is a network with smooth activations. All images pass it once,
+and all pairs of them make the loss.
 """
 
 from dataclasses import dataclass, field
@@ -22,10 +24,12 @@ TINY = 1e-12  # added to squared distances, whose root has no derivative at 0
 
 @dataclass(frozen=True)
 class Siamese:
-    """images (p, height, width), person (p,) integers; theta flat (D,), as in `shapes`. A site is an image.
+    """images (p, height, width), person (p,) integers; theta flat (D,), as in `shapes`.
 
-    channels: of the two convolutional layers; n_outputs: length of f. Raises ValueError for other shapes, one person
-    only, a margin or gamma_i out of range.
+    A site is an image.
+
+    channels: of the two convolutional layers; n_outputs: length of f. Raises ValueError for other
+    shapes, one person only, a margin or gamma_i out of range.
     """
 
     images: np.ndarray = field(repr=False)
@@ -111,7 +115,9 @@ class Siamese:
         return self.losses(torch.as_tensor(params), torch.as_tensor(fold)).numpy()
 
     def heldout_loss(self, params, fold):
-        """Each left-out image's mean loss over the pairs it makes inside the fold: Eq. 8 is the mean of these."""
+        """Each left-out image's mean loss over the pairs it makes inside the fold:
+        Eq. 8 is the mean of these.
+        """
         return self.pair_losses(params, fold).mean(axis=1)
 
     def initial_params(self, rng):
@@ -124,5 +130,7 @@ class Siamese:
 
 
 def _reduced(size):
-    """What both convolutions leave of a side: 5 pixels wide in steps of 3, then 3 wide in steps of 2."""
+    """What both convolutions leave of a side: 5 pixels wide in steps of 3,
+    then 3 wide in steps of 2.
+    """
     return ((size - 5) // 3 + 1 - 3) // 2 + 1

@@ -1,4 +1,6 @@
-"""Derivatives of a `Siamese` model by torch.func, named as in `acvlib.curvature`; the Hessian is only multiplied."""
+"""Derivatives of a `Siamese` model by torch.func, named as in `acvlib.curvature`;
+the Hessian is only multiplied.
+"""
 
 import threading
 import warnings
@@ -16,7 +18,9 @@ FORWARD_MODE = threading.Lock()  # torch has a single one for all threads
 
 
 def jvp(function, point, direction):
-    """(function(point), its derivative along a direction), without the warning of torch about its own torch.jit."""
+    """(function(point), its derivative along a direction),
+    without the warning of torch about its own torch.jit.
+    """
     with FORWARD_MODE, warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return torch.func.jvp(function, (point,), (direction,))
@@ -48,7 +52,9 @@ class SiameseFast:
         return self._cross(params, folds, lambda p, w, fold: self.model.weighted(p, w, self.sites))
 
     def printed_cross(self, params, folds):
-        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normaliser is the fold's, and fixed."""
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the normaliser is the fold's, and
+        fixed.
+        """
 
         def fixed(params, weights, fold):
             pairs = weights @ self.model.losses(params, self.sites) @ weights
@@ -70,7 +76,9 @@ class SiameseFast:
 
     @one_thread()
     def pair_expansion(self, params, move, fold):
-        """loss of every pair inside the fold at params + move, to first order, (len(fold), len(fold))."""
+        """loss of every pair inside the fold at params + move, to first order,
+        (len(fold), len(fold)).
+        """
         point, direction = torch.as_tensor(params), torch.as_tensor(move)
         value, change = jvp(lambda p: self.model.losses(p, torch.as_tensor(fold)), point, direction)
         return (value + change).numpy()
@@ -86,13 +94,17 @@ class SiameseFast:
 
 
 class Products:
-    """H at each row of params (n, D) and weights (n, p), over the images of `sites` alone; not preconditioned."""
+    """H at each row of params (n, D) and weights (n, p), over the images of `sites` alone;
+    not preconditioned.
+    """
 
     def __init__(self, model, params, weights, sites):
         self.model, self.params, self.weights, self.sites = model, params, weights, sites
 
     def sampled(self, rng, size):
-        """The same over the pairs of a few images drawn without replacement: an estimate of H for `lissa`."""
+        """The same over the pairs of a few images drawn without replacement:
+        an estimate of H for `lissa`.
+        """
         sites = np.sort(rng.choice(self.sites.numpy(), size, replace=False))
         return Products(self.model, self.params, self.weights, torch.as_tensor(sites))
 

@@ -1,4 +1,6 @@
-"""Training a `Siamese` network: a given number of Adam steps on all images, from weights drawn by a seed."""
+"""Training a `Siamese` network: a given number of Adam steps on all images,
+from weights drawn by a seed.
+"""
 
 from typing import NamedTuple
 
@@ -17,7 +19,8 @@ class Adam(NamedTuple):
 
 @one_thread()
 def train_siamese(model, training, seed, weights=None):
-    """(params (D,), objective after each step): the same seed and weights give the same network, bit for bit.
+    """(params (D,), objective after each step):
+    the same seed and weights give the same network, bit for bit.
 
     weights (p,): 1 where not given; a fold is left out by zeros.
     """

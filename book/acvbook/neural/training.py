@@ -1,4 +1,6 @@
-"""Training a `BiLSTMCRF`: Adam on small batches, early stopping by the validation loss, resumable at every epoch."""
+"""Training a `BiLSTMCRF`: Adam on small batches, early stopping by the validation loss,
+resumable at every epoch.
+"""
 
 import hashlib
 from pathlib import Path
@@ -17,10 +19,11 @@ from .vocabulary import Vocabulary, check_trainable, normalised
 
 
 class Training(NamedTuple):
-    """How to train. The paper: Adam, batches of 31 and early stopping; the other numbers are not given there.
+    """How to train. The paper: Adam, batches of 31 and early stopping;
+    the other numbers are not given there.
 
-    epochs: at most; patience: epochs without a better validation loss before it stops; clip: largest norm of a
-    batch's gradient.
+    epochs: at most; patience: epochs without a better validation loss before it stops; clip:
+    largest norm of a batch's gradient.
     """
 
     sizes: Sizes = Sizes()
@@ -33,7 +36,9 @@ class Training(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """network: at its best validation loss; vocabulary; history: (training loss, validation loss) of each epoch."""
+    """network: at its best validation loss; vocabulary; history:
+    (training loss, validation loss) of each epoch.
+    """
 
     network: BiLSTMCRF
     vocabulary: Vocabulary
@@ -55,9 +60,10 @@ def run_key(text, training, vectors):
 def train(text, training, folder, vectors=None):
     """A `Trained` network of the training and validation sentences of a `TaggedText`.
 
-    folder: holds the checkpoint, written after every epoch; a later call with the same arguments goes on from it and
-    ends where an uninterrupted one would have. vectors: word → array, or None to learn embeddings. Raises
-    CheckpointCorrupt and UnseenTag; ValueError for empty sentences (by `TaggedText`).
+    folder: holds the checkpoint, written after every epoch; a later call with the same arguments
+    goes on from it and ends where an uninterrupted one would have. vectors: word → array, or None
+    to learn embeddings. Raises CheckpointCorrupt and UnseenTag; ValueError for empty sentences (by
+    `TaggedText`).
     """
     check_trainable(text.train, text.tags)
     vectors = {normalised(word): vector for word, vector in (vectors or {}).items()}
@@ -100,7 +106,9 @@ class _Run:
         return start | {"key": self.key, "network": weights, "best": weights}
 
     def epoch(self, number):
-        """One pass over the training sentences, then the validation loss; both seeded by the epoch's number."""
+        """One pass over the training sentences, then the validation loss;
+        both seeded by the epoch's number.
+        """
         torch.manual_seed(hash((self.training.seed, number)) % 2**32)
         rng = np.random.default_rng([self.training.seed, number])
         batches = shuffled(self.lengths["train"], self.training.batch, rng)

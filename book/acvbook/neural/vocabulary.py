@@ -1,4 +1,6 @@
-"""Words, characters and tags as integers. 0 is padding and 1 unknown, for words and characters alike."""
+"""Words, characters and tags as integers. 0 is padding and 1 unknown,
+for words and characters alike.
+"""
 
 from collections import Counter
 from typing import NamedTuple
@@ -19,7 +21,9 @@ def normalised(word):
 
 
 class Vocabulary(NamedTuple):
-    """words, characters, tags: dicts to integers; singletons: numbers of words that occur once in training."""
+    """words, characters, tags: dicts to integers; singletons:
+    numbers of words that occur once in training.
+    """
 
     words: dict
     characters: dict
@@ -28,7 +32,9 @@ class Vocabulary(NamedTuple):
 
     @classmethod
     def of(cls, sentences, tags, vectors=()):
-        """That of the training sentences, and of the words that come with vectors; `tags`: all tags, in order."""
+        """That of the training sentences, and of the words that come with vectors; `tags`:
+        all tags, in order.
+        """
         counts = Counter(normalised(word) for sentence in sentences.words for word in sentence)
         words = {
             word: 2 + i
@@ -50,15 +56,18 @@ class Vocabulary(NamedTuple):
         return vocabulary
 
     def check_tags(self, sentences):
-        """Raises UnseenTag, with the tags, where sentences have tags that are not in the vocabulary."""
+        """Raises UnseenTag, with the tags, where sentences have tags that are not in the
+        vocabulary.
+        """
         unseen = {tag for sentence in sentences.tags for tag in sentence} - set(self.tags)
         if unseen:
-            raise UnseenTag(
-                f"tags {sorted(unseen)} are not among {list(self.tags)}: map them, or leave them out"
-            )
+            unknown = f"tags {sorted(unseen)} are not among {list(self.tags)}"
+            raise UnseenTag(f"{unknown}: map them, or leave them out")
 
     def encode(self, sentences):
-        """(word numbers, character numbers (T, LONGEST_WORD), tag numbers) of each sentence, three lists of arrays."""
+        """(word numbers, character numbers (T, LONGEST_WORD), tag numbers) of each sentence,
+        three lists of arrays.
+        """
         self.check_tags(sentences)
         words = [
             np.array([self.words.get(normalised(w), UNKNOWN) for w in sentence])
@@ -83,5 +92,6 @@ def check_trainable(sentences, tags):
     missing = set(tags) - {tag for sentence in sentences.tags for tag in sentence}
     if missing:
         raise UnseenTag(
-            f"tags {sorted(missing)} never occur in training: take them out of `tags`, or add sentences"
+            f"tags {sorted(missing)} never occur in training: "
+            "take them out of `tags`, or add sentences"
         )

@@ -1,4 +1,6 @@
-"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch, and approximate CV at its iterates."""
+"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch,
+and approximate CV at its iterates.
+"""
 
 import time
 import warnings
@@ -23,10 +25,12 @@ DECAY, EPSILON = (0.9, 0.999), 1e-8  # Adam's own defaults
 
 
 def adam_epochs(model, start, n_epochs, rng, batch=31, learning_rate=1e-3):
-    """Params (n_epochs + 1, D) after each epoch of Adam on batches of sentences, and seconds since the start.
+    """Params (n_epochs + 1, D) after each epoch of Adam on batches of sentences,
+    and seconds since the start.
 
-    model: a `LinearChainCRF` whose sites are sentences; what is minimised is F / N, each batch with its share
-    of the ridge. Source: Kingma and Ba (2015); batch size as in Ghosh et al. (2020), Appendix L.2.
+    model: a `LinearChainCRF` whose sites are sentences; what is minimised is F / N, each batch with
+    its share of the ridge. Source: Kingma and Ba (2015); batch size as in Ghosh et al. (2020),
+    Appendix L.2.
     """
     params, moments, step = np.array(start, float), np.zeros((2, len(start))), 0
     iterates, seconds, started = [params.copy()], [0.0], time.perf_counter()
@@ -58,8 +62,9 @@ def _direction(moments, gradient, step):
 
 
 def at_iterate(model, params, folds, rungs=RUNGS):
-    """`CVResult`s by rung at params that need be no optimum, and the `Fit` there. That they are none is the subject
-    here, so there is no warning of it."""
+    """`CVResult`s by rung at params that need be no optimum, and the `Fit` there. That they are
+    none is the subject here, so there is no warning of it.
+    """
     here = fit_at(model, params)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*the point is not an optimum", UnconvergedFit)
@@ -77,10 +82,12 @@ def probabilities(result):
 
 
 def errors(here, results, reference, full):
-    """One row a rung: errors of held-out probabilities and of parameters against the exact `reference`.
+    """One row a rung: errors of held-out probabilities and of parameters against the exact
+    `reference`.
 
-    correlation, mean_error, max_error: of p(z_n | x_n); loss_error: mean |loss - exact loss|; theta_error: median
-    distance in standard errors of the optimum `full`; grad_norm: at the iterate.
+    correlation, mean_error, max_error: of p(z_n | x_n); loss_error: mean |loss - exact loss|;
+    theta_error: median distance in standard errors of the optimum `full`; grad_norm: at the
+    iterate.
     """
     exact_p, rows = probabilities(reference), {}
     for name, result in results.items():
@@ -106,7 +113,9 @@ def error_path(model, iterates, epochs, folds, reference, full):
 
 
 def decay(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """(slope of log error on log gradient norm, their rank correlation) over the epochs of an `error_path`."""
+    """(slope of log error on log gradient norm, their rank correlation) over the epochs of an
+    `error_path`.
+    """
     from scipy.stats import spearmanr
 
     rows = path.xs(rung, level="rung")
@@ -115,9 +124,11 @@ def decay(path, rung="infinitesimal_jackknife", column="mean_error"):
 
 
 class LayerStudy(NamedTuple):
-    """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates and their seconds; folds; reference:
-    exact CV from the optimum; ladders: by epoch, (Fit there, results by rung, exact among them); table: `errors` by
-    epoch and rung; seconds: of everything, the optimum included."""
+    """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates and their
+    seconds; folds; reference: exact CV from the optimum; ladders: by epoch, (Fit there, results by
+    rung, exact among them); table: `errors` by epoch and rung; seconds: of everything, the optimum
+    included.
+    """
 
     model: LinearChainCRF
     full: Fit
@@ -136,7 +147,9 @@ class LayerStudy(NamedTuple):
 
     @property
     def disagreement(self):
-        """The largest distance, in standard errors, between refits of one fold continued from different params."""
+        """The largest distance, in standard errors,
+        between refits of one fold continued from different params.
+        """
         between = self.full.standard_errors_between
         return float(
             max(between(other.params, self.reference.params).max() for other in self._refits())
@@ -147,7 +160,8 @@ class LayerStudy(NamedTuple):
 
 
 def layer_study(emissions, n_folds, epochs, rng, ridge=1e-5):
-    """The CRF layer of `neural.Emissions` trained alone from the network's own, and CV of n_folds sentences.
+    """The CRF layer of `neural.Emissions` trained alone from the network's own,
+    and CV of n_folds sentences.
 
     epochs: after which IJ, frozen and exact CV are taken, the last one being where training ends.
     """
@@ -182,7 +196,9 @@ def progress(study):
 
 
 def own_slopes(model, folds):
-    """The gradients of the folds' losses at each fold's params (n_folds, D), as a function of these."""
+    """The gradients of the folds' losses at each fold's params (n_folds, D),
+    as a function of these.
+    """
     return lambda params: np.array(
         [model.fast.terms.own(p, fold)[1] for p, fold in zip(params, folds, strict=True)]
     )

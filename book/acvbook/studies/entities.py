@@ -10,10 +10,12 @@ def as_tags(numbers, names):
 
 
 def entity_scores(true, predicted, names):
-    """Precision, recall, F1 and number of entities by type, then over all entities ("micro avg"), a DataFrame.
+    """Precision, recall, F1 and number of entities by type,
+    then over all entities ("micro avg"), a DataFrame.
 
-    true, predicted: tag numbers (T_n,) of each sentence; names: the tags in IOB2. As in conlleval, an entity counts
-    where its type and both its ends are right, and an I- that follows no entity of its type begins one.
+    true, predicted: tag numbers (T_n,) of each sentence; names: the tags in IOB2. As in conlleval,
+    an entity counts where its type and both its ends are right, and an I- that follows no entity of
+    its type begins one.
     """
     from seqeval.metrics import classification_report
 
@@ -26,7 +28,9 @@ def entity_scores(true, predicted, names):
 
 
 def sentence_table(words, names, labels, predicted, marginals):
-    """One sentence for a reader: word, label, prediction and the probability of the label, a row a word."""
+    """One sentence for a reader: word, label,
+    prediction and the probability of the label, a row a word.
+    """
     own = marginals[np.arange(len(labels)), labels]
     columns = {
         "word": words,
@@ -37,7 +41,9 @@ def sentence_table(words, names, labels, predicted, marginals):
 
 
 def example(sentences, n_entities, shortest=8):
-    """The number of the shortest sentence, of at least `shortest` words, that has n_entities or more."""
+    """The number of the shortest sentence, of at least `shortest` words,
+    that has n_entities or more.
+    """
     counts = [sum(tag.startswith("B-") for tag in tags) for tags in sentences.tags]
     lengths = [len(words) for words in sentences.words]
     fitting = [

@@ -1,4 +1,6 @@
-"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
+"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds:
+Figures 1 to 3.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -31,10 +33,11 @@ LABELLED = 0.1  # share of the points; the paper hides the labels of the others
 
 
 def points_and_response(data):
-    """(X (p, d + 1), y (p,)): features and a constant one; labels, or a response of mean 0 and variance 1.
+    """(X (p, d + 1), y (p,)): features and a constant one; labels,
+    or a response of mean 0 and variance 1.
 
-    Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files, or for songs to variance 1; those of
-    classification are left as they are.
+    Features of regression are scaled to [-1, 1], as in LIBSVM's scaled files, or for songs to
+    variance 1; those of classification are left as they are.
     """
     if isinstance(data, Msd):
         songs = data.regression("centred")
@@ -52,8 +55,9 @@ def is_classification(data):
 def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **gammas):
     """The linear `SemiSupervised` model of a data set, of whose labels a share is kept at random.
 
-    loss: the square, or for classification the logistic one, unless another is named. affinity: a function of points
-    and sigma, `RBFAffinity` if none; sigma is the median squared distance of two points, which the paper leaves open.
+    loss: the square, or for classification the logistic one, unless another is named. affinity: a
+    function of points and sigma, `RBFAffinity` if none; sigma is the median squared distance of two
+    points, which the paper leaves open.
     """
     X, y = points_and_response(data)
     sigma = median_square_distance(X, rng)
@@ -64,7 +68,9 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
 
 
 def by_labels(data, rng, shares, loss, **gammas):
-    """`agreement` of differences for several shares of labels, one row each; crossings: see there."""
+    """`agreement` of differences for several shares of labels, one row each; crossings: see
+    there.
+    """
     rows = {}
     for share in shares:
         model = semi_supervised(data, rng, loss, labelled=share, **gammas)
@@ -75,7 +81,9 @@ def by_labels(data, rng, shares, loss, **gammas):
 
 
 def crossings(model, exact):
-    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1: mean over folds."""
+    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1:
+    mean over folds.
+    """
     margins = (
         model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
     )
@@ -96,7 +104,9 @@ def in_kernel_form(model, sigma, n_centres, rng):
 
 
 def load(name, rng, n_rows=None):
-    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them; songs are simulated."""
+    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them;
+    songs are simulated.
+    """
     if name == "msd":
         return simulate_msd(rng, n_rows or N_ROWS)
     data = load_or_simulate(f"libsvm, {name}", rng)
@@ -104,20 +114,26 @@ def load(name, rng, n_rows=None):
 
 
 def model_of(data, rng, **gammas):
-    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many: for the songs."""
+    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many:
+    for the songs.
+    """
     near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
     return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
 
 
 def every_rung(model, rng, n_folds=20):
-    """{name: CVResult} of exact CV and all RUNGS, on the same random folds of the labelled points."""
+    """{name: CVResult} of exact CV and all RUNGS, on the same random folds of the labelled
+    points.
+    """
     folds = k_fold(model.n_sites, n_folds, rng, getattr(model, "observed", None))
     full = fit(model)
     return {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
 
 
 def standard_error_unit(model, full):
-    """What a distance in the metric of F is divided by to count in standard errors: 1 but for the square loss."""
+    """What a distance in the metric of F is divided by to count in standard errors:
+    1 but for the square loss.
+    """
     if model.loss != "square":
         return 1.0
     return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
@@ -126,9 +142,9 @@ def standard_error_unit(model, full):
 def agreement(model, results):
     """How near each rung comes to exact CV, one row a rung.
 
-    loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted and actual loss,
-    and of what leaving out adds to them (nan without adjustment: it adds nothing); theta_error: median over folds, in
-    standard errors.
+    loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted
+    and actual loss, and of what leaving out adds to them (nan without adjustment: it adds nothing);
+    theta_error: median over folds, in standard errors.
     """
     reference, none = (
         np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
@@ -148,7 +164,9 @@ def agreement(model, results):
 
 
 def parts(table):
-    """{"loss.as_printed": R, ...} of an `agreement`: loss, theta and, where there is one, difference of each rung."""
+    """{"loss.as_printed": R, ...} of an `agreement`: loss, theta and, where there is one,
+    difference of each rung.
+    """
     short = {"loss": "r_loss", "theta": "theta_error", "difference": "r_difference"}
     values = {
         f"{name}.{rung.__name__}": table.at[rung.__name__, c]
@@ -164,7 +182,9 @@ def correlation(a, b):
 
 
 def expansions(model, results):
-    """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences, one row a rung."""
+    """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences,
+    one row a rung.
+    """
     reference, none = (
         np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
     )

@@ -1,4 +1,6 @@
-"""Table 2 of Zhu and Liu (2021): gamma_P and gamma_I chosen by exact 20-fold CV, and by each approximation."""
+"""Table 2 of Zhu and Liu (2021): gamma_P and gamma_I chosen by exact 20-fold CV,
+and by each approximation.
+"""
 
 from dataclasses import replace
 
@@ -15,7 +17,8 @@ GAMMAS = tuple(10.0**power for power in range(-3, 4))
 
 
 def grid(model, rng, gammas=GAMMAS, n_folds=20):
-    """Mean held-out loss by exact CV and by each rung, one row for each (gamma_p, gamma_i); gamma_s = 1.
+    """Mean held-out loss by exact CV and by each rung,
+    one row for each (gamma_p, gamma_i); gamma_s = 1.
 
     The sums over pairs are shared by all rows. unconverged: how many exact folds did not converge.
     """
@@ -35,7 +38,8 @@ def _row(model, folds):
 
 
 def chosen(table):
-    """The choice of each criterion: gamma_p, gamma_i, and by how much its exact loss exceeds the least, relatively.
+    """The choice of each criterion: gamma_p, gamma_i,
+    and by how much its exact loss exceeds the least, relatively.
 
     same: whether it is the choice of exact CV.
     """

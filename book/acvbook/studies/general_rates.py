@@ -1,4 +1,6 @@
-"""How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021), on simulated data."""
+"""How the error of approximate CV falls: Theorems 4.4 to 4.6 of Zhu and Liu (2021),
+on simulated data.
+"""
 
 import numpy as np
 import pandas as pd
@@ -20,14 +22,18 @@ def supervised(n, rng):
 
 
 def semi_supervised(n, rng):
-    """Theorem 4.5 and Corollary 6.1: as `supervised`, with pairs, and one point of four labelled."""
+    """Theorem 4.5 and Corollary 6.1: as `supervised`, with pairs, and one point of four
+    labelled.
+    """
     X, y = _points(4 * n, rng)
     y[rng.permutation(4 * n)[n:]] = np.nan
     return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 4.0)), y, "logistic", gamma_p=1.0)
 
 
 def pairwise(n, rng):
-    """Theorem 4.6 and Corollary 6.2: which of two points has the higher response, by a linear score."""
+    """Theorem 4.6 and Corollary 6.2: which of two points has the higher response,
+    by a linear score.
+    """
     X, _ = _points(n, rng)
     return PairwiseLinear(X, X @ SHIFT + rng.standard_normal(n), "ranking", gamma_i=0.1)
 
@@ -41,14 +47,18 @@ def _points(n, rng):
 
 
 def alike(model, n_folds):
-    """Folds of points that are alike in their first feature: what a fold takes away adds up and does not cancel."""
+    """Folds of points that are alike in their first feature:
+    what a fold takes away adds up and does not cancel.
+    """
     X = model.energy.features if isinstance(model, SemiSupervised) else model.X
     sites = np.flatnonzero(getattr(model, "observed", np.ones(len(X), bool)))
     return [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
 
 
 def errors(model, folds):
-    """|t-ACV - t-CV| of each rung, evaluated by Eq. 11; and under "theta ..." the median error of its parameters."""
+    """|t-ACV - t-CV| of each rung, evaluated by Eq. 11;
+    and under "theta ..." the median error of its parameters.
+    """
     full = fit(model, tolerance=1e-10)
     reference, row = exact(model, full, folds, tolerance=1e-10), {}
     for method in RUNGS:
@@ -65,9 +75,11 @@ def _mean(result):
 
 
 def by_folds(kind, n, numbers, rng, repeats=1):
-    """`errors` against t - 1 for data sets of n labelled points, folds `alike`: the theorems' rate is -2.
+    """`errors` against t - 1 for data sets of n labelled points, folds `alike`:
+    the theorems' rate is -2.
 
-    Mean errors over `repeats` data sets, here and below: that of a single one may vanish where its parts cancel.
+    Mean errors over `repeats` data sets, here and below:
+    that of a single one may vanish where its parts cancel.
     """
     tables = []
     for _ in range(repeats):
@@ -77,7 +89,8 @@ def by_folds(kind, n, numbers, rng, repeats=1):
 
 
 def smallest_folds(kind, sizes, rng, repeats=1):
-    """`errors` of the smallest folds against the number of labelled points: the theorems' rate is -2.
+    """`errors` of the smallest folds against the number of labelled points:
+    the theorems' rate is -2.
 
     Folds of one point; of two for pairs, as a single point makes none.
     """

@@ -1,4 +1,6 @@
-"""Table 1 of Zhu and Liu (2021): seconds of t-fold CV run fold by fold, and of its approximation."""
+"""Table 1 of Zhu and Liu (2021): seconds of t-fold CV run fold by fold, and of its
+approximation.
+"""
 
 import resource
 import sys
@@ -20,9 +22,10 @@ SHORT, REPEATS = 0.3, 9  # seconds that a measurement should take, and the most 
 def table1(model, rng, numbers=(5, 10, 20)):
     """Seconds from the data to the mean held-out loss, one row for each t.
 
-    cv: a model of the kept points alone for every fold, as the paper runs it; acv: one fit and the jackknife; shared:
-    exact refits whose sums over pairs come from those of the full fit. Each starts without any sum over pairs; a
-    neighbour graph is taken as given. ratio: cv / acv; gap: relative difference of the mean losses of cv and shared.
+    cv: a model of the kept points alone for every fold, as the paper runs it; acv: one fit and the
+    jackknife; shared: exact refits whose sums over pairs come from those of the full fit. Each
+    starts without any sum over pairs; a neighbour graph is taken as given. ratio: cv / acv; gap:
+    relative difference of the mean losses of cv and shared.
     """
     rows = [_row(model, k_fold(model.n_sites, t, rng, model.observed)) for t in numbers]
     return pd.DataFrame(rows, index=pd.Index(numbers, name="folds"))

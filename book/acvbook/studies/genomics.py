@@ -1,4 +1,6 @@
-"""Figures 3 and 4 of Giordano et al. (2019): leaving times out of a two-stage fit of gene expression."""
+"""Figures 3 and 4 of Giordano et al. (2019):
+leaving times out of a two-stage fit of gene expression.
+"""
 
 import itertools
 from dataclasses import replace
@@ -36,7 +38,9 @@ def left_out(size, n_early=N_EARLY):
 
 
 def clustering(expression, hours, df, n_clusters=18, **settings):
-    """The model of genes (n_genes, n_times, n_replicates) on the spline basis of df degrees of freedom."""
+    """The model of genes (n_genes, n_times, n_replicates) on the spline basis of df degrees of
+    freedom.
+    """
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
@@ -51,7 +55,10 @@ def every_rung(model, fit, sizes=(1, 2, 3), rungs=RUNGS):
 
 
 def cold_start(model, fit, folds, rng):
-    """The authors' exact CV: k-means and all, from scratch for each fold. A `CVResult` as from any rung."""
+    """The authors' exact CV: k-means and all, from scratch for each fold.
+
+    A `CVResult` as from any rung.
+    """
     run, rows = Run("cold_start", model, fit, folds), []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
@@ -61,7 +68,10 @@ def cold_start(model, fit, folds, rng):
 
 
 def along_a_path(model, fit, folds, n_steps=8):
-    """Exact CV by following each solution while the fold's weight goes from 1 to 0. A `CVResult` as from any rung."""
+    """Exact CV by following each solution while the fold's weight goes from 1 to 0.
+
+    A `CVResult` as from any rung.
+    """
     run, rows = Run("along_a_path", model, fit, folds), []
     for fold in run.folds:
         params, gone = fit.params, 1.0 - acv.folds.weights(model.n_sites, fold)
@@ -93,7 +103,9 @@ def held_out_errors(model, result):
 
 
 def error_table(run, test_expression):
-    """`summary` of each estimate and of the error on test genes: a DataFrame by (estimate, left_out)."""
+    """`summary` of each estimate and of the error on test genes:
+    a DataFrame by (estimate, left_out).
+    """
     rows = {key: summary(held_out_errors(run.model, result)) for key, result in run.results.items()}
     test = summary(run.model.errors_on(test_expression, run.fit.params)[:, :N_EARLY])
     rows |= {("test", size): test for _, size in run.results}
@@ -101,7 +113,9 @@ def error_table(run, test_expression):
 
 
 def stage_errors(run):
-    """Median distance from exact in standard errors, of the regressions and of the clustering: by (rung, left_out)."""
+    """Median distance from exact in standard errors, of the regressions and of the clustering:
+    by (rung, left_out).
+    """
     cut = run.model.split(run.fit.params)[0].size
     metric = run.fit.metric.tocsr()
     parts = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
@@ -116,7 +130,9 @@ def stage_errors(run):
 
 
 def seconds_table(run):
-    """Seconds of the IJ and of all refits, scoring included, and of one refit: a DataFrame by left_out."""
+    """Seconds of the IJ and of all refits, scoring included, and of one refit:
+    a DataFrame by left_out.
+    """
     sizes = sorted({size for _, size in run.results})
     rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
     table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
@@ -148,7 +164,9 @@ def largest_residual(runs):
 
 
 def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
-    """Mean absolute training and test errors of fits to replicates rebuilt anew: by (rebuild, df)."""
+    """Mean absolute training and test errors of fits to replicates rebuilt anew: by (rebuild,
+    df).
+    """
     rows = {}
     for number in range(n_rebuilds):
         expression = data.replicates(rng, variance)
@@ -164,7 +182,9 @@ def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
 
 
 def influence(run, cluster):
-    """d log(share of a cluster) / d(weight of each time), (n_times,): one solve with H's transpose for all times."""
+    """d log(share of a cluster) / d(weight of each time), (n_times,):
+    one solve with H's transpose for all times.
+    """
     model, fit = run.model, run.fit
     matrix, cross = model.fast.hessian_and_cross(fit.params, np.ones(model.n_sites))
     shares, n_odds = model.unpack(fit.params).shares, model.n_clusters - 1
@@ -174,7 +194,9 @@ def influence(run, cluster):
 
 
 def figure3(runs, test_expression):
-    """Mean absolute errors of each run (by df): a DataFrame by (df, left_out), one column an estimate."""
+    """Mean absolute errors of each run (by df): a DataFrame by (df, left_out),
+    one column an estimate.
+    """
     tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
     return pd.concat(tables, names=["df"])
 
@@ -186,7 +208,9 @@ def add_cold_starts(run, rng, sizes=(1, 2, 3)):
 
 
 def jumps(run, size, tolerance=1e-3):
-    """Share of folds in which exact CV ends elsewhere than the path of solutions does, in standard errors."""
+    """Share of folds in which exact CV ends elsewhere than the path of solutions does,
+    in standard errors.
+    """
     path = along_a_path(run.model, run.fit, left_out(size))
     gap = run.fit.standard_errors_between(path.params, run.results["exact", size].params)
     return float((gap > tolerance).mean())
@@ -211,7 +235,9 @@ def furthest_from_one(ratios):
 
 
 def largest_clusters(model, params, n):
-    """For the n largest clusters: (genes that are in it, means less their own means (m, n_times); mean curve)."""
+    """For the n largest clusters: (genes that are in it, means less their own means (m, n_times);
+    mean curve).
+    """
     genes, clusters = model.split(params)
     positions = model.stage_two.positions(model.stage_one.unpack(genes))
     belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
@@ -222,9 +248,11 @@ def largest_clusters(model, params, n):
 
 
 def moved_genes(run, size, quantiles):
-    """(expression less its mean, fold, predicted curves by estimate) of genes at quantiles of how far exact CV moves.
+    """(expression less its mean, fold, predicted curves by estimate) of genes at quantiles of how
+    far exact CV moves.
 
-    Over all genes and all folds of `size`; far in the sense of the largest change of the predicted curve.
+    Over all genes and all folds of `size`;
+    far in the sense of the largest change of the predicted curve.
     """
     model, full = run.model, run.model.errors(run.fit.params).mean(axis=2)
     exact = run.results["exact", size]
@@ -248,7 +276,9 @@ def _curves(run, size, gene, fold):
 
 
 def share_nearer(run, one, other):
-    """Share of folds in which one rung's clustering is nearer to exact CV's than another's, in standard errors."""
+    """Share of folds in which one rung's clustering is nearer to exact CV's than another's,
+    in standard errors.
+    """
     cut = run.model.split(run.fit.params)[0].size
     metric, nearer = run.fit.metric.tocsr()[cut:, cut:], []
     for size in sorted({size for _, size in run.results}):

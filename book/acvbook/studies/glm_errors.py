@@ -1,8 +1,10 @@
-"""Figure 1 of Giordano et al. (2019), and model selection: error estimates of simulated regressions.
+"""Figure 1 of Giordano et al. (2019), and model selection:
+error estimates of simulated regressions.
 
-The paper gives N = 1,000, D = 100 and Gaussian covariates, and no more. Here x ~ N(0, I), beta ~ N(0, tau^2 I / D) and
-the intercept b is fixed, so that eta ~ N(b, tau^2): b and tau are chosen once per family so that the training
-error comes out near the authors'. Their errors are rates of wrong labels and, as the levels tell, squared.
+The paper gives N = 1,000, D = 100 and Gaussian covariates, and no more. Here x ~ N(0, I), beta ~
+N(0, tau^2 I / D) and the intercept b is fixed, so that eta ~ N(b, tau^2): b and tau are chosen once
+per family so that the training error comes out near the authors'. Their errors are rates of wrong
+labels and, as the levels tell, squared.
 """
 
 from typing import NamedTuple
@@ -61,13 +63,17 @@ def error(family, y, mean):
 
 
 def left_out_means(model, result):
-    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out in order, (n,)."""
+    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out in order,
+    (n,).
+    """
     eta = np.einsum("nd,nd->n", model.design, result.params) + model.offset
     return model.family.mean(eta)
 
 
 def one_data_set(family, n, dim, n_test, rng):
-    """A dict: train, ij, ns, exact, test error; loss_*: the same in log loss; theta_*: median error in SE."""
+    """A dict: train, ij, ns, exact, test error; loss_*: the same in log loss; theta_*:
+    median error in SE.
+    """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
     full, folds = fit(model), leave_one_out(n)
@@ -113,7 +119,9 @@ def summary(errors):
 
 
 def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data at each penalty, a DataFrame indexed by penalty."""
+    """Mean log loss by each rung and on test data at each penalty, a DataFrame indexed by
+    penalty.
+    """
     source = truth(family, dim, rng)
     (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
     folds, rows = leave_one_out(n), []

@@ -1,4 +1,6 @@
-"""Corollary 1 and Theorem 1 of Giordano et al. (2019) on data, and the coverage of bootstrap intervals."""
+"""Corollary 1 and Theorem 1 of Giordano et al. (2019) on data,
+and the coverage of bootstrap intervals.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,10 +36,11 @@ def _distance(result, reference):
 
 
 def leave_k_out(design, sizes, k, dim, n_repeats, rng):
-    """The largest Euclidean error of theta over folds of k sites, IJ and NS: n_repeats rows for each size.
+    """The largest Euclidean error of theta over folds of k sites, IJ and NS:
+    n_repeats rows for each size.
 
-    Folds: n / k disjoint ones of sites whose removal moves the first parameter alike, so that the worst sites
-    leave together; for k = 1 all sites.
+    Folds: n / k disjoint ones of sites whose removal moves the first parameter alike, so that the
+    worst sites leave together; for k = 1 all sites.
     """
     rows = [_largest_errors(design, n, k, dim, rng) for n in sizes for _ in range(n_repeats)]
     return pd.DataFrame(rows, columns=["n", "ij", "ns"])
@@ -61,10 +64,11 @@ def slopes(table):
 
 
 def theorem1_on_data(settings, rng):
-    """For each (n, dim): Theorem 1's share of folds that it applies to, and its bound over the actual error.
+    """For each (n, dim): Theorem 1's share of folds that it applies to,
+    and its bound over the actual error.
 
-    violated: folds where it applies and the actual error is larger; unconditional: folds where the formula is
-    smaller than the actual error whether or not the condition holds.
+    violated: folds where it applies and the actual error is larger; unconditional: folds where the
+    formula is smaller than the actual error whether or not the condition holds.
     """
     return pd.DataFrame([_theorem1_row(n, dim, rng) for n, dim in settings])
 
@@ -94,7 +98,9 @@ def _theorem1_row(n, dim, rng):
 
 
 def coverage(family, n_sets, n, dim, n_resamples, level, rng):
-    """One row a data set: the share of the D + 1 true parameters inside each interval, and mean widths."""
+    """One row a data set: the share of the D + 1 true parameters inside each interval,
+    and mean widths.
+    """
     rows = [_coverage_row(family, n, dim, n_resamples, level, rng) for _ in range(n_sets)]
     return pd.DataFrame(rows)
 

@@ -1,4 +1,6 @@
-"""Figure 2 of Giordano et al. (2019): seconds of the jackknife and of exact leave-one-out, all folds of both."""
+"""Figure 2 of Giordano et al. (2019): seconds of the jackknife and of exact leave-one-out,
+all folds of both.
+"""
 
 import time
 
@@ -15,7 +17,8 @@ from .glm_errors import truth
 
 
 def figure2(sizes, dim, rng):
-    """A row for each size: seconds of one fit and of each rung's leave-one-out; every exact fold converged.
+    """A row for each size: seconds of one fit and of each rung's leave-one-out;
+    every exact fold converged.
 
     ratio: exact over IJ, both after the fit; with_fit: the same with the fit counted in both.
     """
@@ -32,7 +35,9 @@ def figure2(sizes, dim, rng):
 
 
 def _times(model):
-    """Least of five times, of which other work on the machine spoils some; exact once, or five times if short."""
+    """Least of five times, of which other work on the machine spoils some; exact once,
+    or five times if short.
+    """
     folds, short = leave_one_out(model.n_sites), model.n_sites <= 2500
     seconds, full = _least(lambda: fit(model), 5)
     times = {"fit": seconds}

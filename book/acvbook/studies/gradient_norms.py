@@ -1,8 +1,8 @@
 """Proposition 5 of Ghosh et al. (2020): the mean gradient norm of logistic regression, on data.
 
-The statement: P(| mean_n |grad f(theta_hat, x_n)| - sqrt(D) | >= t) <= exp(-C N t^2 / c_x^2), one C for all N, D
-and sub-Gaussian laws of the covariates. Its proof bounds the gradient's norm by |x_n|, which serves the upper
-tail alone, and needs covariates of variance 1, as all of LAWS are.
+The statement: P(| mean_n |grad f(theta_hat, x_n)| - sqrt(D) | >= t) <= exp(-C N t^2 / c_x^2), one C
+for all N, D and sub-Gaussian laws of the covariates. Its proof bounds the gradient's norm by |x_n|,
+which serves the upper tail alone, and needs covariates of variance 1, as all of LAWS are.
 """
 
 import numpy as np
@@ -21,7 +21,9 @@ LAWS = {
 
 
 def _sparse(rng, shape, share):
-    """0 but for a share of +-1 / sqrt(share): variance 1, and the heavier in the tails the smaller the share."""
+    """0 but for a share of +-1 / sqrt(share): variance 1,
+    and the heavier in the tails the smaller the share.
+    """
     return rng.choice([-1.0, 1.0], shape) * (rng.random(shape) < share) / np.sqrt(share)
 
 
@@ -41,11 +43,12 @@ def _one_mean(law, n, dim, rng):
 
 
 def tails(settings, n_repeats, rng):
-    """For each (law, n, dim): centres and tails of the deviations, at t = the spread that the rate allows.
+    """For each (law, n, dim): centres and tails of the deviations,
+    at t = the spread that the rate allows.
 
-    t = c_x / sqrt(N), where the statement's bound is exp(-C) whatever N, D and c_x. upper, two_sided: shares
-    of the gradient's mean beyond t; fluctuation: that of |mean norm of covariates - its own mean| beyond t;
-    scaled_sd: standard deviation of the gradient's mean in units of t.
+    t = c_x / sqrt(N), where the statement's bound is exp(-C) whatever N, D and c_x. upper,
+    two_sided: shares of the gradient's mean beyond t; fluctuation: that of |mean norm of covariates
+    - its own mean| beyond t; scaled_sd: standard deviation of the gradient's mean in units of t.
     """
     rows = []
     for law, n, dim in settings:
@@ -64,7 +67,9 @@ def tails(settings, n_repeats, rng):
 
 
 def rate(table):
-    """The slope of log standard deviation of the gradient's mean on log n, common to all laws and dimensions."""
+    """The slope of log standard deviation of the gradient's mean on log n,
+    common to all laws and dimensions.
+    """
     logs = pd.DataFrame({"n": np.log(table.n), "sd": np.log(table.scaled_sd * table.t)})
     within = logs - logs.groupby([table.law, table.dim]).transform("mean")
     return float(within.n @ within.sd / (within.n @ within.n))

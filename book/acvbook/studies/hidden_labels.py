@@ -1,4 +1,6 @@
-"""Algorithm 4 of Ghosh et al. (2020), which the paper derives and does not run: labels of single words left out."""
+"""Algorithm 4 of Ghosh et al. (2020), which the paper derives and does not run:
+labels of single words left out.
+"""
 
 from itertools import product
 
@@ -17,7 +19,9 @@ RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, exact)
 
 
 def within(model, full):
-    """The same CRF with tokens as sites, and its `Fit`, which is at the same optimum: no label is hidden yet."""
+    """The same CRF with tokens as sites, and its `Fit`, which is at the same optimum:
+    no label is hidden yet.
+    """
     tokens = LinearChainCRF(model.emissions, model.labels, model.ridge, hide_labels)
     return tokens, fit_at(tokens, full.params)
 
@@ -28,7 +32,9 @@ def ladder(model, full, folds):
 
 
 def table(results):
-    """One row a fold: its loss, exact; and for each other rung the parameter error in standard errors of the fit."""
+    """One row a fold: its loss, exact; and for each other rung the parameter error in standard
+    errors of the fit.
+    """
     reference = results["exact"]
     between = reference.fit.standard_errors_between
     columns = {
@@ -46,7 +52,9 @@ def table(results):
 
 
 def summary(results, rows=slice(None)):
-    """One row a rung: median and largest parameter error, mean error of the loss, over folds numbered `rows`."""
+    """One row a rung: median and largest parameter error, mean error of the loss,
+    over folds numbered `rows`.
+    """
     errors, reference = table(results).loc[rows], results["exact"]
     return pd.DataFrame(
         {
@@ -70,9 +78,11 @@ def hardest(results, share=0.1):
 
 
 def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
-    """The largest |F - enumeration| over short sentences with random labels hidden, one sentence at a time.
+    """The largest |F - enumeration| over short sentences with random labels hidden,
+    one sentence at a time.
 
-    Enumeration: -log of the summed probabilities of all label sequences that agree with what is known.
+    Enumeration: -log of the summed probabilities of all label sequences that agree with what is
+    known.
     """
     lengths = np.array([len(tags) for tags in model.labels])
     short = np.flatnonzero(lengths <= longest)
@@ -107,6 +117,8 @@ def enumerated(scores, labels, known, params):
 
 
 def over_none(table):
-    """Median parameter errors of the frozen step and the IJ over that of no adjustment, from a `summary`."""
+    """Median parameter errors of the frozen step and the IJ over that of no adjustment,
+    from a `summary`.
+    """
     median = table.theta_error / table.theta_error["no_adjustment"]
     return {"frozen": median["frozen_newton"], "ij": median["infinitesimal_jackknife"]}

@@ -3,12 +3,14 @@
     |L_IJ(theta_s) - L_CV| <= C eps_theta + eps_IJ,    eps_theta = |theta_s - theta_hat|
     C = L_p + L_p L_g / lambda_min + L_p L_Hinv / |O| sum_o |g_o(theta_hat)|
 
-g_o is the fold's column sum of J. The constants are suprema over a ball that has theta_hat at its centre and theta_s
-on its rim. All that the proof takes from them is what happens between two points: g, H and its inverse between
-theta_hat and theta_s, the loss of a fold between its approximate params from the one and from the other. So they are
-estimated by the largest values and differences at POINTS places on these ways, which is the least that they can be.
-All norms are Euclidean in coordinates that the caller chooses: params, or standard errors, in which the Hessian at
-theta_hat is the identity. For folds of several sites L_g is that of g_o, as the proof needs it, not of one site.
+g_o is the fold's column sum of J. The constants are suprema over a ball that has theta_hat at its
+centre and theta_s on its rim. All that the proof takes from them is what happens between two
+points: g, H and its inverse between theta_hat and theta_s, the loss of a fold between its
+approximate params from the one and from the other. So they are estimated by the largest values and
+differences at POINTS places on these ways, which is the least that they can be. All norms are
+Euclidean in coordinates that the caller chooses: params, or standard errors, in which the Hessian
+at theta_hat is the identity. For folds of several sites L_g is that of g_o, as the proof needs it,
+not of one site.
 """
 
 import numpy as np
@@ -42,7 +44,9 @@ def pulls(model, params, folds):
 
 
 def loss_slopes(model, params, folds):
-    """Gradients of the folds' held-out losses at each fold's params (n_folds, D), by central differences."""
+    """Gradients of the folds' held-out losses at each fold's params (n_folds, D),
+    by central differences.
+    """
     slopes = np.empty_like(params)
     for d, move in enumerate(STEP * np.eye(params.shape[1])):
         ahead, behind = (_fold_losses(model, params + sign * move, folds) for sign in (1, -1))
@@ -55,10 +59,12 @@ def _fold_losses(model, params, folds):
 
 
 class Path:
-    """Everything between an optimum and an iterate that the constants are made of, in the model's coordinates.
+    """Everything between an optimum and an iterate that the constants are made of,
+    in the model's coordinates.
 
-    hessians (POINTS, D, D) and pulls (POINTS, n_folds, D) on the way; slopes: gradients of the fold losses on each
-    fold's own way. own_slopes(params (n_folds, D)): these gradients, where they are known in closed form.
+    hessians (POINTS, D, D) and pulls (POINTS, n_folds, D) on the way; slopes: gradients of the fold
+    losses on each fold's own way. own_slopes(params (n_folds, D)): these gradients, where they are
+    known in closed form.
     """
 
     def __init__(self, model, full, params, folds, own_slopes=None):
@@ -71,11 +77,15 @@ class Path:
         )
 
     def _jackknife(self, end):
-        """Each fold's params by the infinitesimal jackknife from one end of the way, (n_folds, D)."""
+        """Each fold's params by the infinitesimal jackknife from one end of the way, (n_folds,
+        D).
+        """
         return self.places[end] + np.linalg.solve(self.hessians[end], self.pulls[end].T).T
 
     def constants(self, root):
-        """L_p, L_g, L_Hinv, lambda_min, C and distance in the coordinates root' params, root (D, D)."""
+        """L_p, L_g, L_Hinv, lambda_min, C and distance in the coordinates root' params, root (D,
+        D).
+        """
         inverse = np.linalg.inv(root)
         hessians, pulls = inverse @ self.hessians @ inverse.T, self.pulls @ inverse.T
         step = np.linalg.norm(root.T @ (self.places[1] - self.places[0]))
@@ -91,10 +101,12 @@ class Path:
 
 
 def proposition2(model, full, iterates, folds, reference, own_slopes=None):
-    """One row an iterate: the observed error, the bound in both coordinates, and the constants behind them.
+    """One row an iterate: the observed error, the bound in both coordinates,
+    and the constants behind them.
 
-    full: the `Fit` at the optimum; iterates: params by label; reference: exact CV of the folds. error: |L_IJ - L_CV|;
-    applies: whether the objective is convex at all places looked at; *_se: in standard errors.
+    full: the `Fit` at the optimum; iterates: params by label; reference: exact CV of the folds.
+    error: |L_IJ - L_CV|; applies: whether the objective is convex at all places looked at; *_se: in
+    standard errors.
     """
     at_optimum = abs(infinitesimal_jackknife(model, full, folds).loss - reference.loss)
     rows = {}
@@ -114,8 +126,9 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None):
 
 
 def summary(table):
-    """Violations and the median of bound over error among iterates to which the proposition applies, in both
-    coordinates: a dict."""
+    """Violations and the median of bound over error among iterates to which the proposition
+    applies, in both coordinates: a dict.
+    """
     found = {}
     for suffix in ("", "_se"):
         rows = table[table[f"applies{suffix}"].astype(bool)]
@@ -127,8 +140,10 @@ def summary(table):
 
 
 def convex_iterates(model, iterates, n):
-    """At most n of an optimiser's iterates, evenly spread over the last ones at which the Hessian is positive definite;
-    a dict by number. The optimum itself, where the distance is rounding, is left out."""
+    """At most n of an optimiser's iterates, evenly spread over the last ones at which the Hessian
+    is positive definite; a dict by number. The optimum itself, where the distance is rounding, is
+    left out.
+    """
     decrements = np.array([fit_at(model, params).newton_decrement for params in iterates])
     good = np.isfinite(decrements) & (decrements > 1e-3)
     first = np.max(np.flatnonzero(~np.isfinite(decrements)), initial=-1) + 1

@@ -1,4 +1,6 @@
-"""What Figure 6 costs: solves in units of one log p with gradient, wall clock and memory of the whole."""
+"""What Figure 6 costs: solves in units of one log p with gradient,
+wall clock and memory of the whole.
+"""
 
 import resource
 import time
@@ -14,7 +16,9 @@ from .mocap_orders import gradient_seconds, median_seconds
 
 
 class Measured:
-    """`with Measured() as m`: minutes of the block, and the most memory that the process ever held, in gigabytes."""
+    """`with Measured() as m`: minutes of the block,
+    and the most memory that the process ever held, in gigabytes.
+    """
 
     def __enter__(self):
         self.started = time.perf_counter()
@@ -26,10 +30,12 @@ class Measured:
 
 
 def solves(result, repeats=5):
-    """Seconds of all IJ and all NS solves to a relative residual of 1e-6, and both as ratios; one thread each.
+    """Seconds of all IJ and all NS solves to a relative residual of 1e-6, and both as ratios;
+    one thread each.
 
-    ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and solves.
-    ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is a `mocap_orders.Orders`.
+    ij counts the gradients of all sequences and the solves; ns the fold gradients, blocks and
+    solves. ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is
+    a `mocap_orders.Orders`.
     """
     model, full, folds = (
         result.fitted.model,
@@ -44,7 +50,9 @@ def solves(result, repeats=5):
 
 
 def largest_residual(result):
-    """The largest |J (w_o - 1) - H (theta - theta_o)| / |J (w_o - 1)| over the IJ's folds, by accurate products."""
+    """The largest |J (w_o - 1) - H (theta - theta_o)| / |J (w_o - 1)| over the IJ's folds,
+    by accurate products.
+    """
     model, full = result.fitted.model, result.fitted.fit
     ij = result.rungs["infinitesimal_jackknife"]
     b = model.fast.fold_cross(full.params, ij.folds)

@@ -1,4 +1,6 @@
-"""The fits behind Figure 6 of Ghosh et al. (2020): everything estimated from several starts, then the states alone."""
+"""The fits behind Figure 6 of Ghosh et al. (2020): everything estimated from several starts,
+then the states alone.
+"""
 
 import time
 from dataclasses import replace
@@ -23,7 +25,9 @@ N_ROUNDS, N_SHAKES = (
 
 
 class Fitted(NamedTuple):
-    """A model whose initial, transitions and sigma are held at `whole`, the MAP of everything, and its fit."""
+    """A model whose initial, transitions and sigma are held at `whole`,
+    the MAP of everything, and its fit.
+    """
 
     name: str
     model: HMM
@@ -39,7 +43,9 @@ def emissions(orders=(0, 1, 2, 3, 4, 5), neural=(1,)):
 
 
 def known_variance(chosen, variance):
-    """The same emissions, their sigma^2 known: by a prior so narrow that the data do not move it."""
+    """The same emissions, their sigma^2 known: by a prior so narrow that the data do not move
+    it.
+    """
     prior = KNOWN, KNOWN * variance
     return {name: replace(emission, variance_prior=prior) for name, emission in chosen.items()}
 
@@ -62,9 +68,11 @@ def fitted(
     context=CONTEXT,
     sites="sequences",
 ):
-    """MAP of all parameters from the best of several starts, then of those of the states alone, as `Fitted`.
+    """MAP of all parameters from the best of several starts,
+    then of those of the states alone, as `Fitted`.
 
-    labels (M,): states of the frames under another model, one more start. EM where it has an M-step, else L-BFGS.
+    labels (M,): states of the frames under another model,
+    one more start. EM where it has an M-step, else L-BFGS.
     """
     started = time.perf_counter()
     model = HMM(sequences, n_states, emission, sites, context=context)
@@ -105,8 +113,8 @@ def _optimum(model, start):
 def _shaken(model, params, rng):
     """The best of searches that each go on without a tenth of the sequences, and then with all.
 
-    A network for each state has many shallow optima, which a few sequences hold in place: exact refits without one
-    of these would move to another optimum.
+    A network for each state has many shallow optima, which a few sequences hold in place: exact
+    refits without one of these would move to another optimum.
     """
     n = len(model.sequences)
     for _ in range(N_ROUNDS):
@@ -132,12 +140,16 @@ def states(one):
 
 
 def states_of(one, n):
-    """The likeliest state of each frame of sequence n under a `Fitted`, the frames only looked back at left out."""
+    """The likeliest state of each frame of sequence n under a `Fitted`,
+    the frames only looked back at left out.
+    """
     return states(one)[one.model.pieces()[n]]
 
 
 def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT):
-    """A `Fitted` for each emission by name; AR(1)'s states are one more start of those that follow it."""
+    """A `Fitted` for each emission by name;
+    AR(1)'s states are one more start of those that follow it.
+    """
     labels, found = None, {}
     for name, emission in chosen.items():
         found[name] = fitted(name, sequences, n_states, emission, rng, n_restarts, labels, context)

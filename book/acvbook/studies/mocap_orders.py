@@ -1,4 +1,6 @@
-"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best, by exact and approximate CV."""
+"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best,
+by exact and approximate CV.
+"""
 
 import time
 from dataclasses import replace
@@ -24,13 +26,17 @@ class Orders(NamedTuple):
 
 
 def leave_one_sequence_out(one, test):
-    """All rungs of a `Fitted` with each sequence left out once, and the losses of `test` sequences, as `Orders`."""
+    """All rungs of a `Fitted` with each sequence left out once,
+    and the losses of `test` sequences, as `Orders`.
+    """
     rungs = ladder(one.model, one.fit, leave_one_out(one.model.n_sites))
     return Orders(one, rungs, one.model.sequence_losses(one.fit.params, test))
 
 
 def losses(studied):
-    """Mean loss of a sequence by rung and on test data, and standard errors: columns (model, se_model), rows models."""
+    """Mean loss of a sequence by rung and on test data, and standard errors:
+    columns (model, se_model), rows models.
+    """
     rows = {}
     for name, result in studied.items():
         row = {rung: cv.loss for rung, cv in result.rungs.items()} | {"test": result.test.mean()}
@@ -45,7 +51,9 @@ def means(table):
 
 
 def errors(studied):
-    """A row for each model and rung: how far its losses and parameters are from the exact refits'."""
+    """A row for each model and rung: how far its losses and parameters are from the exact
+    refits'.
+    """
     rows = [
         _errors(name, cv, result)
         for name, result in studied.items()
@@ -83,7 +91,9 @@ MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds ar
 
 
 def errors_by_move(result):
-    """Median parameter errors of the folds whose exact refit moves so far, in standard errors: a row a range."""
+    """Median parameter errors of the folds whose exact refit moves so far,
+    in standard errors: a row a range.
+    """
     exact = result.rungs["exact"]
     moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
     columns = {
@@ -94,7 +104,9 @@ def errors_by_move(result):
 
 
 def costs(studied, repeats=3):
-    """D, seconds of the fit, of one log p with gradient and of each rung, and the rungs in such gradients."""
+    """D, seconds of the fit, of one log p with gradient and of each rung,
+    and the rungs in such gradients.
+    """
     rows = {name: _costs(result, repeats) for name, result in studied.items()}
     return pd.DataFrame(rows).T.rename_axis("model")
 
@@ -132,7 +144,9 @@ def choices(sequences, test, emission, n_states, rng, n_restarts, context=CONTEX
 
 
 def everything_free(one, studied, test):
-    """A model with initial, transitions and sigma among its parameters too: mean losses and errors, two rows."""
+    """A model with initial, transitions and sigma among its parameters too:
+    mean losses and errors, two rows.
+    """
     whole = one.model.whole(one.fit.params)
     model = replace(one.model, held=None)
     free = leave_one_sequence_out(

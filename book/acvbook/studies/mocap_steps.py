@@ -1,4 +1,6 @@
-"""Figures 7 and 8 of Ghosh et al. (2020): frames of one recording left out at random, in blocks, or at its end."""
+"""Figures 7 and 8 of Ghosh et al. (2020): frames of one recording left out at random,
+in blocks, or at its end.
+"""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,9 @@ SCHEMES = {"iid": iid, "contiguous": contiguous}
 
 
 def models(sequence, n_states, rng, n_restarts):
-    """The three emissions of Figure 8, initial, transitions and sigma held, by name; all predict the same frames."""
+    """The three emissions of Figure 8, initial, transitions and sigma held, by name;
+    all predict the same frames.
+    """
     found, labels = {}, None
     chosen = {
         "Gaussian": AutoRegression(0),
@@ -31,7 +35,9 @@ def models(sequence, n_states, rng, n_restarts):
 
 
 def everything_free(sequence, n_states, rng):
-    """(model, fit) of a Gaussian HMM whose initial, transitions and variances are parameters too."""
+    """(model, fit) of a Gaussian HMM whose initial, transitions and variances are parameters
+    too.
+    """
     from acvlib.fit import fit
 
     model = GaussianHMM(sequence[1:], n_states)
@@ -68,7 +74,9 @@ def first_losses(result):
 
 
 def table(results, of=all_losses):
-    """How far pointwise losses and parameters are from the exact refits', a row for each setting and rung."""
+    """How far pointwise losses and parameters are from the exact refits',
+    a row for each setting and rung.
+    """
     rows = [
         _row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()
     ]

@@ -1,4 +1,6 @@
-"""Cross-validation of hidden Markov random fields on a map (Ghosh et al. 2020, Figure 3): everything, by coupling."""
+"""Cross-validation of hidden Markov random fields on a map (Ghosh et al. 2020, Figure 3):
+everything, by coupling.
+"""
 
 import time
 from collections import Counter
@@ -33,7 +35,9 @@ class Field(NamedTuple):
 
 
 def hidden_field(data, beta, scheme=drop_latents, n_states=2):
-    """The model of a map at the paper's coupling beta: its double sum visits each edge twice, so an edge has 2 beta."""
+    """The model of a map at the paper's coupling beta: its double sum visits each edge twice,
+    so an edge has 2 beta.
+    """
     return HiddenMRF(data.counts, data.edges, 2.0 * beta, n_states, scheme)
 
 
@@ -56,7 +60,9 @@ def cold_em(model, fit, folds):
 
 
 def optima(fields):
-    """One row a coupling: rates, expected tracts in the high state, EM's distance from the gradient fit, decrement."""
+    """One row a coupling: rates, expected tracts in the high state,
+    EM's distance from the gradient fit, decrement.
+    """
     return pd.DataFrame(
         {beta: _optimum(*field[:2]) for beta, field in fields.items()}
     ).T.rename_axis("beta")
@@ -78,7 +84,9 @@ def _optimum(model, fit):
 
 
 def errors(fields):
-    """One row a coupling and rung: relative error of a fold's loss, correlation, theta error, all against exact."""
+    """One row a coupling and rung: relative error of a fold's loss, correlation, theta error,
+    all against exact.
+    """
     rows = {
         (beta, name): _against(field.results["exact"], result)
         for beta, field in fields.items()
@@ -116,7 +124,9 @@ def _seconds(function, *args):
 
 
 def work(field):
-    """One row a method: seconds, in log-partition evaluations, over those of the infinitesimal jackknife; counts."""
+    """One row a method: seconds, in log-partition evaluations,
+    over those of the infinitesimal jackknife; counts.
+    """
     unit, base = log_partition_seconds(field), field.results["infinitesimal_jackknife"].seconds
     rows = {
         name: {
@@ -145,7 +155,9 @@ def choice(data, betas, folds):
 
 
 def larger_folds(data, beta, n_regions, rng, radii=(1, 2), every=1):
-    """Every rung where more than one tract is left out: balls around every so many tracts, and contiguous regions."""
+    """Every rung where more than one tract is left out: balls around every so many tracts,
+    and contiguous regions.
+    """
     folds = {
         f"ball of radius {r}": spatial_folds.buffered(len(data), data.edges, r)[::every]
         for r in radii
@@ -155,7 +167,9 @@ def larger_folds(data, beta, n_regions, rng, radii=(1, 2), every=1):
 
 
 def buffered_loss(data, beta, radius):
-    """Mean loss of the centre tracts of balls, exactly refitted: how well tracts farther off than that predict."""
+    """Mean loss of the centre tracts of balls, exactly refitted:
+    how well tracts farther off than that predict.
+    """
     folds = spatial_folds.buffered(len(data), data.edges, radius)
     return spatial_folds.centre_losses(
         every_rung(data, beta, folds, (acv.exact,)).results["exact"]
@@ -163,7 +177,8 @@ def buffered_loss(data, beta, radius):
 
 
 def difference_loss(field):
-    """The other reading of scheme B: mean of log p(x; w_o) - log p(x; 1), normalised, at the exact refits.
+    """The other reading of scheme B: mean of log p(x; w_o) - log p(x; 1), normalised,
+    at the exact refits.
 
     It scores a tract together with its place on the map.
     """

@@ -1,4 +1,5 @@
-"""A Siamese network on faces, far from converged: what leaving out people changes, predicted and retrained.
+"""A Siamese network on faces, far from converged: what leaving out people changes,
+predicted and retrained.
 
 Figure 3, and the rows AT&T of Tables 1 and 2, of Zhu and Liu (2021).
 """
@@ -40,7 +41,8 @@ def network(faces, gamma_i=1e-4):
 
 
 def fitted(model, training, seed, damping=DAMPING):
-    """The `Fit` of a network after its training, whose metric is H + lambda: H itself is not positive definite.
+    """The `Fit` of a network after its training, whose metric is H + lambda:
+    H itself is not positive definite.
 
     damping: smallest eigenvalue of H + lambda over the largest of H, about.
     """
@@ -64,8 +66,8 @@ def _lambda(damping, products, dim, rng):
 def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
-    frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which would train on.
-    Raises IndefiniteHessian where H + lambda is not positive definite.
+    frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which
+    would train on. Raises IndefiniteHessian where H + lambda is not positive definite.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
@@ -96,7 +98,9 @@ def pairs(fold):
 
 
 def one_split(model, training, seed, fold, damping=DAMPING):
-    """Losses of the pairs inside one fold: a DataFrame with `full`, `retrained` and one column a rung; and the fit."""
+    """Losses of the pairs inside one fold: a DataFrame with `full`,
+    `retrained` and one column a rung; and the fit.
+    """
     full = fitted(model, training, seed, damping)
     params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
     params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
@@ -118,7 +122,8 @@ def over_splits(model, training, seeds, n_splits, rng, n_people=2):
 
 
 def agreement(losses, moves):
-    """Pearson's R of losses and of their differences, each rung against retraining; parameter errors in the metric.
+    """Pearson's R of losses and of their differences, each rung against retraining;
+    parameter errors in the metric.
 
     size: the slope of predicted on actual differences, a line through 0.
     """
@@ -138,7 +143,9 @@ def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackkn
 
 
 def solvers(model, full, fold, sizes, rng, depth=200):
-    """LiSSA beside conjugate gradients for one fold's right-hand side, one row for each size of a sample."""
+    """LiSSA beside conjugate gradients for one fold's right-hand side,
+    one row for each size of a sample.
+    """
     products = hessian_products(model, full.params[None], WHOLE)
     b = model.fast.printed_cross(full.params, [fold])
     rows = {}
@@ -172,7 +179,9 @@ def _mean_loss(model, params, folds):
 
 
 def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
-    """Table 1's row: seconds of t-fold CV by retraining, and of one training and the jackknife, for whole people."""
+    """Table 1's row: seconds of t-fold CV by retraining, and of one training and the jackknife,
+    for whole people.
+    """
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
         folds = by_class(model.person, -(-people // t), rng)
@@ -197,6 +206,8 @@ def _timed(model, way, training, seed, folds):
 
 
 def choices(model, training, seed, folds, gammas):
-    """Table 2's row: mean held-out loss by each criterion, one row for each gamma_I; gamma_S = 0, gamma_P = 1."""
+    """Table 2's row: mean held-out loss by each criterion, one row for each gamma_I;
+    gamma_S = 0, gamma_P = 1.
+    """
     rows = [cross_validated(replace(model, gamma_i=g), training, seed, folds) for g in gammas]
     return pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))

@@ -1,0 +1,205 @@
+"""Hessians that can be solved with: one matrix, or one for each fold.
+
+Everything that a method asks of a Hessian is in `Solvable` and `FoldSolver`; dense matrices are
+here, matrices that are only multiplied with in `krylov`, and a model may have a structure of its
+own.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+
+from ..parallel import blas_for
+
+HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
+
+
+class IndefiniteHessian(np.linalg.LinAlgError):
+    """The Hessian is not positive definite: no minimum, or a parameter that is not identified."""
+
+
+class Solvable(Protocol):
+    """A matrix H (D, D), or the Jacobian of an estimating equation, that solves."""
+
+    def __rmatmul__(self, rows: Any) -> Any:
+        """rows @ H, rows (..., D)."""
+
+    def solve(self, columns: np.ndarray) -> np.ndarray:
+        """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
+
+    @property
+    def indefinite(self) -> bool:
+        """Whether H has a direction without positive curvature; False for a Jacobian."""
+
+    def damped(self, damping: float) -> "Solvable":
+        """H + damping I."""
+
+
+class DenseHessian:
+    """A symmetric matrix in memory, solved by its Cholesky factor."""
+
+    __array_ufunc__ = None  # numpy leaves `rows @ hessian` to us
+
+    def __init__(self, matrix: np.ndarray):
+        self.matrix = np.asarray(matrix, float)
+        self.shape = self.matrix.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return self.matrix if dtype is None else self.matrix.astype(dtype)
+
+    def __rmatmul__(self, rows):
+        return rows @ self.matrix
+
+    def __matmul__(self, columns):
+        return self.matrix @ columns
+
+    @cached_property
+    def _factor(self):
+        with blas_for(self.matrix.size * len(self.matrix)):
+            return cho_factor(self.matrix)
+
+    @cached_property
+    def indefinite(self) -> bool:
+        """Whether the Cholesky factor does not exist."""
+        try:
+            return self._factor is None
+        except np.linalg.LinAlgError:
+            return True
+
+    def solve(self, columns: np.ndarray) -> np.ndarray:
+        """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
+        if self.indefinite:
+            smallest = np.linalg.eigvalsh(self.matrix)[0]
+            raise IndefiniteHessian(
+                f"the Hessian's smallest eigenvalue is {smallest:.3g}: fit to convergence, check "
+                "that the data identify every parameter, or pass damping > "
+                f"{max(-smallest, 0.0):.3g}"
+            )
+        return cho_solve(self._factor, columns)
+
+    def damped(self, damping: float) -> "DenseHessian":
+        """H + damping I."""
+        return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+
+
+class DenseJacobian(DenseHessian):
+    """A square matrix without symmetry, solved by LU: that of an estimating equation."""
+
+    indefinite = False
+
+    @cached_property
+    def _factor(self):
+        return lu_factor(self.matrix)
+
+    def solve(self, columns: np.ndarray) -> np.ndarray:
+        """matrix^-1 columns, (D,) or (D, n)."""
+        return lu_solve(self._factor, columns)
+
+
+class FoldSolver:
+    """The Hessians H(w_o) of n folds: what Newton and chord steps ask of them.
+
+    `rows` numbers the folds of the vectors, all of them in order if None.
+    """
+
+    @property
+    def indefinite(self) -> np.ndarray:
+        """Whether each H(w_o) has negative curvature, as far as was met in solving, (n,)."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.indefinite)
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_o)^-1 times one vector a fold, (len(rows), D)."""
+        raise NotImplementedError
+
+    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """The same by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
+        return self.solve(vectors, rows)
+
+    def contraction(
+        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Bound (n,) the factor by which a step between these params shrinks the decrement."""
+        return np.full(len(after), np.inf)
+
+
+class DenseFolds(FoldSolver):
+    """One matrix (D, D) a fold; `symmetric` False for the Jacobians of an estimating equation."""
+
+    def __init__(self, matrices: np.ndarray, symmetric: bool = True):
+        self.matrices = np.asarray(matrices, float)
+        self.symmetric = symmetric
+
+    @cached_property
+    def indefinite(self) -> np.ndarray:
+        """(n,) False for Jacobians."""
+        positive = np.zeros(len(self.matrices), bool)
+        if not self.symmetric:
+            return positive
+        try:
+            np.linalg.cholesky(self.matrices)  # ten times faster than the eigenvalues
+        except np.linalg.LinAlgError:
+            return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
+        return positive
+
+    @cached_property
+    def _inverse(self):
+        return np.linalg.inv(self.matrices)
+
+    @cached_property
+    def _absolute_inverse(self):
+        inverse = np.empty_like(self.matrices)
+        sound = ~self.indefinite
+        inverse[sound] = np.linalg.inv(self.matrices[sound])
+        values, vectors = np.linalg.eigh(self.matrices[~sound])
+        size = np.abs(values)
+        size = np.maximum(size, 1e-12 * size.max(axis=1, keepdims=True))
+        inverse[~sound] = (vectors / size[:, None, :]) @ vectors.transpose(0, 2, 1)
+        return inverse
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """matrix^-1 times one vector a fold."""
+        return _apply(self._inverse, vectors, rows)
+
+    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """|matrix|^-1 times one vector a fold."""
+        inverse = self._absolute_inverse if self.indefinite.any() else self._inverse
+        return _apply(inverse, vectors, rows)
+
+
+class SameForAll(FoldSolver):
+    """One H for all folds, times the share that each keeps: the Hessian of a frozen step."""
+
+    def __init__(self, hessian: Solvable, shares: np.ndarray):
+        self.hessian = hessian
+        self.shares = shares
+
+    @property
+    def indefinite(self) -> np.ndarray:
+        """(n,) that of H."""
+        return np.full(len(self.shares), self.hessian.indefinite)
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """[(1 - m) H]^-1 times one vector a fold."""
+        shares = self.shares if rows is None else self.shares[rows]
+        return self.hessian.solve(vectors.T).T / shares[:, None]
+
+
+def _apply(inverse, vectors, rows):
+    own = inverse if rows is None else inverse[rows]
+    return np.einsum("nij,nj->ni", own, vectors)
+
+
+def folds_at_once(dim: int) -> int:
+    """How many Hessians (dim, dim) are held in memory together."""
+    return max(1, HELD // dim**2)
+
+
+def by_portions(solve: Callable[[slice], np.ndarray], portions: list[slice]) -> np.ndarray:
+    """Concatenate what `solve` gives for each slice of the folds."""
+    return np.concatenate([solve(part) for part in portions])

@@ -1,0 +1,139 @@
+"""Maps with counts: the tracts of Philadelphia where the files are, their stand-in,
+and any geojson.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from acvbook import datasets
+from acvbook.datasets import philadelphia, registry
+
+from acvlib.inference import graph
+from acvlib.models.mrf.areas import shared_corners
+
+DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "philadelphia"
+needs_real_data = pytest.mark.skipif(
+    not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/philadelphia"
+)
+
+
+@needs_real_data
+def test_real_counts_and_edges():
+    june, may = datasets.load_philadelphia(), datasets.load_philadelphia(philadelphia.MAY_2016)
+    assert (len(june), june.counts.sum(), june.counts.max(), (june.counts == 0).sum()) == (
+        384,
+        3578,
+        49,
+        16,
+    )
+    assert (may.counts.sum(), may.counts.max()) == (3729, 45)
+    assert june.edges.shape == (1153, 2)
+    assert june.provenance == "real"
+    assert graph.eliminate(384, june.edges, 2).width == 15
+    with pytest.raises(KeyError, match="no column 'crimes'.*violent_2015_06"):
+        datasets.load_philadelphia("crimes")
+
+
+@needs_real_data
+def test_outlines_give_back_the_adjacency():
+    june = datasets.load_philadelphia()
+    assert np.array_equal(shared_corners(june.outlines), june.edges)
+    assert 1.29 < june.aspect < 1.31  # 40 degrees north
+
+
+@needs_real_data
+def test_toy_of_the_authors():
+    toy = datasets.load_philadelphia_toy()
+    assert (len(toy), len(toy.edges), toy.counts.sum(), toy.counts.min(), toy.counts.max()) == (
+        21,
+        42,
+        1148,
+        6,
+        119,
+    )
+
+
+@pytest.fixture
+def empty_cache(monkeypatch, tmp_path):
+    monkeypatch.delenv("ACVLIB_DATA", raising=False)
+    monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
+
+
+@pytest.mark.parametrize("name", ["philadelphia", "philadelphia, May 2016", "philadelphia, toy"])
+def test_stand_ins_say_so(empty_cache, caplog, name):
+    data = datasets.load_or_simulate(name, np.random.default_rng(0))
+    assert (data.provenance, len(data)) == ("simulated", 21 if "toy" in name else 384)
+    assert "SIMULATED" in caplog.text
+    assert "simulated" in repr(data)
+    assert data.aspect == 1.0
+    assert datasets.load_or_simulate(name, np.random.default_rng(0)).sha256 == data.sha256
+
+
+def test_stand_in_is_like_the_real_map():
+    data = datasets.simulate_philadelphia(np.random.default_rng(0))
+    degree = np.bincount(data.edges.ravel(), minlength=384)
+    assert degree.max() == 6
+    assert 5 < degree.mean() < 6  # 6.01 in the city
+    assert graph.eliminate(384, data.edges, 2).width <= 15
+    assert 7 < data.counts.mean() < 13
+    assert data.counts.var() > 2 * data.counts.mean()
+    assert np.array_equal(shared_corners(data.outlines), data.edges)
+
+
+def feature(x, y, count, **properties):
+    ring = [[x, y], [x + 1, y], [x + 1, y + 1], [x, y + 1], [x, y]]
+    return {
+        "geometry": {"type": "Polygon", "coordinates": [ring]},
+        "properties": {"n": count} | properties,
+    }
+
+
+@pytest.fixture
+def write(tmp_path):
+    def written(*features):
+        path = tmp_path / "cells.geojson"
+        path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
+        return path
+
+    return written
+
+
+def test_any_geojson_with_a_column_of_counts(write):
+    """Three cells: two share a side, the third touches one of them in a corner;
+    a fourth is an island of two parts.
+    """
+    island = feature(9, 9, 4)
+    island["geometry"] = {
+        "type": "MultiPolygon",
+        "coordinates": [island["geometry"]["coordinates"]] * 2,
+    }
+    data = datasets.areas_from_geojson(
+        write(feature(0, 0, 3), feature(1, 0, 7), feature(2, 1, 0), island), "n"
+    )
+    assert data.counts.tolist() == [3, 7, 0, 4]
+    assert data.edges.tolist() == [[0, 1], [1, 2]]
+    assert [len(rings) for rings in data.outlines] == [1, 1, 1, 2]
+    assert data.in_degrees
+
+
+def test_holes_turn_the_other_way(write):
+    cell = feature(0, 0, 1)
+    (ring,) = cell["geometry"]["coordinates"]
+    cell["geometry"]["coordinates"] = [ring[::-1], (0.25 + 0.5 * np.array(ring)).tolist()]
+    outer, hole = datasets.areas_from_geojson(write(cell), "n").outlines[0]
+    assert outer.tolist() == ring
+    assert hole.tolist() == (0.25 + 0.5 * np.array(ring))[::-1].tolist()
+
+
+def test_bad_geojson_is_named(write):
+    with pytest.raises(KeyError, match="feature 0 has no property 'crimes'; it has n, name"):
+        datasets.areas_from_geojson(write(feature(0, 0, 3, name="a")), "crimes")
+    for bad in (-1, 0.5, None, "3"):
+        with pytest.raises(ValueError, match=f"feature 1: n = {bad!r} is no whole number"):
+            datasets.areas_from_geojson(write(feature(0, 0, 3), feature(1, 0, bad)), "n")
+    point = {"geometry": {"type": "Point", "coordinates": [0, 0]}, "properties": {"n": 1}}
+    with pytest.raises(ValueError, match="feature 0 is no polygon but Point"):
+        datasets.areas_from_geojson(write(point), "n")

@@ -1,0 +1,34 @@
+"""Notebooks tell stories: short cells, no logic, parameters first."""
+
+import ast
+from pathlib import Path
+
+import jupytext
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent.parent / "notebooks").glob("*.py"))
+
+
+def code(path):
+    return [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_names_its_kernel_and_parameters(path):
+    assert jupytext.read(path).metadata["kernelspec"]["name"] == "python3"
+    assert {"parameters", "remove-cell"} <= set(code(path)[0].metadata["tags"])
+
+
+# The chapter on bringing your own model is about a class that its reader writes.
+TEACHES_A_CLASS = {"02_your_own_model"}
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in NOTEBOOKS if p.stem not in TEACHES_A_CLASS], ids=lambda path: path.stem
+)
+def test_notebook_has_short_cells_and_no_logic(path):
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for cell in code(path):
+        assert len(cell.source.splitlines()) <= 14, cell.source
+        nodes = ast.walk(ast.parse(cell.source))
+        assert not [node for node in nodes if isinstance(node, definitions)], cell.source

@@ -1,0 +1,48 @@
+"""Docstrings in the library reference: plain text, code in backticks, sections as lists."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+EXTENSIONS = Path(__file__).parent.parent.parent / "book" / "_ext"
+DOCSTRING = """Solve H x = b_i for many x_i of `rows`.
+
+Parameters
+----------
+rows : (n, D), one | two
+    or three
+damping : added to H's diagonal
+
+Raises
+------
+IndefiniteHessian
+
+Source: nobody et al. (2020)."""
+SHOWN = r"""Solve H x = b\_i for many x\_i of ``rows``.
+
+**Parameters**
+
+- ``rows`` : (n, D), one \| two
+  or three
+- ``damping`` : added to H's diagonal
+
+**Raises**
+
+- IndefiniteHessian
+
+Source: nobody et al. (2020)."""
+
+
+@pytest.fixture
+def plain_docstrings(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(EXTENSIONS), *sys.path])
+    import plain_docstrings
+
+    return plain_docstrings
+
+
+def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
+    lines = DOCSTRING.splitlines()
+    plain_docstrings.rewrite(None, "function", "f", None, None, lines)
+    assert lines == SHOWN.splitlines()

@@ -1,0 +1,142 @@
+"""The Siamese network: its loss pair by pair, its derivatives by finite differences,
+folds by deleting images.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from acvbook.datasets import Faces
+from joblib import parallel_config
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+
+neural = pytest.importorskip("acvbook.neural")
+siamese = pytest.importorskip("acvbook.studies.siamese")
+Siamese, Adam, train = neural.Siamese, neural.Adam, neural.train_siamese
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    own = np.repeat(rng.standard_normal((4, 15, 15)), 3, axis=0)
+    images = own + 0.5 * rng.standard_normal((12, 15, 15))
+    return Siamese(images, np.repeat(np.arange(4), 3), 1e-3, channels=(2, 3), n_outputs=2)
+
+
+@pytest.fixture(scope="module")
+def params(model):
+    return train(model, Adam(10), 0)[0]
+
+
+FOLD = np.array([3, 4, 5])
+
+
+def central(function, at, direction, step=1e-5):
+    return (np.asarray(function(at + step * direction)) - function(at - step * direction)) / (
+        2 * step
+    )
+
+
+def test_objective_is_the_mean_over_all_pairs(model, params):
+    import torch
+
+    f = model.outputs(torch.as_tensor(params), model.inputs).numpy()
+    weights, total = np.random.default_rng(1).random(12), 0.0
+    for i in range(12):
+        for j in range(12):
+            d = np.linalg.norm(f[i] - f[j])
+            same = model.person[i] == model.person[j]
+            total += weights[i] * weights[j] * (d**2 if same else max(1.0 - d, 0.0) ** 2)
+    expected = 12 * (total / weights.sum() ** 2 + 1e-3 * params @ params)
+    assert_allclose(model.objective(params, weights), expected, rtol=1e-6)
+
+
+def test_derivatives_are_finite_differences(model, params):
+    rng, ones = np.random.default_rng(2), np.ones(12)
+    v, fast = rng.standard_normal(len(params)), model.fast
+    value, gradient = fast.value_and_gradient(params, ones)
+    assert_allclose(central(lambda p: model.objective(p, ones), params, v), gradient @ v, rtol=1e-6)
+    product = fast.hessian_products(params[None], [np.array([], int)]).multiply(
+        v[None], np.zeros(1, int)
+    )[0]
+    expected = central(lambda p: fast.value_and_gradient(p, ones)[1], params, v)
+    assert_allclose(product, expected, rtol=1e-4, atol=1e-6)
+    change = acv.folds.weights(12, FOLD) - 1.0
+    cross = central(lambda w: fast.value_and_gradient(params, w)[1], ones, change)
+    assert_allclose(fast.fold_cross(params, [FOLD])[0], cross, rtol=1e-5, atol=1e-7)
+    move = 0.1 * v
+    slope = central(lambda p: model.heldout_loss(p, FOLD), params, move)
+    expected = model.heldout_loss(params, FOLD) + slope
+    assert_allclose(fast.heldout_expansion(params, move, FOLD), expected, rtol=1e-5)
+
+
+def test_the_printed_cross_differs_by_the_normaliser(model, params):
+    ones, without = np.ones(12), replace(model, gamma_i=0.0)
+    mean = without.fast.value_and_gradient(params, ones)[1]
+    printed, ours = (
+        f(params, [FOLD])[0] for f in (model.fast.printed_cross, model.fast.fold_cross)
+    )
+    assert_allclose(printed * (9 / 12) ** 2, ours - 2 * 3 / 12 * mean, rtol=1e-8, atol=1e-12)
+
+
+def test_weights_of_a_fold_are_the_network_without_its_images(model, params):
+    kept = np.setdiff1d(np.arange(12), FOLD)
+    alone = replace(model, images=model.images[kept], person=model.person[kept])
+    alone.__dict__["inputs"] = model.inputs[kept]  # standardised as all images are
+    ours = model.fast.value_and_gradient(params, acv.folds.weights(12, FOLD))
+    theirs = alone.fast.value_and_gradient(params, np.ones(9))
+    for mine, other in zip(ours, theirs, strict=True):
+        assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)
+
+
+def test_same_seed_same_network(model, params):
+    again, history = train(model, Adam(10), 0)
+    np.testing.assert_array_equal(again, params)
+    assert history[-1] < history[0]
+
+
+def test_threads_predict_what_one_does(model, params):
+    folds = [FOLD, np.array([0, 1, 2]), np.array([6, 7]), np.array([9, 10, 11])]
+    full = siamese.fitted(model, Adam(10), 0)
+    alone = siamese.predicted(model, full, folds)
+    with parallel_config("threading", n_jobs=2):
+        together = siamese.predicted(model, full, folds)
+    for rung, rows in alone.items():
+        assert_allclose(together[rung], rows, rtol=1e-6, err_msg=rung)
+
+
+def test_study_of_one_split():
+    rng = np.random.default_rng(4)
+    own = np.repeat(rng.random((4, 60, 60)), 3, axis=0)
+    faces = Faces(
+        0.7 * own + 0.3 * rng.random((12, 60, 60)), np.repeat(np.arange(4), 3), "simulated", ""
+    )
+    network, training = siamese.network(faces), Adam(5)
+    fold = acv.folds.by_class(faces.person, 1, rng)[0]
+    losses, moves = siamese.one_split(network, training, 0, fold)
+    assert len(losses) == 3
+    assert moves["infinitesimal_jackknife"] < moves["no_adjustment"]
+    perfect = siamese.agreement(losses.assign(as_printed=losses.retrained), moves)
+    assert_allclose([perfect["size.as_printed"], perfect["r_difference.as_printed"]], 1.0)
+    sizes = siamese.by_damping(network, training, 0, fold, (1.0, 0.3))[
+        "size.infinitesimal_jackknife"
+    ]
+    assert 0.0 < abs(sizes[1.0]) < abs(sizes[0.3])
+    table = siamese.seconds(network, training, 0, rng, (2,))
+    assert (table > 0).all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"person": np.zeros(12)}, "all images are of one person"),
+        ({"person": np.zeros(3)}, "one person"),
+        ({"margin": 0.0}, "margin = 0.0 must be > 0"),
+        ({"gamma_i": -1.0}, "gamma_i = -1.0"),
+    ],
+)
+def test_bad_models(model, change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(model, **change)

@@ -1,0 +1,137 @@
+"""The studies of chapter 9 on small cases whose answer is known."""
+
+import weakref
+
+import numpy as np
+import pandas as pd
+import pytest
+from acvbook.datasets import Libsvm, simulate_msd
+from acvbook.studies import general, general_choice, general_rates, general_timing
+from numpy.testing import assert_allclose
+from oracles.wrappers import no_collector
+
+from acvlib import fit, infinitesimal_jackknife
+from acvlib.models import RBFAffinity, neighbour_affinity
+
+
+def small(name="svmguide3", n=120, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    y = (
+        np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
+        if name == "svmguide3"
+        else X[:, 0] + 5.0
+    )
+    return Libsvm(name, X, y, "simulated", ""), rng
+
+
+def test_a_tenth_is_labelled_and_regression_is_scaled():
+    data, rng = small("abalone")
+    model = general.semi_supervised(data, rng)
+    assert len(model.labelled) == 12
+    assert model.loss == "square"
+    assert_allclose([abs(model.energy.features).max(), model.energy.features[:, -1].min()], 1.0)
+    assert_allclose(
+        model.y[model.labelled], ((data.y - data.y.mean()) / data.y.std())[model.labelled]
+    )
+
+
+def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printed_theorem():
+    data, rng = small(n=400)
+    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
+    table = general.agreement(model, general.every_rung(model, rng, 5))
+    theta = table.theta_error
+    assert theta["frozen_newton"] < theta["infinitesimal_jackknife"] < theta["as_printed"]
+    assert theta["infinitesimal_jackknife"] < theta["no_adjustment"]
+    assert table.r_difference["exact"] == pytest.approx(1.0)
+    assert np.isnan(table.r_difference["no_adjustment"])
+
+
+def test_crossings_are_those_of_kept_labels_alone():
+    data, rng = small(n=300)
+    model = general.semi_supervised(data, rng, "squared_hinge", labelled=0.3, gamma_i=0.01)
+    exact = general.every_rung(model, rng, 5)["exact"]
+    moved = 0
+    for params, fold in zip(exact.params, exact.folds, strict=True):
+        for i in np.setdiff1d(model.labelled, fold):
+            margins = [
+                model.y[i] * model.energy.features[i] @ p for p in (exact.fit.params, params)
+            ]
+            moved += (margins[0] < 1.0) != (margins[1] < 1.0)
+    assert moved > 0
+    assert general.crossings(model, exact) == moved / 5
+    assert list(general.by_labels(data, rng, (0.2, 0.5), "squared_hinge", gamma_i=0.01).index) == [
+        60,
+        150,
+    ]
+
+
+def test_choices_are_the_least_entries():
+    index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0)], names=["gamma_p", "gamma_i"])
+    table = pd.DataFrame(
+        {"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index
+    )
+    chosen = general_choice.chosen(table)
+    assert chosen.loc["exact"].tolist() == [0.1, 1.0, 0.0, True]
+    assert chosen.loc["as_printed"].tolist() == [0.1, 0.1, 1.0, False]
+
+
+def test_all_ways_of_table_1_give_the_same_exact_loss():
+    data, rng = small()
+    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3,))
+    assert table.gap[3] < 1e-8
+    assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
+    assert general_timing.peak_gigabytes() > 0.01
+
+
+def test_models_of_table_1_go_with_their_last_names():
+    """Else those of all folds would be held at once, and the songs are large."""
+    data, rng = small("abalone")
+    model = general.semi_supervised(data, rng, gamma_p=0.1, gamma_i=0.1)
+    one = general_timing.without(model, model.labelled[:2])
+    infinitesimal_jackknife(one, fit(one), [one.labelled[:1]])
+    energy = weakref.ref(one.energy)
+    with no_collector():
+        del one
+        assert energy() is None
+
+
+def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():
+    data, rng = small()
+    kernel = general.in_kernel_form(general.semi_supervised(data, rng), 2.0, 7, rng)
+    assert kernel.energy.features.shape == (120, 7)
+    assert_allclose(np.diag(kernel.ridge), 1.0)
+
+
+def test_songs_have_a_neighbour_graph():
+    songs = simulate_msd(np.random.default_rng(0), 60)
+    model = general.model_of(songs, np.random.default_rng(1))
+    assert model.energy.affinity.matrix.nnz < 60 * 20
+    assert model.energy.features.shape == (60, 91)
+
+
+def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs():
+    points = np.random.default_rng(2).standard_normal((80, 2))
+    graph = neighbour_affinity(points, 2.0, 79, np.random.default_rng(0)).matrix.toarray()
+    whole = RBFAffinity(points, 2.0).entries(np.arange(80))
+    off = ~np.eye(80, dtype=bool)
+    assert np.ptp(graph[off] / whole[off]) < 1e-6
+    assert_allclose(graph.sum(), whole.sum(), rtol=0.02)
+    few = neighbour_affinity(points, 2.0, 3, np.random.default_rng(0), leaf=20).matrix
+    assert (np.diff(few.indptr) >= 3).all()
+    assert (few != few.T).nnz == 0
+
+
+@pytest.mark.parametrize("kind", general_rates.KINDS)
+def test_rates(kind):
+    rng = np.random.default_rng(3)
+    by_folds = general_rates.by_folds(kind, 24, (2, 4), rng)
+    assert by_folds.index.tolist() == [1, 3]
+    table = general_rates.smallest_folds(kind, (8, 16), rng, 2)
+    assert table.infinitesimal_jackknife[16] < table.no_adjustment[16]
+
+
+def test_slopes_recover_a_power_law():
+    n = np.array([100.0, 200.0, 400.0])
+    table = pd.DataFrame({"a": 3.0 / n**2, "b": 5.0 / n}, index=n)
+    assert_allclose(general_rates.slopes(table), [-2.0, -1.0])

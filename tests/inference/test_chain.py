@@ -1,0 +1,178 @@
+"""The chain's log-partition, marginals and their derivatives against sums over all paths."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import grad, hessian
+from autograd.scipy.special import logsumexp
+from autograd.test_util import check_grads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from oracles.enumerate import log_partition_and_moments, weighted_log_sum
+from oracles.refit import derivatives
+
+from acvlib import weighting
+from acvlib.inference import chain, hidden_chain
+
+SCHEMES = {"A": weighting.keep_latents, "B": weighting.drop_latents}
+WEIGHTS = {
+    "ones": np.ones(6),
+    "some zero": np.array([1.0, 0.0, 0.0, 1.0, 1.0, 0.0]),
+    "all zero": np.zeros(6),
+    "between": np.array([0.3, 1.0, 0.0, 0.7, 0.5, 0.9]),
+}
+
+
+def potentials(seed, n_sites, n_states, scale=2.0):
+    rng = np.random.default_rng(seed)
+    edge = scale * rng.standard_normal((n_sites - 1, n_states, n_states))
+    return scale * rng.standard_normal((n_sites, n_states)), edge
+
+
+def flat(node, edge):
+    return np.concatenate([np.ravel(node), np.ravel(edge)])
+
+
+@pytest.mark.parametrize(("n_sites", "n_states"), [(1, 3), (2, 2), (8, 2), (5, 3), (8, 3)])
+def test_log_partition_and_marginals_equal_enumeration(n_sites, n_states):
+    node, edge = potentials(0, n_sites, n_states)
+    log_z, mean, _ = log_partition_and_moments(node, edge)
+    assert_allclose(chain.log_partition(node, edge), log_z, rtol=0, atol=1e-10)
+    assert_allclose(flat(*chain.marginals(node, edge)), mean, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("n_sites", "n_states"), [(1, 3), (2, 2), (8, 2), (5, 3)])
+def test_gradient_and_hessian_in_the_potentials_are_the_moments_of_paths(n_sites, n_states):
+    node, edge = potentials(1, n_sites, n_states)
+    cut = node.size
+
+    def log_z(flat_potentials):
+        edges = flat_potentials[cut:].reshape(edge.shape)
+        return chain.log_partition(flat_potentials[:cut].reshape(node.shape), edges)
+
+    _, mean, covariance = log_partition_and_moments(node, edge)
+    assert_allclose(grad(log_z)(flat(node, edge)), mean, rtol=0, atol=1e-10)
+    assert_allclose(hessian(log_z)(flat(node, edge)), covariance, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(
+    st.integers(0, 10_000), st.integers(1, 6), st.integers(1, 3), st.sampled_from([0.1, 3.0, 30.0])
+)
+def test_any_small_chain_equals_enumeration(seed, n_sites, n_states, scale):
+    node, edge = potentials(seed, n_sites, n_states, scale)
+    log_z, mean, _ = log_partition_and_moments(node, edge)
+    assert_allclose(chain.log_partition(node, edge), log_z, rtol=1e-12, atol=1e-10)
+    assert_allclose(flat(*chain.marginals(node, edge)), mean, rtol=0, atol=1e-10)
+
+
+def test_both_primitives_have_right_second_derivatives():
+    node, edge = potentials(2, 4, 3)
+    check_grads(chain.log_partition, order=2, modes=["rev"])(node, edge)
+    check_grads(lambda u, v: chain.marginals(u, v)[0], order=1, modes=["rev"])(node, edge)
+    check_grads(lambda u, v: chain.marginals(u, v)[1], order=1, modes=["rev"])(node, edge)
+
+
+def test_hessian_is_not_the_silent_zero_of_an_unboxed_primitive():
+    node, edge = potentials(3, 5, 2)
+    curvature = hessian(lambda u: chain.log_partition(u, edge))(node)
+    assert np.abs(curvature).max() > 0.01
+
+
+@pytest.mark.parametrize("part", ["node", "edge"])
+def test_a_third_derivative_raises_and_is_not_zero(part):
+    node, edge = potentials(4, 3, 2)
+    functions = {
+        "node": lambda x: chain.log_partition(x * node, edge),
+        "edge": lambda x: chain.log_partition(node, x * edge),
+    }
+    third = grad(grad(grad(functions[part])))
+    with pytest.raises(NotImplementedError, match="_flat_tangent"):
+        third(1.0)
+
+
+def gaussian_chain(params, x):
+    """(log densities (T, 3), log initial, log transition) of a Gaussian HMM in 3 + 1 + 2 + 9 parameters."""
+    means, log_sd = params[:3], params[3]
+    density = -((x[:, None] - means) ** 2) / (2 * anp.exp(2 * log_sd)) - log_sd
+    initial = anp.concatenate([params[4:6], anp.zeros(1)])
+    rows = anp.reshape(params[6:], (3, 3))
+    return density, initial - logsumexp(initial), rows - logsumexp(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS.values(), ids=WEIGHTS.keys())
+@pytest.mark.parametrize("scheme", ["A", "B"])
+def test_weighted_gaussian_chain_equals_enumeration_to_second_order(scheme, weights):
+    rng = np.random.default_rng(5)
+    x, params = rng.standard_normal(6), 0.7 * rng.standard_normal(15)
+
+    def objective(p, w):
+        return chain.log_partition(
+            *hidden_chain.potentials(SCHEMES[scheme], w, *gaussian_chain(p, x))
+        )
+
+    def enumerated(p, w):
+        return weighted_log_sum(*gaussian_chain(p, x), w, scheme)
+
+    ours = derivatives(objective, params, weights)
+    theirs = derivatives(enumerated, params, weights)
+    for a, b in zip(ours, theirs, strict=True):
+        assert_allclose(a, b, rtol=0, atol=1e-10)
+
+
+def test_heldout_loss_equals_enumeration():
+    rng = np.random.default_rng(6)
+    x, params, fold = rng.standard_normal(6), 0.7 * rng.standard_normal(15), np.array([1, 2, 5])
+    parts, outside = gaussian_chain(params, x), np.array([1.0, 0, 0, 1, 1, 0])
+    base = weighted_log_sum(*parts, outside, "A")
+    joint = [weighted_log_sum(*parts, outside + unit, "A") for unit in np.eye(6)[fold]]
+    assert_allclose(
+        hidden_chain.heldout_loss(*parts, fold), base - np.array(joint), rtol=0, atol=1e-10
+    )
+
+
+def test_a_long_chain_keeps_float64_accuracy():
+    """A chain of 50,000 equal links: log Z from the eigenvalues, to T rounding errors; float32 is off by nats."""
+    n_sites, link = 50_000, np.array([[0.3, -1.0], [0.2, 0.8]])
+    edge = np.broadcast_to(link, (n_sites - 1, 2, 2)).copy()
+    values, vectors = np.linalg.eig(np.exp(link))
+    top = np.argmax(values)
+    ends = vectors[:, top].sum() * np.linalg.inv(vectors)[top].sum()
+    expected = (n_sites - 1) * np.log(values[top]) + np.log(ends)
+    assert_allclose(
+        chain.log_partition(np.zeros((n_sites, 2)), edge),
+        expected,
+        rtol=n_sites * np.finfo(float).eps,
+    )
+
+
+def test_a_long_chain_has_normalised_finite_derivatives():
+    node, edge = potentials(7, 50_000, 3)
+    gamma, xi = chain.marginals(node, edge)
+    assert_allclose(gamma.sum(axis=1), 1.0, atol=1e-12)
+    assert_allclose(xi.sum(axis=2), gamma[:-1], atol=1e-12)
+    assert_allclose(xi.sum(axis=1), gamma[1:], atol=1e-12)
+    assert np.isfinite(grad(lambda u: (chain.marginals(u, edge)[0] ** 2).sum())(node)).all()
+
+
+@pytest.mark.parametrize("shift", [-1000.0, 1000.0])
+def test_a_constant_added_to_potentials_only_shifts_log_partition(shift):
+    node, edge = potentials(8, 5, 3)
+    log_z, gamma = chain.log_partition(node, edge), chain.marginals(node, edge)[0]
+    assert_allclose(chain.log_partition(node + shift, edge), log_z + 5 * shift, rtol=1e-12)
+    assert_allclose(chain.log_partition(node, edge + shift), log_z + 4 * shift, rtol=1e-12)
+    assert_allclose(chain.marginals(node, edge + shift)[0], gamma, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("node_scale", "edge_scale"), [(1e5, 1.0), (100.0, 100.0), (1000.0, 1000.0)]
+)
+def test_extreme_potentials_equal_enumeration(node_scale, edge_scale):
+    node, edge = potentials(9, 6, 3)
+    node, edge = node_scale * node, edge_scale * edge
+    log_z, mean, covariance = log_partition_and_moments(node, edge)
+    assert_allclose(chain.log_partition(node, edge), log_z, rtol=1e-12)
+    assert_allclose(flat(*chain.marginals(node, edge)), mean, atol=1e-10)
+    node_hessian = hessian(lambda u: chain.log_partition(u, edge))(node).reshape(node.size, -1)
+    assert_allclose(node_hessian, covariance[: node.size, : node.size], atol=1e-10)

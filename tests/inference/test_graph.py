@@ -1,0 +1,245 @@
+"""Sums over graphs against enumeration, the chain kernels and finite differences; what cannot be summed says so."""
+
+import numpy as np
+import pytest
+from autograd import grad, jacobian
+from autograd.test_util import check_grads
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.enumerate import paths
+from scipy.special import logsumexp
+
+from acvlib.inference import chain, graph
+from acvlib.inference.graph import collect, elimination
+
+
+def random_graph(seed, n_sites, n_states, density, scale=1.0):
+    """(edges, node, edge) with edges in either direction."""
+    rng = np.random.default_rng(seed)
+    pairs = [(a, b) if rng.random() < 0.5 else (b, a) for a in range(n_sites) for b in range(a)]
+    edges = np.array([pair for pair in pairs if rng.random() < density], int).reshape(-1, 2)
+    node, edge = (
+        rng.normal(size=(n_sites, n_states)),
+        rng.normal(size=(len(edges), n_states, n_states)),
+    )
+    return edges, scale * node, scale * edge
+
+
+def features(edges, n_sites, n_states):
+    """Indicators of every node state and every edge state, for each of all K^n states."""
+    z, eye = paths(n_sites, n_states), np.eye(n_states)
+    links = eye[z[:, edges[:, 0]]][..., :, None] * eye[z[:, edges[:, 1]]][..., None, :]
+    return np.concatenate([eye[z].reshape(len(z), -1), links.reshape(len(z), -1)], axis=1)
+
+
+def moments(edges, node, edge):
+    """(log Z, mean, covariance) of the features, by enumeration."""
+    phi = features(edges, *node.shape)
+    score = phi @ np.concatenate([node.ravel(), edge.ravel()])
+    log_z = logsumexp(score)
+    probability = np.exp(score - log_z)
+    mean = probability @ phi
+    return log_z, mean, (phi - mean).T @ ((phi - mean) * probability[:, None])
+
+
+def flat(parts):
+    return np.concatenate([part.ravel() for part in parts])
+
+
+graphs = {
+    "seed": st.integers(0, 10**6),
+    "n_states": st.integers(1, 3),
+    "density": st.sampled_from([0.0, 0.3, 0.6, 1.0]),
+}
+
+
+@settings(max_examples=60)
+@given(n_sites=st.integers(1, 7), scale=st.sampled_from([0.1, 1.0, 30.0]), **graphs)
+def test_sums_equal_enumeration(seed, n_sites, n_states, density, scale):
+    edges, node, edge = random_graph(seed, n_sites, n_states, density, scale)
+    order = graph.eliminate(n_sites, edges, n_states)
+    log_z, mean, _ = moments(edges, node, edge)
+    posterior = graph.Posterior(node, edge, order)
+    assert posterior.log_partition == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+    assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+    np.testing.assert_allclose(flat(posterior.marginals()), mean, rtol=0, atol=1e-11)
+    some = np.arange(0, n_sites, 2)
+    assert np.array_equal(
+        graph.marginals_at(node, edge, order, some), posterior.marginals()[0][some]
+    )
+
+
+@settings(max_examples=25)
+@given(n_sites=st.integers(1, 6), **graphs)
+def test_second_derivatives_equal_enumeration(seed, n_sites, n_states, density):
+    edges, node, edge = random_graph(seed, n_sites, n_states, density)
+    order = graph.eliminate(n_sites, edges, n_states)
+    _, _, covariance = moments(edges, node, edge)
+    posterior = graph.Posterior(node, edge, order)
+    a, b = (random_graph(seed + shift, n_sites, n_states, density)[1:] for shift in (1, 2))
+    b = b[0], np.random.default_rng(seed).normal(size=edge.shape)
+    a = a[0], np.random.default_rng(seed + 3).normal(size=edge.shape)
+    directions = np.array([flat(a), flat(b)])
+    expected = posterior.expect(*(np.stack(pair) for pair in zip(a, b, strict=True)))
+    moved = [flat(part) for part in posterior.tangents(expected)]
+    np.testing.assert_allclose(moved, directions @ covariance, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        posterior.covariance(expected), directions @ covariance @ directions.T, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("n_states", [2, 3])
+def test_derivatives_are_right_to_second_order(n_states):
+    """A primitive that unboxes its argument has a right gradient and a zero Hessian: this is what would show it."""
+    edges, node, edge = random_graph(3, 5, n_states, 0.6)
+    order = graph.eliminate(5, edges, n_states)
+    check_grads(lambda a, b: graph.log_partition(a, b, order), modes=["rev"], order=2)(node, edge)
+    curvature = jacobian(grad(lambda a: graph.log_partition(a, edge, order)))(node)
+    assert abs(curvature).max() > 0.01
+    bend = jacobian(grad(lambda a: graph.log_partition(a, edge, order)))
+    with pytest.raises(NotImplementedError):
+        jacobian(bend)(node)
+
+
+def test_gradient_by_the_rate_of_its_error():
+    """Central differences: halve the step, the error falls fourfold."""
+    edges, node, edge = random_graph(5, 8, 2, 0.5)
+    order = graph.eliminate(8, edges, 2)
+    along = np.random.default_rng(0).normal(size=node.shape)
+    slope = np.sum(graph.marginals(node, edge, order)[0] * along)
+
+    def error(step):
+        ends = [graph.log_partition(node + s * step * along, edge, order) for s in (1, -1)]
+        return (ends[0] - ends[1]) / (2 * step) - slope
+
+    assert error(0.02) / error(0.01) == pytest.approx(4.0, rel=0.01)
+    assert error(0.01) / error(0.005) == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("n_states", [2, 4])
+def test_agrees_with_the_chain_kernels(n_states):
+    rng = np.random.default_rng(0)
+    node, edge = rng.normal(size=(60, n_states)), rng.normal(size=(59, n_states, n_states))
+    steps = np.stack([np.arange(59), np.arange(1, 60)], axis=1)
+    order = graph.eliminate(60, steps, n_states)
+    assert order.width == 1
+    assert graph.log_partition(node, edge, order) == pytest.approx(
+        chain.log_partition(node, edge), rel=1e-13
+    )
+    for ours, theirs in zip(
+        graph.marginals(node, edge, order), chain.marginals(node, edge), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+    d_node, d_edge = rng.normal(size=node.shape), rng.normal(size=edge.shape)
+    posterior = graph.Posterior(node, edge, order)
+    (moved,) = posterior.tangents(posterior.expect(d_node[None], d_edge[None]))
+    for ours, theirs in zip(moved, chain._tangent(node, edge, d_node, d_edge), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
+
+
+def test_extreme_potentials_are_summed_in_logarithms():
+    """Where products come near to underflow: the two passes agree, and each is right on its own."""
+    for scale, in_products in ((10.0, True), (1000.0, False)):
+        edges, node, edge = random_graph(1, 8, 2, 0.6, scale)
+        order = graph.eliminate(8, edges, 2)
+        log_z, mean, _ = moments(edges, node, edge)
+        nothing = np.zeros(8, bool)
+        assert collect.collect(order, node, edge, nothing)[2] == in_products
+        assert collect.collect_logs(order, node, edge, nothing)[0] == pytest.approx(
+            log_z, rel=1e-13
+        )
+        assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-13)
+        np.testing.assert_allclose(
+            flat(graph.marginals(node, edge, order)), mean, rtol=0, atol=1e-11
+        )
+
+
+def test_samples_have_the_marginals():
+    edges, node, edge = random_graph(2, 6, 3, 0.5)
+    posterior = graph.Posterior(node, edge, graph.eliminate(6, edges, 3))
+    z = posterior.sample(np.random.default_rng(0), 40_000)
+    gamma, xi = posterior.marginals()
+    off = (np.eye(3)[z].mean(axis=0) - gamma) / np.sqrt(gamma * (1 - gamma) / len(z))
+    a, b = edges[0]
+    pairs = np.einsum("ij,ik->jk", np.eye(3)[z[:, a]], np.eye(3)[z[:, b]]) / len(z)
+    off_pairs = (pairs - xi[0]) / np.sqrt(xi[0] * (1 - xi[0]) / len(z))
+    assert abs(off).max() < 4.5
+    assert abs(off_pairs).max() < 4.5
+    again = posterior.sample(np.random.default_rng(0), 40_000)
+    assert np.array_equal(z, again)
+
+
+def test_min_fill_adds_nothing_to_a_graph_without_long_cycles():
+    """A tree has width 1, a ring 2, an n-clique n - 1; disconnected parts and islands need no special care."""
+    path = [[i, i + 1] for i in range(9)]
+    assert graph.eliminate(10, path, 2).width == 1
+    assert graph.eliminate(10, [*path, [9, 0]], 2).width == 2
+    assert graph.eliminate(5, [[i, j] for i in range(5) for j in range(i)], 2).width == 4
+    assert graph.eliminate(7, [[0, 1], [3, 4]], 2).width == 1
+    assert graph.eliminate(3, [], 2).width == 0
+
+
+def test_the_order_is_kept():
+    edges = [[0, 1], [1, 2]]
+    assert graph.eliminate(3, edges, 2) is graph.eliminate(3, np.array(edges), 2)
+
+
+def test_restarts_do_not_make_it_worse():
+    edges, _, _ = random_graph(0, 40, 2, 0.08)
+    costs = [graph.eliminate(40, edges, 2, restarts=n).start[-1] for n in (1, 5, 40)]
+    assert costs[0] >= costs[1] >= costs[2]
+
+
+def test_a_graph_too_wide_says_width_memory_and_remedy():
+    edges = [[i, j] for i in range(30) for j in range(i)]
+    with pytest.raises(
+        graph.TooWide, match=r"width 29.*2\^29 entries, 56 GiB.*limit of 2 GiB.*Merge sites"
+    ):
+        graph.eliminate(30, edges, 2)
+    with pytest.raises(elimination.TooWide):
+        graph.eliminate(8, edges[:28], 2, memory=1000)
+
+
+def test_potentials_must_be_finite():
+    order = graph.eliminate(2, [[0, 1]], 2)
+    with pytest.raises(ValueError, match="finite"):
+        graph.log_partition(np.array([[0.0, np.nan], [0.0, 0.0]]), np.zeros((1, 2, 2)), order)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([[0, 0]], r"edge \(0, 0\) joins a site to itself"),
+        ([[0, 1], [1, 2], [1, 0]], r"edge \(1, 0\) is listed more than once"),
+        ([[0, 1], [2, 3]], r"edge \(2, 3\) leaves the sites 0 ... 2"),
+        ([[-1, 1]], r"edge \(-1, 1\) leaves the sites"),
+        ([[0.0, 1.0]], "integers"),
+        ([[0, 1, 2]], r"shape \(1, 3\)"),
+    ],
+)
+def test_bad_edges_are_named(edges, message):
+    with pytest.raises(ValueError, match=message):
+        graph.check_edges(edges, 3)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        ([[0, 1], [0, 0]], r"not symmetric: \[0, 1\] = 1 and \[1, 0\] = 0"),
+        ([[0, 1], [1, 1]], "site 1 is its own neighbour"),
+        ([[0, 2], [2, 0]], "0 or 1; found 2"),
+        ([[0, np.nan], [np.nan, 0]], "found nan"),
+        ([[0, 1, 0], [1, 0, 1]], "square"),
+    ],
+)
+def test_bad_adjacency_matrices_are_named(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        graph.edges_of(np.array(matrix))
+
+
+def test_edges_of_an_adjacency_matrix():
+    from scipy.sparse import csr_matrix
+
+    matrix = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+    assert graph.edges_of(matrix).tolist() == [[0, 1], [0, 2]]
+    assert graph.edges_of(csr_matrix(matrix)).tolist() == [[0, 1], [0, 2]]

@@ -1,0 +1,108 @@
+"""The problems on which every method is tested, and refits tight enough for differences of refits.
+
+`RIDGE` is quadratic and linear in the weights, `LOGISTIC` linear in the weights only, the traffic
+model neither; `INSTRUMENTS` is an estimating equation in closed form, `CURVED` one that is not
+linear.
+"""
+
+import numpy as np
+from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
+
+import acvlib as acv
+from acvlib.derivatives import Derivatives, EquationDerivatives, derivatives_of
+from acvlib.folds import WHOLE, Folds
+from acvlib.models import PoissonTraffic
+from acvlib.solvers.newton import newton
+from acvlib.weighting import drop_latents
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 3))
+Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
+U = X + RNG.standard_normal((60, 3))
+RIDGE, LOGISTIC = Ridge(X, Y), Logistic(X, np.sign(Y))
+INSTRUMENTS, CURVED = Instruments(U, X, Y), CurvedInstruments(U, X, np.exp(0.2 * Y))
+SMALL = {"ridge": RIDGE, "logistic": LOGISTIC, "instruments": INSTRUMENTS, "curved": CURVED}
+FOLDS = Folds([np.array([3]), np.arange(10), np.array([59, 20, 21, 40])])
+TIGHT = 1e-9
+METHODS = [
+    acv.no_adjustment,
+    acv.infinitesimal_jackknife,
+    acv.frozen_newton,
+    acv.newton_step,
+    acv.exact,
+]
+SERIES = simulate_traffic(np.random.default_rng(1), 800)
+TRAFFIC, DROPPING = PoissonTraffic(*SERIES), PoissonTraffic(*SERIES, drop_latents)
+CASES = ["ridge", "logistic", "instruments", "curved", "traffic A", "traffic B"]
+
+
+def at_weights(model, base):
+    """The model whose weight 1 means `base`."""
+    return (ReweightedEquation if hasattr(model, "residual") else Reweighted)(model, base)
+
+
+class Reweighted:
+    """A model with other base weights, with the model's own derivatives."""
+
+    kind = Derivatives
+
+    def __init__(self, model, base):
+        self.model, self.base, self.n_sites = model, base, model.n_sites
+
+    def objective(self, params, weights):
+        return self.model.objective(params, weights * self.base)
+
+    @property
+    def derivatives(self):
+        own, base = derivatives_of(self.model), self.base
+
+        class Shifted(self.kind):
+            def value_and_gradient(self, params, weights):
+                return own.value_and_gradient(params, weights * base)
+
+            def hessian(self, params, weights):
+                return own.hessian(params, weights * base)
+
+        return Shifted(self)
+
+
+class ReweightedEquation(Reweighted):
+    """The same of an estimating equation."""
+
+    kind = EquationDerivatives
+
+    def residual(self, params, weights):
+        return self.model.residual(params, weights * self.base)
+
+
+def tight_refit(model, params, weights):
+    """argmin F(., weights) near params, to a decrement of 1e-11, tested in test_newton.py."""
+    found = newton(derivatives_of(at_weights(model, weights)), params, WHOLE, 1e-11)
+    assert found.converged.all()
+    return found.params[0]
+
+
+def left_out(model, fold, share=1.0):
+    """Weights with a share of a fold's weight taken away."""
+    weights = np.ones(model.n_sites)
+    weights[fold] -= share
+    return weights
+
+
+def errors_at_shares(model, fit, fold, step, shares):
+    """SE distance of fit + share * step from the refit with that share of the fold's weight taken
+    away.
+    """
+    refits = [tight_refit(model, fit.params, left_out(model, fold, share)) for share in shares]
+    guesses = [fit.params + share * step for share in shares]
+    return np.array(
+        [fit.standard_errors_between(a, b) for a, b in zip(refits, guesses, strict=True)]
+    )
+
+
+def case(name, fits, traffic_fit):
+    """(model, fit, a fold) of a name in CASES."""
+    if name.startswith("traffic"):
+        model = TRAFFIC if name.endswith("A") else DROPPING
+        return model, traffic_fit, np.flatnonzero(model.observed)[300:340]
+    return SMALL[name], fits[name], FOLDS[1]

@@ -1,0 +1,141 @@
+"""Exact refits against closed forms and scipy; folds that need many steps or have no optimum."""
+
+import numpy as np
+import pytest
+from ladder_cases import (
+    DROPPING,
+    FOLDS,
+    INSTRUMENTS,
+    LOGISTIC,
+    RIDGE,
+    SMALL,
+    TIGHT,
+    TRAFFIC,
+    U,
+    X,
+    Y,
+    left_out,
+    tight_refit,
+)
+from numpy.testing import assert_array_equal
+from oracles.refit import refit
+from oracles.toy_models import Instruments, Logistic, Saddle
+from oracles.wrappers import ByAutograd
+
+import acvlib as acv
+from acvlib.derivatives import derivatives_of
+from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.models import PoissonTraffic
+from acvlib.solvers.inverse import DenseHessian
+
+
+@pytest.mark.parametrize("name", ["ridge", "instruments"])
+def test_exact_is_the_closed_form_where_there_is_one(name, fits):
+    result = acv.exact(SMALL[name], fits[name], FOLDS)
+    expected = np.array([SMALL[name].solution(left_out(RIDGE, fold)) for fold in FOLDS])
+    assert fits[name].standard_errors_between(result.params, expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("kind", ["objective", "equation"])
+def test_fit_and_exact_do_not_depend_on_the_units_of_the_parameters(kind, unit):
+    """Regressors in nanometres or in kilometres: the same answer, in standard errors."""
+    if kind == "objective":
+        same, model = LOGISTIC, Logistic(unit * X, LOGISTIC.y, unit**2)
+    else:
+        same, model = INSTRUMENTS, Instruments(U, unit * X, Y)
+    fit = acv.fit(model)
+    refits = acv.exact(model, fit, FOLDS).params
+    expected = acv.fit(same, tolerance=TIGHT)
+    assert expected.standard_errors_between(fit.params * unit, expected.params) < 1e-6
+    for params, fold in zip(refits, FOLDS, strict=True):
+        refitted = tight_refit(same, expected.params, left_out(same, fold))
+        assert expected.standard_errors_between(params * unit, refitted) < 1e-6
+
+
+def test_exact_equals_refitting_by_scipy(fits):
+    result = acv.exact(LOGISTIC, fits["logistic"], FOLDS)
+    for params, fold in zip(result.params, FOLDS, strict=True):
+        refitted = refit(LOGISTIC.objective, np.zeros(3), left_out(LOGISTIC, fold))
+        assert fits["logistic"].standard_errors_between(params, refitted) < 1e-6
+
+
+def test_exact_equals_deleting_the_sites_and_refitting_by_scipy(
+    traffic_fit, traffic_folds, traffic_exact
+):
+    """Scheme A: left out is as good as never counted."""
+    for i in (0, 25, 33):
+        counts = TRAFFIC.counts.copy()
+        counts[traffic_folds[i]] = -1
+        deleted = PoissonTraffic(counts, TRAFFIC.day)
+        refitted = refit(deleted.objective, traffic_fit.params, np.ones(800), gtol=1e-7)
+        assert traffic_fit.standard_errors_between(traffic_exact.params[i], refitted) < 1e-6
+
+
+def test_every_exact_fold_is_at_an_optimum(traffic_folds, traffic_exact):
+    own = derivatives_of(TRAFFIC)
+    _, gradients = own.fold_gradients(traffic_exact.params, traffic_folds)
+    hessians = own.fold_hessians(traffic_exact.params, traffic_folds).matrices
+    pairs = zip(gradients, hessians, strict=True)
+    decrements = [newton_decrement(g, DenseHessian(h)) for g, h in pairs]
+    assert np.max(decrements) <= 1e-6
+    assert (np.linalg.eigvalsh(hessians)[:, 0] > 0).all()
+    assert traffic_exact.diagnostics["converged"].all()
+    assert (traffic_exact.diagnostics["decrement"] <= 1e-6).all()
+    assert not traffic_exact.indefinite.any()
+
+
+def test_exact_by_autograd_and_for_scheme_b(traffic_fit, traffic_folds, traffic_exact):
+    slow = acv.exact(ByAutograd(TRAFFIC), traffic_fit, traffic_folds[:2])
+    assert traffic_fit.standard_errors_between(slow.params, traffic_exact.params[:2]).max() < 2e-6
+    dropped = acv.exact(DROPPING, traffic_fit, traffic_folds[-1:])
+    refitted = refit(
+        DROPPING.objective, traffic_fit.params, left_out(DROPPING, traffic_folds[-1]), gtol=1e-7
+    )
+    assert traffic_fit.standard_errors_between(dropped.params[0], refitted) < 1e-6
+
+
+def separable():
+    """Two classes that only site 0 keeps from being separable: without it the optimum is far
+    off.
+    """
+    x = np.concatenate([[-3.0], np.linspace(0.5, 2.0, 40)])[:, None]
+    return Logistic(x, np.ones(41), penalty=1e-4)
+
+
+def test_exact_follows_a_fold_that_needs_many_steps():
+    model = separable()
+    fit = acv.fit(model)
+    result = acv.exact(model, fit, [np.array([0]), np.array([5])])
+    refitted = refit(model.objective, np.array([15.0]), left_out(model, [0]), gtol=1e-12)
+    assert refitted[0] > 4 * fit.params[0]
+    assert result.diagnostics["steps"][0] > 6 > result.diagnostics["steps"][1]
+    assert result.diagnostics["converged"].all()
+    assert fit.standard_errors_between(result.params[0], refitted) < 1e-5
+    baseline = acv.infinitesimal_jackknife(model, fit, result.folds)
+    assert fit.standard_errors_between(baseline.params[0], refitted) > 1.0
+
+
+def test_exact_warns_once_of_folds_that_do_not_converge():
+    """Without its first site, this model has no minimum: F falls for ever as theta grows."""
+    model = separable()
+    model.penalty = 0.0
+    fit = acv.fit(model)
+    with pytest.warns(
+        UnconvergedFit, match="exact: 2 of 3 folds did not converge; largest decrement"
+    ) as record:
+        result = acv.exact(
+            model, fit, [np.array([0]), np.array([5]), np.array([0, 1])], tolerance=1e-12
+        )
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert_array_equal(result.diagnostics["converged"], [False, True, False])
+
+
+def test_exact_does_not_take_a_saddle_for_an_optimum():
+    model = Saddle(X[:, :2], Y)
+    fit = acv.fit_at(model, np.zeros(2))
+    with pytest.warns(UnconvergedFit) as record:
+        result = acv.exact(model, fit, FOLDS)
+    assert ["3 of 3 folds did not converge" in str(w.message) for w in record] == [False, True]
+    assert not result.diagnostics["converged"].any()

@@ -1,0 +1,64 @@
+"""The infinitesimal jackknife against central differences of tight refits, and by its rate."""
+
+import numpy as np
+import pytest
+from ladder_cases import (
+    CASES,
+    DROPPING,
+    FOLDS,
+    SMALL,
+    TRAFFIC,
+    case,
+    errors_at_shares,
+    left_out,
+    tight_refit,
+)
+from numpy.testing import assert_allclose
+from oracles.wrappers import ByAutograd
+
+import acvlib as acv
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_jackknife_is_the_derivative_of_tight_refits(name, fits):
+    model, fit, h = SMALL[name], fits[name], 1e-4
+    step = acv.infinitesimal_jackknife(model, fit, FOLDS).params - fit.params
+    for i, fold in enumerate(FOLDS):
+        ahead, behind = (tight_refit(model, fit.params, left_out(model, fold, s)) for s in (h, -h))
+        assert_allclose(
+            step[i], (ahead - behind) / (2 * h), rtol=0, atol=1e-6 * np.abs(step[i]).max()
+        )
+
+
+@pytest.mark.parametrize("model", [TRAFFIC, DROPPING], ids=["A", "B"])
+def test_jackknife_is_the_derivative_of_tight_refits_of_traffic(model, traffic_fit):
+    """Weights above 1 are refused, so that the difference is one-sided: its error is O(h^4)."""
+    fold, h = np.flatnonzero(model.observed)[200:210], 0.004
+    step = acv.infinitesimal_jackknife(model, traffic_fit, [fold]).params[0] - traffic_fit.params
+    at = [tight_refit(model, traffic_fit.params, left_out(model, fold, i * h)) for i in range(5)]
+    slope = np.array([-25, 48, -36, 16, -3]) @ np.array(at) / (12 * h)
+    assert_allclose(step, slope, rtol=0, atol=1e-6 * np.abs(step).max())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_half_the_perturbation_gives_a_quarter_of_the_jackknifes_error(name, fits, traffic_fit):
+    model, fit, fold = case(name, fits, traffic_fit)
+    step = acv.infinitesimal_jackknife(model, fit, [fold]).params[0] - fit.params
+    errors = errors_at_shares(model, fit, fold, step, [0.02, 0.01, 0.005])
+    assert ((errors[:-1] / errors[1:] > 3.5) & (errors[:-1] / errors[1:] < 4.5)).all(), errors
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_negative_control_no_adjustment_only_halves_its_error(name, fits, traffic_fit):
+    model, fit, fold = case(name, fits, traffic_fit)
+    errors = errors_at_shares(model, fit, fold, np.zeros_like(fit.params), [0.02, 0.01, 0.005])
+    assert ((errors[:-1] / errors[1:] > 1.8) & (errors[:-1] / errors[1:] < 2.2)).all(), errors
+
+
+def test_jackknife_by_fast_path_equals_jackknife_by_autograd(traffic_fit, traffic_folds):
+    fast, slow = (
+        acv.infinitesimal_jackknife(m, traffic_fit, traffic_folds)
+        for m in (TRAFFIC, ByAutograd(TRAFFIC))
+    )
+    assert traffic_fit.standard_errors_between(fast.params, slow.params).max() < 1e-9
+    assert_allclose(fast.fold_losses, slow.fold_losses, rtol=1e-11)

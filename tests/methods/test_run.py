@@ -1,0 +1,186 @@
+"""What all methods do alike: results, order, threads, evaluations, warnings and bad folds."""
+
+import inspect
+
+import joblib
+import numpy as np
+import pytest
+from ladder_cases import FOLDS, LOGISTIC, METHODS, RIDGE, SMALL, TRAFFIC, X, Y
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import Saddle, simulate_traffic
+from oracles.wrappers import ByAutograd, Counting
+
+import acvlib as acv
+from acvlib.derivatives import IndefiniteHessian
+from acvlib.fit import UnconvergedFit
+from acvlib.models import PoissonTraffic
+
+BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_results_are_complete_and_consistent(method, fits):
+    result = method(RIDGE, fits["ridge"], FOLDS)
+    assert result.method == method.__name__
+    assert result.params.shape == (3, 3)
+    assert [len(losses) for losses in result.pointwise] == [1, 10, 4]
+    for params, fold, losses in zip(result.params, FOLDS, result.pointwise, strict=True):
+        assert_array_equal(losses, RIDGE.heldout_loss(params, fold))
+    assert_allclose(result.fold_losses, [losses.sum() for losses in result.pointwise], rtol=1e-15)
+    assert_allclose(result.loss, result.fold_losses.mean(), rtol=1e-15)
+    assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(3), rtol=1e-14)
+    assert result.seconds > 0.0
+    assert all(np.shape(column) == (3,) for column in result.diagnostics.values())
+    defaults = {
+        k: p.default
+        for k, p in inspect.signature(method).parameters.items()
+        if p.default is not p.empty
+    }
+    assert result.settings == defaults
+
+
+def test_results_show_themselves(fits):
+    result = acv.exact(RIDGE, fits["ridge"], FOLDS)
+    frame = result.to_frame()
+    assert list(frame.columns) == [
+        "size",
+        "loss",
+        "step_se",
+        "indefinite",
+        "decrement",
+        "steps",
+        "converged",
+    ]
+    assert_array_equal(frame["size"], [1, 10, 4])
+    assert_allclose(
+        frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params)
+    )
+    assert "exact" in result._repr_html_()
+    assert f"{result.loss:.6g}" in result._repr_html_()
+
+
+def test_a_single_fold_has_no_standard_error(fits):
+    assert np.isnan(acv.exact(RIDGE, fits["ridge"], FOLDS[:1]).se)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_an_unsorted_fold_keeps_its_order(method, fits):
+    shuffled, ordered = (
+        method(RIDGE, fits["ridge"], [np.array(fold)]) for fold in ([40, 7, 21], [7, 21, 40])
+    )
+    assert_allclose(shuffled.pointwise[0], ordered.pointwise[0][[2, 0, 1]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_folds_in_one_table_give_what_folds_in_a_list_give(method, traffic_fit, traffic_folds):
+    listed = method(TRAFFIC, traffic_fit, traffic_folds[:20])
+    table = method(TRAFFIC, traffic_fit, np.array(list(traffic_folds[:20])))
+    assert_array_equal(listed.params, table.params)
+    assert all(map(np.array_equal, listed.pointwise, table.pointwise))
+    assert acv.compare(listed, table)["theta_error_max"].max() == 0.0
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_the_same_seed_gives_the_same_bits(method):
+    results = []
+    for _ in range(2):
+        model = PoissonTraffic(*simulate_traffic(np.random.default_rng(3), 600))
+        folds = acv.folds.iid(600, 10, 5, np.random.default_rng(4), model.observed)
+        results.append(method(model, acv.fit(model), folds))
+    assert_array_equal(results[0].params, results[1].params)
+    assert all(map(np.array_equal, results[0].pointwise, results[1].pointwise))
+    assert results[0].evaluations == results[1].evaluations
+
+
+@pytest.mark.parametrize("model", [TRAFFIC, ByAutograd(TRAFFIC)], ids=["fast", "autograd"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_two_threads_give_identical_results(method, model, traffic_fit, traffic_folds):
+    folds = traffic_folds if model is TRAFFIC else traffic_folds[:3]
+    alone = method(model, traffic_fit, folds)
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        together = method(model, traffic_fit, folds)
+    assert_array_equal(alone.params, together.params)
+    assert all(map(np.array_equal, alone.pointwise, together.pointwise))
+    assert alone.evaluations == together.evaluations
+
+
+def test_no_sum_is_ordered_by_where_its_arrays_lie_in_memory(
+    traffic_fit, traffic_folds, traffic_exact
+):
+    """A compiler that may reorder sums takes one of two orders,
+    by the addresses that two threads happen to get.
+    """
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        runs = [acv.exact(TRAFFIC, traffic_fit, traffic_folds) for _ in range(20)]
+    assert all(np.array_equal(run.params, traffic_exact.params) for run in runs)
+
+
+@pytest.mark.parametrize("name", [*SMALL, "traffic"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_evaluations_are_what_the_model_was_asked_for(
+    method, name, fits, traffic_fit, traffic_folds
+):
+    model, fit, folds = (
+        (SMALL[name], fits[name], FOLDS) if name in SMALL else (TRAFFIC, traffic_fit, traffic_folds)
+    )
+    counting = Counting(model)
+    said = method(counting, fit, folds).evaluations
+    assert set(said) <= {"gradient", "hessian", "cross", "heldout"}
+    assert counting.calls["heldout"] == said["heldout"] == len(folds)
+    if name in SMALL:
+        assert counting.calls["objective"] == said["gradient"] + said["hessian"] + said["cross"]
+    else:
+        assert counting.calls["gradient"] == said["gradient"]
+        assert counting.calls["hessian"] == said["hessian"]
+        assert counting.calls["cross"] == said["cross"]
+
+
+@pytest.mark.parametrize(
+    "folds", BAD_FOLDS, ids=["none", "empty", "large", "negative", "repeated", "float", "all"]
+)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_every_method_refuses_bad_folds(method, folds, fits):
+    with pytest.raises(ValueError, match="fold"):
+        method(RIDGE, fits["ridge"], folds)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_every_method_refuses_a_fold_with_a_missing_site(method, traffic_fit):
+    missing = np.flatnonzero(~TRAFFIC.observed)[0]
+    with pytest.raises(ValueError, match=f"fold 1 holds site {missing}, which is missing"):
+        method(TRAFFIC, traffic_fit, [[0], [missing]])
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
+def test_an_unconverged_fit_is_allowed_and_warned_of_once_with_its_decrement(method, fits):
+    fit = acv.fit_at(RIDGE, fits["ridge"].params + 0.1)
+    expected = f"{method.__name__}: Newton decrement {fit.newton_decrement:.3g} is above 1e-06"
+    with pytest.warns(UnconvergedFit, match=expected) as record:
+        result = method(RIDGE, fit, FOLDS)
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert np.isfinite(result.loss)
+
+
+@pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.frozen_newton])
+def test_an_indefinite_hessian_is_refused_unless_damped(method):
+    model = Saddle(X[:, :2], Y)
+    fit = acv.fit_at(model, np.zeros(2))
+    message = r"smallest eigenvalue is -1.*pass damping > 1"
+    with pytest.warns(UnconvergedFit, match="inf"), pytest.raises(IndefiniteHessian, match=message):
+        method(model, fit, FOLDS)
+    with pytest.warns(UnconvergedFit):
+        damped = method(model, fit, FOLDS, damping=1.5)
+    assert damped.settings["damping"] == 1.5
+
+
+def test_methods_leave_fit_and_folds_as_they_were(fits):
+    fit, params, folds = (
+        fits["logistic"],
+        fits["logistic"].params.copy(),
+        [fold.copy() for fold in FOLDS],
+    )
+    for method in METHODS:
+        method(LOGISTIC, fit, folds)
+    assert_array_equal(fit.params, params)
+    assert all(map(np.array_equal, folds, FOLDS))

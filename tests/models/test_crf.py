@@ -1,0 +1,343 @@
+"""The linear-chain CRF against enumeration of label sequences, autograd, and delete-and-refit."""
+
+from itertools import product
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import grad, hessian, jacobian
+from autograd.scipy.special import logsumexp
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
+
+import acvlib as acv
+from acvlib import derivatives as curvature
+from acvlib.fit import UnconvergedFit
+from acvlib.models import LinearChainCRF
+from acvlib.weighting import hide_labels
+
+K, LENGTHS = 3, (1, 4, 2, 3, 1)
+D, FEW = 2 * K + K * K, 8  # parameters with three tags, and with two
+
+
+def data(seed, lengths=LENGTHS, n_tags=K):
+    rng = np.random.default_rng(seed)
+    emissions = [rng.normal(0, 1.5, (t, n_tags)) for t in lengths]
+    return emissions, [rng.integers(0, n_tags, t) for t in lengths]
+
+
+def crf(scheme=None, seed=0, ridge=0.1, n_tags=K):
+    return LinearChainCRF(*data(seed, n_tags=n_tags), ridge, scheme)
+
+
+def path_scores(params, scores):
+    """Score and labels of every label sequence of a sentence."""
+    n_tags = scores.shape[1]
+    start, links, end = (
+        params[:n_tags],
+        params[n_tags:-n_tags].reshape(n_tags, n_tags),
+        params[-n_tags:],
+    )
+    paths = np.array(list(product(range(n_tags), repeat=len(scores))))
+    total = (
+        start[paths[:, 0]] + end[paths[:, -1]] + scores[np.arange(len(scores)), paths].sum(axis=1)
+    )
+    return total + anp.sum(links[paths[:, :-1], paths[:, 1:]], axis=1), paths
+
+
+def enumerated(model, params, weights):
+    """F by a sum over all label sequences, differentiable in params and weights (Eq. 12, 13)."""
+    total, t = 0.5 * model.ridge * anp.sum(params**2), 0
+    for n, (scores, labels) in enumerate(zip(model.emissions, model.labels, strict=True)):
+        score, paths = path_scores(params, scores)
+        own = weights[t : t + len(labels)] if model.scheme else weights[n]
+        t += len(labels)
+        if model.scheme:
+            known = 1.0
+            for place, label in enumerate(
+                labels
+            ):  # autograd's prod divides by its factors, which may be 0
+                known = known * (1.0 - own[place] * (paths[:, place] != label))
+            total = total + logsumexp(score) - anp.log(anp.sum(anp.exp(score) * known))
+        else:
+            total = total + own * (logsumexp(score) - score[(paths == labels).all(axis=1)][0])
+    return total
+
+
+def some_weights(model, rng):
+    return [
+        np.ones(model.n_sites),
+        rng.uniform(0.2, 0.9, model.n_sites),
+        rng.integers(0, 2, model.n_sites) * 1.0,
+    ]
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_objective_gradient_and_hessian_are_those_of_enumeration(scheme):
+    model, rng = crf(scheme), np.random.default_rng(1)
+    params = rng.normal(size=D)
+    for weights in some_weights(model, rng):
+        value, gradient = curvature.value_and_gradient(model, params, weights)
+        assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
+        assert gradient == pytest.approx(grad(enumerated, 1)(model, params, weights), abs=1e-10)
+        expected = hessian(enumerated, 1)(model, params, weights)
+        assert curvature.hessian(model, params, weights) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_autograd_path_agrees_with_enumeration(scheme):
+    model, rng = crf(scheme), np.random.default_rng(2)
+    params = rng.normal(size=D)
+    for weights in some_weights(model, rng):
+        assert model.objective(params, weights) == pytest.approx(
+            enumerated(model, params, weights), rel=1e-12
+        )
+    slow, weights = WithoutFast(model), np.ones(model.n_sites)
+    matrix, cross = curvature.hessian_and_cross(slow, params, weights)
+    assert matrix == pytest.approx(curvature.hessian(model, params, weights), abs=1e-10)
+    expected = jacobian(grad(enumerated, 1), 2)(model, params, weights)
+    assert cross == pytest.approx(expected, abs=1e-10)
+
+
+def test_check_derivatives_passes_on_both_schemes():
+    rng = np.random.default_rng(3)
+    for scheme in (None, hide_labels):
+        slow = WithoutFast(crf(scheme))
+        assert max(acv.check_derivatives(slow, rng.normal(size=D), rng).values()) < 1e-4
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_fold_paths_agree_with_autograd(scheme):
+    model, rng = crf(scheme, n_tags=2), np.random.default_rng(4)
+    slow, folds = WithoutFast(model), [np.array([1]), np.array([0, 3, 4])]
+    for params in (rng.normal(size=(2, FEW)), np.tile(rng.normal(size=FEW), (2, 1))):
+        for fast, plain in zip(
+            *(curvature.fold_gradients(m, params, folds) for m in (model, slow)), strict=True
+        ):
+            assert fast == pytest.approx(plain, abs=1e-10)
+        hessians = curvature.fold_hessians(model, params, folds)
+        assert hessians == pytest.approx(curvature.fold_hessians(slow, params, folds), abs=1e-10)
+    fit = acv.fit(model)
+    for rung in (acv.infinitesimal_jackknife, acv.newton_step):
+        assert rung(model, fit, folds).params == pytest.approx(
+            rung(slow, fit, folds).params, abs=1e-8
+        )
+
+
+def test_lanes_give_what_single_passes_give():
+    """More parameters than lanes, sentences long enough for the product of normalisers to be cut."""
+    chains = LinearChainCRF(*data(5, (700, 1, 2))).fast.data.chains
+    params = np.random.default_rng(5).normal(0, 3, (19, D))
+    values, features = chains.many_sums(params)
+    singles = [chains.sums(row, np.ones(3)) for row in params]
+    assert values == pytest.approx([log_z.sum() for log_z, _ in singles], rel=1e-12)
+    assert features == pytest.approx(np.array([total for _, total in singles]), rel=1e-9)
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_exact_is_delete_and_refit(scheme):
+    model = crf(scheme, ridge=0.3, n_tags=2)
+    fit, folds = acv.fit(model), [np.array([0]), np.array([2, 3])]
+    result = acv.exact(model, fit, folds)
+    assert result.diagnostics["converged"].all()
+    assert result.diagnostics["decrement"].max() <= 1e-6
+    for params, fold in zip(result.params, folds, strict=True):
+        weights = acv.folds.weights(model.n_sites, fold)
+        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
+        assert params == pytest.approx(refitted, abs=1e-5)
+
+
+def test_folds_whose_hessian_is_indefinite_are_refitted_by_newtons_method():
+    """Most labels hidden and sure transitions: every fold's chord would start at a saddle."""
+    emissions, labels = data(12, (6, 6, 6), 2)
+    model = LinearChainCRF([0.0 * e for e in emissions], labels, 0.05, hide_labels)
+    fit, folds = acv.fit(model), [np.setdiff1d(np.arange(18), keep) for keep in ([0, 9], [3, 17])]
+    assert (model.fast.fold_chords(fit, folds).smallest_eigenvalue <= 0).all()
+    result = acv.exact(model, fit, folds)
+    assert result.diagnostics["converged"].all()
+    assert (result.diagnostics["smallest_eigenvalue"] > 0).all()
+
+
+def test_exact_is_the_same_from_far_away():
+    model = crf(ridge=0.1)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(len(LENGTHS))
+    away = acv.fit_at(model, fit.params + np.random.default_rng(6).normal(size=D))
+    with pytest.warns(UnconvergedFit):
+        far = acv.exact(model, away, folds)
+    assert fit.standard_errors_between(far.params, acv.exact(model, fit, folds).params).max() < 1e-5
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme):
+    model = crf(scheme, ridge=0.3, n_tags=2)
+    fit = acv.fit(model, tolerance=1e-10)
+    sure = np.concatenate(
+        acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).pointwise
+    )
+    fold = np.sort(
+        np.argsort(sure)[:2]
+    )  # a surprising label moves the params by much more than a quadratic term
+    step = acv.infinitesimal_jackknife(model, fit, [fold]).params[0] - fit.params
+    errors = []
+    for change in (0.2, 0.1, 0.05):
+        weights = np.ones(model.n_sites)
+        weights[fold] -= change
+        refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights, gtol=1e-12)
+        errors.append(np.linalg.norm(refitted - fit.params - change * step))
+    assert 3.0 < errors[0] / errors[1] < 5.0
+    assert 3.4 < errors[1] / errors[2] < 4.6
+
+
+def test_frozen_error_falls_with_the_square_of_a_folds_influence():
+    """A fold of one sentence among n copies of the data: its step falls as 1/n, what is left of it as 1/n^2."""
+    errors = []
+    for copies in (4, 8, 16):
+        emissions, labels = data(7)
+        model = LinearChainCRF(emissions * copies, labels * copies, 0.1 * copies)
+        fit = acv.fit(model, tolerance=1e-10)
+        rungs = (
+            acv.frozen_newton(model, fit, [np.array([3])]),
+            acv.exact(model, fit, [np.array([3])], 1e-10),
+        )
+        errors.append(np.linalg.norm(rungs[0].params - rungs[1].params))
+    assert 3.0 < errors[0] / errors[1] < 5.0
+    assert 3.4 < errors[1] / errors[2] < 4.6
+
+
+def test_of_one_hidden_label_the_jackknife_is_the_frozen_step_over_its_probability():
+    model = crf(hide_labels)
+    fit, folds = acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites)
+    ij, frozen = (
+        acv.infinitesimal_jackknife(model, fit, folds),
+        acv.frozen_newton(model, fit, folds, rescale=False),
+    )
+    probability = np.exp(-np.concatenate(acv.no_adjustment(model, fit, folds).pointwise))
+    expected = fit.params + (frozen.params - fit.params) / probability[:, None]
+    assert ij.params == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_heldout_loss_by_enumeration(scheme):
+    model, params = crf(scheme), np.random.default_rng(8).normal(size=D)
+    fold = np.array([1, 2, 4])
+    weights, losses = acv.folds.weights(model.n_sites, fold), model.heldout_loss(params, fold)
+    for site, loss in zip(fold, losses, strict=True):
+        with_it = weights + (np.arange(model.n_sites) == site)
+        change = enumerated(model, params, with_it) - enumerated(model, params, weights)
+        assert loss == pytest.approx(change, abs=1e-10)
+
+
+def test_marginals_and_viterbi_by_enumeration():
+    model, params = crf(), np.random.default_rng(9).normal(size=D)
+    for scores, marginal, best in zip(
+        model.emissions, model.marginals(params), model.predict(params), strict=True
+    ):
+        score, paths = path_scores(params, scores)
+        probability = np.exp(score - logsumexp(score))
+        assert marginal == pytest.approx(
+            np.einsum("p,ptk->tk", probability, np.eye(K)[paths]), abs=1e-12
+        )
+        assert (best == paths[np.argmax(score)]).all()
+    other = [np.zeros((2, K))]
+    assert model.marginals(params, other)[0].sum(axis=1) == pytest.approx(1.0)
+    assert len(model.predict(params, other)[0]) == 2
+
+
+@given(st.integers(0, 10_000), st.floats(-50, 50), st.floats(-50, 50))
+def test_shifts_that_cancel_change_no_probability(seed, shift, tilt):
+    """All transitions up by one number; label k's start up, its end down and its transitions tilted to match."""
+    model, rng = crf(seed=seed % 7), np.random.default_rng(seed)
+    params, turn = rng.normal(size=D), tilt * rng.uniform(-1, 1, K)
+    moved = np.concatenate([turn, (shift + turn[None, :] - turn[:, None]).ravel(), -turn])
+    everything = np.arange(model.n_sites)
+    losses = [model.heldout_loss(p, everything) for p in (params, params + moved)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-9)
+
+
+@given(st.integers(0, 10_000))
+def test_covariance_is_positive_and_sums_over_sentences(seed):
+    model, rng = crf(seed=seed % 5), np.random.default_rng(seed)
+    params, chains = rng.normal(0, 2, D), model.fast.data.chains
+    single = [chains.covariance(params, unit) for unit in np.eye(model.n_sites)]
+    assert chains.covariance(params, np.ones(model.n_sites)) == pytest.approx(sum(single), abs=1e-9)
+    assert np.linalg.eigvalsh(sum(single))[0] > -1e-9
+
+
+def test_scores_far_apart_do_not_overflow():
+    emissions, labels = data(10)
+    model = LinearChainCRF([140.0 * np.sign(e) for e in emissions], labels, 0.1)
+    value, gradient = curvature.value_and_gradient(
+        model, np.linspace(-70, 70, D), np.ones(model.n_sites)
+    )
+    assert np.isfinite(value)
+    assert np.isfinite(gradient).all()
+
+
+def test_params_that_stray_give_nan_and_harm_no_other_fold():
+    model = crf(hide_labels)
+    folds, near = np.array([[0], [3]]), np.zeros(D)
+    far = near + np.where(np.arange(D) == K, 400.0, 0.0)
+    values, gradients = model.fast.fold_gradients(np.array([near, far]), folds)
+    assert np.isnan(values[1])
+    assert np.isnan(gradients[1]).all()
+    np.testing.assert_allclose(
+        values[0], model.fast.fold_gradients(near[None], folds[:1])[0][0], rtol=1e-14
+    )
+    with pytest.warns(
+        UserWarning, match="1 of 2 folds have params that differ by more than 300 nats"
+    ):
+        losses = model.fast.fold_heldout_losses(np.array([near, far]), folds)
+    assert np.isfinite(losses[0]).all()
+    assert np.isnan(losses[1]).all()
+    with pytest.raises(ValueError, match="300 nats"):
+        model.marginals(far)
+
+
+def test_unseen_transitions_have_a_finite_optimum():
+    emissions, labels = data(11)
+    model = LinearChainCRF(emissions, [np.minimum(z, 1) for z in labels], 1e-5)
+    fit = acv.fit(model)
+    assert fit.newton_decrement <= 1e-6
+    assert abs(fit.params).max() < 30
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"labels": [np.array([], int), np.array([0])]}, "sentence 0 is empty"),
+        ({"labels": [np.array([0, 3]), np.array([0])]}, "0 ... 2, not 0 ... 3"),
+        ({"labels": [np.array([0, -1]), np.array([0])]}, "not -1 ... 0"),
+        ({"labels": [np.array([0.0, 1.0]), np.array([0])]}, "sentence 0"),
+        ({"labels": [np.array([0]), np.array([0])]}, "do not fit"),
+        ({"labels": [np.array([0, 1])]}, "2 sentences of emission scores, 1 of labels"),
+        (
+            {"emissions": [np.full((2, K), np.nan), np.zeros((1, K))]},
+            "sentence 0: scores must be finite",
+        ),
+        (
+            {"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]},
+            "sentence 1: scores .* 300 nats",
+        ),
+        ({"ridge": 0.0}, "ridge is 0.0"),
+        ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    good = {
+        "emissions": [np.zeros((2, K)), np.zeros((1, K))],
+        "labels": [np.array([0, 1]), np.array([2])],
+    }
+    with pytest.raises(ValueError, match=message):
+        LinearChainCRF(**(good | change))
+
+
+def test_bad_input_of_methods():
+    model = crf()
+    with pytest.raises(ValueError, match="outside"):
+        acv.no_adjustment(model, acv.fit(model), [np.array([99])])
+    with pytest.raises(ValueError, match=r"scores \(2, 2\)"):
+        model.predict(np.zeros(D), [np.zeros((2, 2))])
+    with pytest.raises(ValueError, match="one weight a site"):
+        model.objective(np.zeros(D), np.ones(3))

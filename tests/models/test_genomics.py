@@ -1,0 +1,348 @@
+"""Genes clustered by their regressions: both stages against brute force, H and J against autograd, rungs by rate."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd import grad, jacobian
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from oracles.wrappers import WithoutFast
+from scipy.optimize import minimize
+from scipy.stats import multivariate_normal
+
+import acvlib as acv
+from acvlib.models import GeneClusters, spline_basis
+from acvlib.models.genomics import jacobian as two_stage
+from acvlib.models.genomics import newton
+
+HOURS = np.array([0.0, 3, 6, 9, 12, 18, 24, 36, 60])
+FOLDS = [np.array(fold) for fold in ([0], [2], [4], [1, 3], [0, 5])]
+
+
+def expression(n_genes=9, seed=0, n_replicates=3):
+    """Three shapes of curves, replicates about them, and an offset for each gene."""
+    rng = np.random.default_rng(seed)
+    shapes = np.array([np.sin(HOURS / 20), np.cos(HOURS / 12), HOURS / 40])
+    curves = shapes[np.arange(n_genes) % 3] * rng.uniform(1.0, 2.0, (n_genes, 1)) + rng.normal(
+        8.0, 2.0, (n_genes, 1)
+    )
+    return curves[..., None] + 0.3 * rng.standard_normal((n_genes, len(HOURS), n_replicates))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return GeneClusters(expression(), spline_basis(HOURS, 4, 1), 3, concentration=1.5)
+
+
+@pytest.fixture(scope="module")
+def fit(model):
+    return acv.fit(model)
+
+
+@pytest.fixture(scope="module")
+def point(model, fit):
+    """(params, weights) away from any solution."""
+    rng = np.random.default_rng(3)
+    return fit.params + 0.05 * rng.standard_normal(len(fit.params)), rng.uniform(
+        0.4, 1.2, model.n_sites
+    )
+
+
+@pytest.fixture(scope="module")
+def dense(model, point):
+    """(H, J) at the point, by autograd of the residual."""
+    return jacobian(model.residual, 0)(*point), jacobian(model.residual, 1)(*point)
+
+
+# stage one
+
+
+def test_regressions_are_weighted_least_squares_on_all_replicates(model, point):
+    weights = point[1]
+    regression = model.stage_one.solve(weights)
+    rows, scale = np.repeat(model.basis, 3, axis=0), np.sqrt(np.repeat(weights, 3))
+    for gene, y in enumerate(model.expression.reshape(len(model.expression), -1)):
+        beta, squares, *_ = np.linalg.lstsq(rows * scale[:, None], y * scale, rcond=None)
+        variance = squares[0] / (3 * weights.sum() - model.basis.shape[1])
+        assert_allclose(regression.coefficients[gene], beta, rtol=1e-9)
+        assert_allclose(1 / regression.precision[gene], variance, rtol=1e-9)
+        information = (rows.T * scale**2) @ rows / variance
+        assert_allclose(
+            regression.cholesky[gene] @ regression.cholesky[gene].T,
+            information,
+            rtol=1e-9,
+            atol=1e-9,
+        )
+
+
+def test_stage_one_is_the_gradient_of_its_divergence(model, point):
+    """KL written out as in the docstring of `gene_regression`, over single observations."""
+    params, weights = point
+    genes, one = model.split(params)[0], model.stage_one
+
+    def divergence(flat):
+        regression = one.unpack(flat)
+        total = 0.0
+        for gene, y in enumerate(model.expression):
+            tau, lower = regression.precision[gene], regression.cholesky[gene]
+            covariance = anp.linalg.inv(anp.dot(lower, lower.T))
+            for t, x in enumerate(model.basis):
+                squares = anp.sum((y[t] - anp.dot(x, regression.coefficients[gene])) ** 2)
+                expected = squares + 3 * anp.dot(x, anp.dot(covariance, x))
+                total = total + weights[t] * (0.5 * tau * expected - 1.5 * anp.log(tau))
+            total = total - 0.5 * anp.linalg.slogdet(covariance)[1]
+        return total
+
+    assert_allclose(one.residual(genes, weights), grad(divergence)(genes), rtol=1e-9, atol=1e-9)
+
+
+def test_packing_and_unpacking_are_inverse(model, point):
+    genes = model.split(point[0])[0]
+    assert_allclose(
+        model.stage_one.pack(model.stage_one.unpack(genes)), genes, rtol=1e-12, atol=1e-14
+    )
+
+
+# stage two
+
+
+def test_clustering_is_a_gaussian_mixture(model, point):
+    """Up to constants of the genes, F is minus the log likelihood of scipy's densities, plus the priors."""
+    genes, clusters = model.split(point[0])
+    regression, two = model.stage_one.unpack(genes), model.stage_two
+    centroids, log_shares = two.unpack(clusters)
+    inverse = np.linalg.inv(regression.cholesky @ regression.cholesky.swapaxes(1, 2))
+    prior = 0.5 * two.centroid_precision * (centroids**2).sum() - 0.5 * log_shares.sum()
+    total, members = prior, []
+    for beta, covariance in zip(regression.coefficients, inverse, strict=True):
+        spread = two.transform @ (covariance + 0.1 * np.eye(len(covariance))) @ two.transform.T
+        seen, pairs = two.transform @ beta, zip(log_shares, centroids, strict=True)
+        joint = [
+            share + multivariate_normal(centroid, spread).logpdf(seen) for share, centroid in pairs
+        ]
+        constant = -0.5 * np.linalg.slogdet(2 * np.pi * spread)[1]
+        total -= np.logaddexp.reduce(joint) - constant
+        members.append(np.exp(joint - np.logaddexp.reduce(joint)))
+    positions = two.positions(regression)
+    assert_allclose(two.objective(clusters, positions), total, rtol=1e-10)
+    assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
+
+
+def test_stage_two_is_the_gradient_of_its_objective(model, point):
+    genes, clusters = model.split(point[0])
+    two, positions = model.stage_two, model.stage_two.positions(model.stage_one.unpack(genes))
+    slope = grad(lambda c: two.objective(c, positions))(clusters)
+    assert_allclose(two.gradient(clusters, positions), slope, rtol=1e-9, atol=1e-9)
+
+
+def test_what_is_clustered_is_the_curve_less_its_mean(model):
+    curve = model.basis @ np.arange(1.0, 1.0 + model.basis.shape[1])
+    seen = model.curves @ (model.stage_two.transform @ np.arange(1.0, 1.0 + model.basis.shape[1]))
+    assert_allclose(seen, curve - curve.mean(), atol=1e-12)
+
+
+def test_damped_newton_ends_where_a_trust_region_does(model):
+    two = model.stage_two
+    positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
+    start = model.split(model.initial_params())[1]
+    found = newton.minimise(two, start, positions)
+    derivatives = {
+        "jac": lambda p: two.gradient(p, positions),
+        "hess": lambda p: two.hessian(p, positions),
+    }
+    trusted = minimize(
+        lambda p: two.objective(p, positions), start, method="trust-exact", tol=1e-7, **derivatives
+    )
+    assert_allclose(found.params, trusted.x, atol=1e-6)
+    assert found.smallest_eigenvalue > 0
+    assert found.decrement < 1e-8
+
+
+# derivatives of the whole
+
+
+def test_h_and_j_equal_autograds(model, point, dense):
+    matrix, cross = model.fast.hessian_and_cross(*point)
+    assert_allclose(matrix.tocsc().toarray(), dense[0], rtol=1e-9, atol=1e-9)
+    assert_allclose(cross, dense[1], rtol=1e-9, atol=1e-9)
+    assert_allclose(matrix @ np.eye(len(dense[0])), dense[0], rtol=1e-9, atol=1e-9)
+
+
+def test_h_is_sparse_and_not_symmetric(model, dense):
+    n, q, m = len(model.expression), model.stage_one.size, model.stage_two.size
+    assert len(dense[0]) == n * q + m == n * (5 + 15 + 1) + 3 * 5 - 1
+    assert (dense[0][: n * q, n * q :] == 0).all()
+    assert (dense[0][n * q :, : n * q] != 0).any()
+    own = np.kron(np.eye(n), np.ones((q, q))) == 1
+    assert (dense[0][: n * q, : n * q][~own] == 0).all()
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.7])
+def test_solves_with_h_and_its_transpose(model, point, dense, damping):
+    solve = model.fast.hessian(*point).factorise(damping)
+    damped = dense[0] + damping * np.eye(len(dense[0]))
+    right = np.random.default_rng(0).standard_normal((len(damped), 3))
+    assert_allclose(damped @ solve(right), right, atol=1e-8)
+    assert_allclose(damped.T @ solve.transposed(right), right, atol=1e-8)
+    assert_allclose(solve(right[:, 0]), solve(right)[:, 0], atol=1e-12)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_coupling_is_adjoint_to_its_transpose(model, point, seed):
+    coupling = model.fast.hessian(*point).coupling
+    rng = np.random.default_rng(seed)
+    left, right = rng.standard_normal(coupling.shape[0]), rng.standard_normal(coupling.shape[1])
+    assert_allclose(left @ (coupling @ right), right @ (coupling.T @ left), rtol=1e-9, atol=1e-9)
+
+
+def test_derivatives_agree_with_differences(model, fit):
+    acv.check_derivatives(model, fit.params, np.random.default_rng(0))
+
+
+def test_the_metric_is_each_stages_curvature(model, fit):
+    matrix = jacobian(model.residual)(fit.params, np.ones(model.n_sites))
+    cut = model.split(fit.params)[0].size
+    matrix[cut:, :cut] = 0
+    assert_allclose(fit.metric.toarray(), matrix, rtol=1e-8, atol=1e-8)
+
+
+# rungs
+
+
+def test_every_fit_and_refit_solves_the_equation(model, fit):
+    assert fit.grad_norm <= 1e-8
+    assert fit.newton_decrement <= 1e-8
+    result = acv.exact(model, fit, FOLDS)
+    assert result.diagnostics["converged"].all()
+    for params, fold, reported in zip(
+        result.params, FOLDS, result.diagnostics["residual"], strict=True
+    ):
+        norm = np.linalg.norm(model.residual(params, acv.folds.weights(model.n_sites, fold)))
+        assert norm == reported <= 1e-8
+
+
+@pytest.mark.parametrize("folds", [FOLDS[:2], FOLDS * 2], ids=["more sites", "more folds"])
+def test_the_sparse_jackknife_equals_the_dense_one(model, fit, folds):
+    results = [
+        acv.infinitesimal_jackknife(each, fit, folds) for each in (model, WithoutFast(model))
+    ]
+    assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("rung", [acv.newton_step, acv.frozen_newton])
+def test_sparse_steps_equal_dense_ones(model, fit, rung):
+    results = [rung(each, fit, FOLDS[2:4]) for each in (model, WithoutFast(model))]
+    assert_allclose(results[0].params, results[1].params, rtol=1e-7, atol=1e-7)
+
+
+def test_one_factorisation_serves_all_folds(model, fit, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        two_stage, "splu", lambda *a, real=two_stage.splu, **k: calls.append(1) or real(*a, **k)
+    )
+    result = acv.infinitesimal_jackknife(model, fit, FOLDS * 10)
+    assert len(calls) == result.evaluations["hessian_and_cross"] == 1
+
+
+def test_the_jackknife_is_exact_to_first_order_in_the_weights(model, fit):
+    """Halving the share of a time that is taken away divides the error by four."""
+    matrix, cross = model.fast.hessian_and_cross(fit.params, np.ones(model.n_sites))
+    slope, gone = matrix.factorise()(cross), np.eye(model.n_sites)[2]
+    errors = []
+    for share in (0.04, 0.02, 0.01):
+        refit = model.fast.solve(fit.params, 1.0 - share * gone)[0]
+        errors.append(np.linalg.norm(refit - (fit.params + slope @ (share * gone))))
+    assert_allclose([errors[0] / errors[1], errors[1] / errors[2]], 4.0, rtol=0.1)
+
+
+def test_repeated_frozen_steps_converge_to_the_solution_of_slightly_changed_weights(model, fit):
+    weights = 1.0 - 0.05 * np.eye(model.n_sites)[4]
+    refit, solve = (
+        model.fast.solve(fit.params, weights)[0],
+        model.fast.hessian(fit.params, np.ones(9)).factorise(),
+    )
+    params, errors = fit.params, []
+    for _ in range(8):
+        params = params - solve(model.residual(params, weights))
+        errors.append(np.linalg.norm(params - refit))
+    assert errors[-1] < 1e-4 * errors[0]
+
+
+# scoring
+
+
+def test_errors_written_out(model, fit):
+    named, own = model.unpack(fit.params), model.split(fit.params)[1]
+    positions = model.stage_two.positions(model.stage_one.solve(np.ones(9)))
+    members = model.stage_two.memberships(own, positions)
+    errors = model.errors(fit.params)
+    for g in range(3):
+        curve = sum(
+            z * model.curves @ mu for z, mu in zip(members[g], named.centroids, strict=True)
+        )
+        assert_allclose(
+            errors[g], model.expression[g] - model.expression[g].mean() - curve[:, None], atol=1e-12
+        )
+    assert_allclose(model.heldout_loss(fit.params, np.array([1, 4]))[1], abs(errors[:, 4]).mean())
+
+
+def test_training_genes_as_test_genes_have_the_training_errors(model, fit):
+    assert_allclose(
+        model.errors_on(model.expression[:5], fit.params), model.errors(fit.params)[:5], atol=1e-10
+    )
+
+
+def test_assignment_by_kept_times_uses_the_regressions_in_params(model, fit):
+    kept = GeneClusters(
+        model.expression, model.basis, 3, concentration=1.5, assigned_by="kept times"
+    )
+    refit = acv.exact(model, fit, FOLDS[3:4]).params[0]
+    assert_allclose(kept.errors(fit.params), model.errors(fit.params), atol=1e-10)
+    assert abs(kept.errors(refit) - model.errors(refit)).max() > 1e-4
+
+
+def test_offsets_of_genes_do_not_matter(model, fit):
+    moved = GeneClusters(
+        model.expression + np.arange(9.0)[:, None, None], model.basis, 3, concentration=1.5
+    )
+    other = acv.fit(moved)
+    assert_allclose(
+        moved.unpack(other.params).centroids, model.unpack(fit.params).centroids, atol=1e-7
+    )
+    for rung in (acv.infinitesimal_jackknife, acv.exact):
+        results = rung(model, fit, FOLDS), rung(moved, other, FOLDS)
+        assert_allclose(*[result.fold_losses for result in results], atol=1e-7)
+
+
+def test_the_same_seed_gives_the_same_fit(model):
+    starts = [model.initial_params(np.random.default_rng(seed)) for seed in (5, 5)]
+    assert (starts[0] == starts[1]).all()
+    assert (model.initial_params() == model.initial_params()).all()
+
+
+# the basis
+
+
+@pytest.mark.parametrize("df", [4, 5, 6, 7])
+def test_the_spline_reproduces_cubics_and_levels(df):
+    basis = spline_basis(HOURS, df, 2)
+    early = np.arange(9) < 7
+    assert_allclose(basis.sum(axis=1), 1.0)
+    assert (basis[early, df:] == 0).all()
+    assert (basis[~early, df:] == np.eye(2)).all()
+    for power in range(4):
+        curve = np.where(early, (HOURS / 24) ** power, 0.0)
+        assert_allclose(basis @ np.linalg.lstsq(basis, curve, rcond=None)[0], curve, atol=1e-10)
+
+
+def test_inner_knots_are_equally_spaced():
+    """Between knots a cubic's fourth differences vanish; across one they need not."""
+    times = np.linspace(0.0, 60.0, 61)
+    kinks = (
+        abs(np.diff(spline_basis(np.append(times, 100.0), 6, 1)[:-1, :6], n=4, axis=0)).max(axis=1)
+        > 1e-10
+    )
+    assert set(np.flatnonzero(kinks) // 20) == {0, 1}
+    assert not kinks[:16].any()
+    assert not kinks[21:36].any()

@@ -1,0 +1,240 @@
+"""GLMs: closed forms against autograd, against delete-and-refit, and by rate."""
+
+import weakref
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from oracles.refit import central_difference, refit
+from oracles.wrappers import WithoutFast, no_collector
+from scipy.stats import norm
+from threadpoolctl import threadpool_limits
+
+import acvlib as acv
+from acvlib import derivatives as curvature
+from acvlib import parallel
+from acvlib.models import FAMILIES, GLM
+from acvlib.models.glm.sums import SINGLE
+
+SETTINGS = {
+    "plain": {},
+    "penalty": {"penalty": 2.0},
+    "site penalty": {"site_penalty": 0.1},
+    "no intercept": {"penalty": 1.0, "intercept": False},
+    "weights and offset": {
+        "site_penalty": 0.1,
+        "sample_weight": np.tile([0.0, 1.0, 2.0, 1.0], 10),
+        "offset": 0.3,
+    },
+}
+
+
+def draw(family, rng, n=40, p=3, scale=0.5):
+    """X (n, p) Gaussian and y from the family."""
+    x = rng.normal(size=(n, p))
+    mean = FAMILIES[family].mean(0.3 + scale * x @ rng.normal(size=p))
+    draws = {
+        "gaussian": rng.normal,
+        "poisson": rng.poisson,
+        "logistic": lambda m: rng.binomial(1, m),
+    }
+    return x, np.asarray(draws.get(family, draws["logistic"])(mean), float)
+
+
+@pytest.fixture(params=FAMILIES)
+def family(request):
+    return request.param
+
+
+@pytest.fixture(params=SETTINGS.values(), ids=SETTINGS.keys())
+def model(request, family):
+    return GLM(*draw(family, np.random.default_rng(5)), family, **request.param)
+
+
+@pytest.fixture
+def some_folds(model):
+    """Single sites, pairs in a table, and unequal folds."""
+    sites = np.flatnonzero(model.observed)
+    pairs = sites[: len(sites) // 2 * 2].reshape(-1, 2)
+    one = acv.folds.leave_one_out(model.n_sites, model.observed)
+    return [
+        one,
+        pairs,
+        acv.folds.k_fold(model.n_sites, 7, np.random.default_rng(0), model.observed),
+    ]
+
+
+def both(name, model, *arguments):
+    """The same function of `curvature` by the fast path and by autograd."""
+    return getattr(curvature, name)(model, *arguments), getattr(curvature, name)(
+        WithoutFast(model), *arguments
+    )
+
+
+def test_families_differentiate_themselves(family):
+    one = FAMILIES[family]
+    eta, rng = np.linspace(-4, 4, 41), np.random.default_rng(0)
+    y = draw(family, rng, n=41)[1]
+    for function, derivative in (("loss", "slope"), ("slope", "curvature"), ("curvature", "third")):
+        numeric = central_difference(lambda e, f=function: getattr(one, f)(e, y), eta)
+        assert_allclose(np.diag(numeric), getattr(one, derivative)(eta, y), rtol=1e-7, atol=1e-8)
+    assert_allclose(one.link(one.mean(eta / 2)), eta / 2, atol=1e-12)
+
+
+def test_families_know_their_peaks_and_their_self_concordance(family):
+    one, eta = FAMILIES[family], np.linspace(-6, 6, 12001)
+    for y in (0.0, 1.0):
+        curvature_at, third = one.curvature(eta, y + 0 * eta), abs(one.third(eta, y + 0 * eta))
+        for peaks, values in ((one.curvature_peaks, curvature_at), (one.third_peaks, third)):
+            inner = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:])) + 1
+            assert all(min(abs(eta[i] - peak) for peak in peaks) < 2e-3 for i in inner)
+        assert one.self_concordant == (third <= curvature_at * (1 + 1e-12)).all()
+
+
+def test_losses_are_normalised():
+    eta, counts = np.array([0.4]), np.arange(60.0)
+    assert_allclose(np.exp(-FAMILIES["poisson"].loss(eta, counts)).sum(), 1.0)
+    assert_allclose(FAMILIES["gaussian"].loss(eta, 1.0), -norm.logpdf(1.0, 0.4))
+    for name in ("logistic", "probit"):
+        assert_allclose(sum(np.exp(-FAMILIES[name].loss(eta, y)) for y in (0.0, 1.0)), 1.0)
+
+
+def test_one_weighting_equals_autograd(model):
+    rng = np.random.default_rng(1)
+    params, weights = 0.3 * rng.normal(size=model.design.shape[1]), rng.random(model.n_sites)
+    for name in ("value_and_gradient", "hessian_and_cross"):
+        for fast, slow in zip(*both(name, model, params, weights), strict=True):
+            assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
+    assert_allclose(*both("hessian", model, params, weights), rtol=1e-11, atol=1e-11)
+
+
+def test_many_folds_equal_autograd(model, some_folds):
+    rng = np.random.default_rng(2)
+    for folds in some_folds:
+        scattered = 0.3 * rng.normal(size=(len(folds), model.design.shape[1]))
+        for params in (scattered, np.tile(scattered[0], (len(folds), 1))):
+            for fast, slow in zip(*both("fold_gradients", model, params, folds), strict=True):
+                assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
+        assert_allclose(*both("fold_hessians", model, scattered, folds), rtol=1e-11, atol=1e-11)
+        losses = both("heldout_losses", model, scattered, folds)
+        assert_allclose(*(np.concatenate(list(each)) for each in losses), rtol=1e-12)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.5])
+@pytest.mark.parametrize("optimal", [True, False])
+def test_jackknife_and_newton_params_equal_autograd(model, some_folds, damping, optimal):
+    fit = acv.fit(model) if optimal else acv.fit_at(model, np.full(model.design.shape[1], 0.2))
+    for folds in some_folds:
+        assert_allclose(
+            *both("jackknife_params", model, fit, folds, damping), rtol=1e-10, atol=1e-12
+        )
+        fast, slow = both("newton_params", model, fit, folds, damping)
+        assert_allclose(fast.params, slow.params, rtol=1e-10, atol=1e-12)
+        assert (fast.smallest_eigenvalue > 0).all()
+        assert (fast.smallest_eigenvalue <= slow.smallest_eigenvalue * (1 + 1e-9)).all()
+        assert (fast.heldout is not None) == (acv.folds.sizes(folds).max() == 1)
+        if fast.heldout is not None:
+            assert_allclose(
+                fast.heldout,
+                curvature.heldout_losses(model, fast.params, folds),
+                rtol=1e-10,
+                atol=1e-13,
+            )
+
+
+def test_threads_that_share_the_folds_leave_no_trace(model, some_folds, monkeypatch):
+    fit, (singles, *_) = acv.fit(model), some_folds
+    alone = curvature.newton_params(model, fit, singles)
+    monkeypatch.setattr(parallel, "LARGE", 0.0)
+    with threadpool_limits(2, "blas"):
+        assert len(parallel.shares(len(singles), 1.0)) == 2
+        shared = curvature.newton_params(model, fit, singles)
+    for one, other in zip(alone, shared, strict=True):
+        assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_exact_equals_delete_and_refit(model, some_folds):
+    fit = acv.fit(model)
+    for folds in some_folds:
+        result = acv.exact(model, fit, folds, tolerance=1e-9)
+        assert result.diagnostics["converged"].all()
+        for fold, params in list(zip(folds, result.params, strict=True))[:4]:
+            weights = acv.folds.weights(model.n_sites, fold)
+            assert_allclose(
+                params, refit(model.objective, fit.params, weights, gtol=1e-10), atol=1e-7
+            )
+
+
+def test_exact_folds_have_at_most_the_decrement_they_report(family):
+    """In the metric that is documented: the fold's Hessian at the full fit."""
+    model = GLM(*draw(family, np.random.default_rng(3), n=300, p=8, scale=0.3), family)
+    folds = acv.folds.leave_one_out(300)
+    fit, slow = acv.fit(model), WithoutFast(model)
+    result = acv.exact(model, fit, folds)
+    _, gradients = curvature.fold_gradients(slow, result.params, folds)
+    hessians = curvature.fold_hessians(slow, np.tile(fit.params, (300, 1)), folds)
+    decrement = np.sqrt(
+        np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
+    )
+    assert (decrement <= result.diagnostics["decrement"] * (1 + 1e-6) + 1e-12).all()
+    assert result.diagnostics["decrement"].max() <= 1e-6
+    certified = decrement < 0.9 * result.diagnostics["decrement"]
+    assert certified.any() == model.family.self_concordant
+
+
+def test_few_gradients_a_fold():
+    model = GLM(*draw("logistic", np.random.default_rng(4), n=2000, p=10))
+    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(2000))
+    assert result.evaluations["gradient"] <= 3 * 2000
+
+
+def distance(model, fit, eps):
+    """SE from the exact optimum at w = 1 - eps in the first three sites to the first-order expansion's."""
+    weights = np.ones(model.n_sites)
+    weights[:3] -= eps
+    hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(model.n_sites))
+    expansion = fit.params - np.linalg.solve(hessian, cross @ (weights - 1))
+    return fit.standard_errors_between(
+        refit(model.objective, fit.params, weights, gtol=1e-11), expansion
+    )
+
+
+def test_halving_the_perturbation_quarters_the_jackknife_error(model):
+    fit = acv.fit(model, tolerance=1e-11)
+    ratios = [distance(model, fit, eps) / distance(model, fit, eps / 2) for eps in (0.1, 0.05)]
+    assert_allclose(ratios, 4.0, rtol=0.15)
+    assert abs(ratios[1] - 4) < abs(ratios[0] - 4)
+
+
+@pytest.mark.parametrize("family", ["gaussian", "logistic", "poisson"])
+def test_single_precision_gradients_are_as_accurate_as_they_say(family):
+    model = GLM(*draw(family, np.random.default_rng(7), n=700, p=5), family)
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(700)
+    chords, rows = model.fast.fold_chords(fit, folds), np.arange(700)
+    moved = fit.params + 3.0 * (chords.start - fit.params)
+    furthest = fit.standard_errors_between(moved, fit.params).max()
+    error = chords.gradients(moved, rows, np.inf) - chords.gradients(moved, rows, 0.0)
+    error_in_se = np.sqrt(
+        np.einsum("ni,ni->n", error, np.linalg.solve(fit.metric, error.T).T)
+    ).max()
+    assert 0.0 < error_in_se <= SINGLE * furthest
+
+
+def test_newton_step_is_exact_for_squares():
+    model = GLM(*draw("gaussian", np.random.default_rng(6)), "gaussian", penalty=0.7)
+    fit = acv.fit(model, tolerance=1e-12)
+    folds = acv.folds.leave_one_out(40)
+    assert_allclose(
+        acv.newton_step(model, fit, folds).params, acv.exact(model, fit, folds).params, atol=1e-12
+    )
+
+
+def test_a_model_goes_with_its_last_name():
+    """No cycle keeps a design alive, which may be most of a process' memory, until the garbage is collected."""
+    rng = np.random.default_rng(0)
+    model = GLM(rng.standard_normal((30, 2)), rng.standard_normal(30), "gaussian", penalty=1.0)
+    acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(30))
+    design = weakref.ref(model.design)
+    with no_collector():
+        del model
+        assert design() is None

@@ -1,0 +1,124 @@
+"""What a GLM refuses, and says so: each a clear error, never a number."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import acvlib as acv
+from acvlib.models import GLM, NoFiniteOptimum
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 2))
+Y = np.tile([0.0, 1.0, 1.0], 10)
+NAN = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, 1.0)
+
+BAD = {
+    "X is a vector": ({"X": X[:, 0]}, "must be 2-d"),
+    "y is too short": ({"y": Y[1:]}, "one entry for each"),
+    "X holds NaN": ({"X": NAN}, "X holds NaN"),
+    "offset holds inf": ({"offset": np.full(30, np.inf)}, "offset holds NaN or infinity"),
+    "negative penalty": ({"penalty": -1.0}, "must be >= 0"),
+    "negative sample weight": ({"sample_weight": -np.ones(30)}, "must be >= 0"),
+    "labels -1 and 1": ({"y": 2 * Y - 1}, r"must be 0 or 1; found \[-1\. -1\. -1\.\]"),
+    "y holds NaN": ({"y": Y * np.nan}, "must be 0 or 1; found"),
+    "counts below 0": ({"y": Y - 1, "family": "poisson"}, "must be whole numbers >= 0"),
+    "fractional counts": ({"y": Y / 2, "family": "poisson"}, "must be whole numbers >= 0"),
+    "unknown family": ({"family": "gamma"}, "unknown family 'gamma': one of gaussian"),
+    "nothing weighs": ({"sample_weight": np.zeros(30)}, "nothing to fit"),
+    "one class": ({"y": np.ones(30)}, "every y is 1: the intercept has no finite optimum"),
+    "counts all 0": ({"y": np.zeros(30), "family": "poisson"}, "every y is 0"),
+    "collinear": ({"X": X[:, [0, 1, 0]]}, "collinear, column [13] among them"),
+    "constant column": ({"X": np.column_stack([X, np.ones(30)])}, "collinear, column [03]"),
+    "more columns than rows": ({"X": RNG.normal(size=(30, 40))}, "collinear"),
+}
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD.values(), ids=BAD.keys())
+def test_a_model_that_cannot_be_fitted_is_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        GLM(**({"X": X, "y": Y} | changes))
+
+
+def test_sparse_x_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match=r"X\.toarray\(\)"):
+        GLM(csr_array(X), Y)
+
+
+def test_a_penalty_makes_collinear_columns_a_model():
+    model = GLM(X[:, [0, 1, 0]], Y, penalty=1.0)
+    params = acv.fit(model).params
+    assert abs(params[1] - params[3]) < 1e-5
+
+
+@pytest.mark.parametrize("family", ["logistic", "probit"])
+@pytest.mark.parametrize("overlap", ["none", "one point shared"])
+def test_separable_classes_have_no_fit(family, overlap):
+    x = np.sort(X[:, :1], axis=0)
+    y = (np.arange(30) >= 15) * 1.0
+    if overlap != "none":  # quasi-separation: both classes at one x
+        x[15] = x[14]
+    with pytest.raises(NoFiniteOptimum, match="separates the responses"):
+        acv.fit(GLM(x, y, family))
+
+
+def test_counts_that_are_all_zero_in_a_group_have_no_fit(rng):
+    group = np.repeat([0.0, 1.0], 15)
+    counts = np.where(group == 1, 0, rng.poisson(3.0, 30))
+    with pytest.raises(NoFiniteOptimum, match="poisson likelihood"):
+        acv.fit(GLM(group[:, None], counts, "poisson"))
+
+
+def test_well_fitted_but_inseparable_classes_have_one():
+    x = np.concatenate([np.linspace(-300, 300, 60), [1.0, -1.0]])[:, None]
+    y = np.concatenate([(np.linspace(-300, 300, 60) > 0) * 1.0, [0.0, 1.0]])
+    model = GLM(x, y)
+    fit = acv.fit(model)
+    assert abs(x @ fit.params[1:]).max() > 15
+    assert fit.newton_decrement <= 1e-6
+
+
+def test_separable_data_with_a_penalty_are_fitted():
+    x = np.sort(X[:, :1], axis=0)
+    assert acv.fit(GLM(x, (np.arange(30) >= 15) * 1.0, penalty=1.0)).newton_decrement <= 1e-6
+
+
+RUNGS = [acv.infinitesimal_jackknife, acv.newton_step, acv.exact]
+
+
+@pytest.mark.parametrize("method", RUNGS)
+@pytest.mark.parametrize("table", [True, False])
+def test_a_fold_that_leaves_one_class_is_named(method, table):
+    y = np.zeros(30)
+    y[[4, 9]] = 1.0
+    model = GLM(X, y, penalty=1.0)
+    folds = [np.array([0, 1]), np.array([4, 9])]
+    with pytest.raises(
+        NoFiniteOptimum, match="fold 1 leaves 28 sites to fit, and their responses are all of one"
+    ):
+        method(model, acv.fit(model), np.array(folds) if table else folds)
+
+
+@pytest.mark.parametrize("method", RUNGS[1:])
+@pytest.mark.parametrize("table", [True, False])
+def test_a_fold_that_alone_identifies_a_column_is_named(method, table, rng):
+    x = np.column_stack([X, np.arange(30) == 7])
+    model = GLM(x, rng.normal(size=30), "gaussian")
+    folds = [np.array([3]), np.array([7])]
+    with pytest.raises(
+        np.linalg.LinAlgError, match=f"singular without {'site 7' if table else 'fold 1'}"
+    ):
+        method(model, acv.fit(model), np.array(folds) if table else folds)
+
+
+def test_missing_sites_are_in_no_fold():
+    model = GLM(X, Y, sample_weight=np.arange(30) > 4)
+    with pytest.raises(ValueError, match="holds site 0, which is missing"):
+        acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(30))
+
+
+def test_a_missing_site_changes_nothing():
+    weights = np.where(np.arange(30) == 11, 0.0, 1.0)
+    moved = X.copy()
+    moved[11] = 100.0
+    fits = [acv.fit(GLM(x, Y, sample_weight=weights)).params for x in (X, moved)]
+    np.testing.assert_allclose(*fits, atol=1e-8)

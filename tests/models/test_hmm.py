@@ -1,0 +1,350 @@
+"""The HMM family: fast paths against autograd and enumeration, priors, expectation maximisation, bad input."""
+
+import numpy as np
+import pytest
+from autograd import grad
+from autograd import hessian as dense_hessian
+from numpy.testing import assert_allclose
+from oracles.enumerate import weighted_log_sum
+from oracles.wrappers import WithoutFast
+
+import acvlib as acv
+from acvlib import derivatives as curvature
+from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
+from acvlib.models.hmm import curvature as hmm_curvature
+from acvlib.models.hmm import derivatives as hmm_fast
+from acvlib.models.hmm import em
+from acvlib.models.hmm.curvature import Curvature
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
+from acvlib.models.hmm.products import SeparateProducts
+
+EMISSIONS = [Gaussian(), AutoRegression(0), AutoRegression(2), NeuralAutoRegression(1, 2)]
+LAST = {"Gaussian": 0, "AutoRegression": 1, "NeuralAutoRegression": 1}
+
+
+def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
+    found = [np.cumsum(rng.normal(size=(length, channels)), axis=0) for length in lengths]
+    if missing:
+        found[0][1] = np.nan
+    return found
+
+
+@pytest.fixture(
+    params=[(e, s, h) for e in EMISSIONS for s in ("sequences", "steps") for h in (False, True)],
+    ids=str,
+)
+def case(request, monkeypatch):
+    """(model, params), matrix-free however small."""
+    monkeypatch.setattr(hmm_fast, "DENSE", 0)
+    emission, sites, held = request.param
+    rng = np.random.default_rng(1)
+    model = HMM(sequences(rng), 2, emission, sites)
+    params = 0.4 * rng.normal(size=model.n_params)
+    return model.hold(params) if held else (model, params)
+
+
+def some_folds(model):
+    seen = np.flatnonzero(model.observed)
+    return [seen[:1], seen[1:3]]
+
+
+def test_derivatives_equal_autograd(case):
+    model, params = case
+    slow, rng = WithoutFast(model), np.random.default_rng(2)
+    weights = rng.uniform(0.3, 1.0, model.n_sites)
+    fast, plain = (curvature.value_and_gradient(m, params, weights) for m in (model, slow))
+    assert_allclose(fast[0], plain[0], rtol=1e-12)
+    assert_allclose(fast[1], plain[1], atol=1e-9 * abs(plain[1]).max())
+    fast, plain = (curvature.hessian_and_cross(m, params, weights) for m in (model, slow))
+    for a, b in zip(fast, plain, strict=True):
+        assert_allclose(a, b, atol=1e-6 * abs(b).max())
+
+
+def test_products_of_folds_equal_autograd(case):
+    model, params = case
+    slow, folds = WithoutFast(model), some_folds(model)
+    start, vectors = np.tile(params, (2, 1)), np.random.default_rng(3).normal(size=(2, len(params)))
+    hessians = curvature.fold_hessians(slow, start, folds)
+    products = curvature.hessian_products(model, start, folds)
+    expected = np.einsum("nij,nj->ni", hessians, vectors)
+    assert_allclose(
+        products.multiply(vectors, np.arange(2)), expected, atol=1e-6 * abs(expected).max()
+    )
+    assert_allclose(
+        curvature.fold_hessians(model, start, folds), hessians, atol=1e-6 * abs(hessians).max()
+    )
+    rough = products.rough.multiply(vectors, np.arange(2))
+    assert_allclose(rough, expected, atol=1e-3 * abs(expected).max())
+    for fast, plain in zip(
+        curvature.fold_gradients(model, start, folds),
+        curvature.fold_gradients(slow, start, folds),
+        strict=True,
+    ):
+        assert_allclose(fast, plain, rtol=1e-9, atol=1e-9 * abs(plain).max())
+
+
+def test_many_directions_at_once_are_what_each_is_alone(case):
+    model, params = case
+    vectors = np.random.default_rng(3).normal(size=(20, len(params)))
+    products = curvature.hessian_operator(model, params).products
+    for kind, accuracy in ((products, 1e-11), (products.rough, 1e-5)):
+        each = np.concatenate([kind.multiply(vector[None], np.zeros(1, int)) for vector in vectors])
+        together = kind.multiply(vectors, np.zeros(20, int))
+        assert_allclose(together, each, atol=accuracy * abs(each).max())
+
+
+def test_preconditioners_are_inverses_of_the_information(case):
+    model, params = case
+    products = curvature.hessian_operator(model, params).products
+    vectors, dense = (
+        np.random.default_rng(3).normal(size=(10, len(params))),
+        np.zeros((len(params), len(params))),
+    )
+    for places, blocks in Curvature(
+        model.fast.posterior(params, np.ones(model.n_sites))
+    ).information():
+        for own, block in zip(places, blocks, strict=True):
+            for place in own:
+                dense[np.ix_(place, place)] = block
+    expected = np.linalg.solve(dense, vectors.T).T
+    for n in (3, 10):  # by factors, and by inverses
+        solved = products.precondition(vectors[:n], np.zeros(n, int))
+        assert_allclose(solved, expected[:n], rtol=1e-8, atol=1e-10)
+    if model.sites == "sequences":  # nothing left out, but by way of what folds share
+        shared = curvature.hessian_products(model, np.tile(params, (2, 1)), [np.array([], int)] * 2)
+        assert_allclose(
+            shared.precondition(vectors[:2], np.arange(2)), expected[:2], rtol=1e-8, atol=1e-10
+        )
+
+
+def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
+    model, params = case
+    if model.sites != "sequences":
+        pytest.skip("folds of time steps share nothing")
+    monkeypatch.setattr(hmm_curvature, "SHARE", 0.0)
+    start, folds, rows = np.tile(params, (2, 1)), [np.array([0]), np.array([1, 2])], np.arange(2)
+    vectors = np.random.default_rng(3).normal(size=(2, len(params)))
+    weights = [acv.folds.weights(model.n_sites, fold) for fold in folds]
+    separate = SeparateProducts([model.fast.posterior(params, w) for w in weights])
+    shared = curvature.hessian_products(model, start, folds)
+    assert_allclose(
+        shared.precondition(vectors, rows),
+        separate.precondition(vectors, rows),
+        rtol=1e-6,
+        atol=1e-9,
+    )
+
+
+def test_nothing_to_solve_is_solved_by_nothing(case):
+    model, params = case
+    operator = curvature.hessian_operator(model, params)
+    assert_allclose(operator.solve(np.zeros((len(params), 2))), 0.0, atol=0.0)
+
+
+def test_cross_sums_and_heldout_losses_equal_plain_ones(case):
+    model, params = case
+    folds = some_folds(model)
+    cross = curvature.hessian_and_cross(WithoutFast(model), params, np.ones(model.n_sites))[1]
+    expected = np.array([-cross[:, fold].sum(axis=1) for fold in folds])
+    assert_allclose(model.fast.fold_cross(params, folds), expected, atol=1e-6 * abs(expected).max())
+    fast = model.fast.fold_heldout_losses(np.tile(params, (2, 1)), folds)
+    for losses, fold in zip(fast, folds, strict=True):
+        assert_allclose(losses, model.heldout_loss(params, fold), rtol=1e-12)
+
+
+def test_preconditioner_inverts_the_complete_data_information(case):
+    """Exactly so for linear emissions with all states known: one state, nothing is hidden."""
+    model, _ = case
+    one = HMM(model.sequences, 1, model.emission, model.sites)
+    params = 0.4 * np.random.default_rng(5).normal(size=one.n_params)
+    if not isinstance(model.emission, AutoRegression):
+        pytest.skip("Gauss-Newton, or without covariances, by design")
+    held, params = one.hold(params)
+    products = curvature.hessian_products(held, params[None], [np.array([], int)])
+    vectors = np.random.default_rng(6).normal(size=(3, len(params)))
+    rows = np.zeros(3, int)
+    assert_allclose(
+        products.precondition(products.multiply(vectors, rows), rows), vectors, rtol=1e-8
+    )
+
+
+def test_objective_equals_enumeration():
+    rng = np.random.default_rng(7)
+    model = AutoRegressiveHMM(sequences(rng, (5, 6), missing=False), 2, 1)
+    params, weights = 0.3 * rng.normal(size=model.n_params), np.array([0.7, 1.0])
+    densities, chain = model.log_densities(params), model.log_chain(params)
+    total = sum(
+        w * weighted_log_sum(densities[frames], *chain, np.ones(frames.stop - frames.start), "A")
+        for w, frames in zip(weights, model.pieces(), strict=True)
+    )
+    assert_allclose(model.objective(params, weights), -total - model.log_prior(params), rtol=1e-12)
+    assert_allclose(
+        model.heldout_loss(params, [1]),
+        -(total - 0.7 * -model.heldout_loss(params, [0])),
+        rtol=1e-12,
+    )
+
+
+def test_densities_are_those_of_the_equation():
+    """Eq. 17 and 18, written out for one frame."""
+    rng = np.random.default_rng(8)
+    x = sequences(rng, (6,), missing=False)
+    model = AutoRegressiveHMM(x, 2, 2)
+    named = model.unpack(params := rng.normal(size=model.n_params)).emission
+    mean = (
+        named.coefficients[1, 0] @ x[0][3] + named.coefficients[1, 1] @ x[0][2] + named.intercept[1]
+    )
+    assert_allclose(model.log_densities(params)[2, 1], normal(x[0][4] - mean, named.sd), rtol=1e-12)
+    model = NeuralHMM(x, 2, 1, 3)
+    named = model.unpack(params := rng.normal(size=model.n_params)).emission
+    hidden = np.tanh(named.inner[1] @ np.append(x[0][3], 1.0))
+    mean = named.outer[1] @ np.append(hidden, 1.0)
+    assert_allclose(model.log_densities(params)[3, 1], normal(x[0][4] - mean, named.sd), rtol=1e-12)
+
+
+def normal(gap, sd):
+    return -0.5 * (gap**2).sum() / sd**2 - len(gap) * (np.log(sd) + 0.5 * np.log(2 * np.pi))
+
+
+def test_the_papers_numbers_of_parameters():
+    x = [np.random.default_rng(0).normal(size=(40, 12))]
+    found = [HMM(x, 16, AutoRegression(p)) for p in range(6)] + [
+        HMM(x, 16, NeuralAutoRegression(1))
+    ]
+    held = [model.hold(np.zeros(model.n_params))[0].n_params for model in found]
+    assert held == [192, 2496, 4800, 7104, 9408, 11712, 4992]
+
+
+def test_prior_derivatives_equal_autograd():
+    for emission in EMISSIONS:
+        size = emission.n_params(2, 2)
+        params = 0.3 * np.random.default_rng(9).normal(size=size)
+        gradient, diagonal = emission.prior_derivatives(params, 2, 2)
+        assert_allclose(gradient, grad(emission.minus_log_prior)(params, 2, 2), rtol=1e-10)
+        assert_allclose(
+            np.diag(diagonal), dense_hessian(emission.minus_log_prior)(params, 2, 2), atol=1e-10
+        )
+
+
+def test_a_missing_frame_takes_its_term_and_those_that_look_back_at_it():
+    x = sequences(np.random.default_rng(10), (9,), missing=False)
+    x[0][4] = np.nan
+    model = AutoRegressiveHMM(x, 2, 2, sites="steps")
+    assert np.flatnonzero(~model.observed).tolist() == [2, 3, 4]  # sites count from the third frame
+    with pytest.raises(ValueError, match="missing"):
+        acv.folds.validate([np.array([3])], model.n_sites, model.observed)
+
+
+@pytest.mark.parametrize("emission", [Gaussian(), AutoRegression(1)])
+def test_em_climbs_to_a_point_without_gradient(emission):
+    rng = np.random.default_rng(11)
+    model = HMM(two_regimes(rng), 2, emission)
+    result = em.expectation_maximisation(model, model.initial_params(rng), 2000, 1e-13)
+    assert result.converged
+    assert np.diff(result.objectives).max() <= 1e-9 * abs(result.objectives[-1])
+    fit = acv.fit(model, result.params)
+    assert_allclose(fit.objective, result.objectives[-1], rtol=1e-9)
+    assert fit.newton_decrement <= 1e-6
+
+
+def two_regimes(rng, n=6, length=40):
+    """Sequences that stay in one of two autoregressions for a while."""
+    found = []
+    for _ in range(n):
+        x, state = [rng.normal(size=2)], 0
+        for _ in range(length - 1):
+            state = 1 - state if rng.random() < 0.1 else state
+            x.append((0.9, -0.5)[state] * x[-1] + (2.0, -1.0)[state] + rng.normal(size=2))
+        found.append(np.array(x))
+    return found
+
+
+def test_restarts_take_the_best():
+    rng = np.random.default_rng(12)
+    model = AutoRegressiveHMM(two_regimes(rng), 2)
+    start = em.restarts(model, np.random.default_rng(1), 1).objectives[-1]
+    assert em.restarts(model, np.random.default_rng(1), 3).objectives[-1] <= start
+
+
+def test_em_says_what_it_cannot_do():
+    rng = np.random.default_rng(13)
+    model = AutoRegressiveHMM(two_regimes(rng, 3, 20), 2)
+    start = model.initial_params(rng)
+    with pytest.warns(em.UnconvergedEM, match="after 2 iterations: raise max_iterations"):
+        em.expectation_maximisation(model, start, max_iterations=2)
+    with pytest.raises(TypeError, match="NeuralAutoRegression has no closed-form M-step"):
+        em.expectation_maximisation(NeuralHMM(model.sequences, 2), start)
+    with pytest.raises(ValueError, match="hold"):
+        em.expectation_maximisation(model.hold(start)[0], start)
+    flat = AutoRegressiveHMM(model.sequences, 2, concentration=1.0)
+    with pytest.raises(ValueError, match="concentration = 1.0: EM needs more than 1"):
+        em.expectation_maximisation(flat, start)
+
+
+def test_an_emptied_state_is_named():
+    rng = np.random.default_rng(14)
+    x = [0.1 * rng.normal(size=(60, 1)) + np.repeat([-1.0, 1.0], 30)[:, None]]
+    model = HMM(x, 3, AutoRegression(0))
+    start = model.initial_params(rng)
+    start[-1] = 500.0  # an intercept that no frame is near to
+    with pytest.warns(
+        em.EmptiedState, match=r"states \[2\] keep .* the data support 2 states, lower n_states"
+    ):
+        em.expectation_maximisation(model, start)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "settings", "message"),
+    [
+        (
+            [np.ones((4, 1)) * np.arange(4)[:, None], np.ones((2, 1))],
+            {"order": 2},
+            "sequence 1 has 2 frames, of which",
+        ),
+        ([np.ones((2, 1)) * [[0], [1]], np.eye(2)], {}, "the same channels"),
+        (
+            [np.array([[0.0, 3], [1, 3], [2, 3], [4, 3]])],
+            {},
+            "channel 1 is 3 in every frame of every sequence: drop",
+        ),
+        ([np.array([[0.0, 1], [1, np.nan], [2, 3]])], {}, "frame 1 of sequence 0"),
+        ([np.array([[0.0], [np.inf], [2]])], {}, "frame 1 of sequence 0"),
+        ([np.full((4, 1), np.nan)], {}, "every frame is missing"),
+        (
+            [np.arange(4.0)],
+            {"n_states": 5},
+            "3 observed frames cannot support 5 states: lower n_states",
+        ),
+        ([np.arange(9.0)], {"context": 0}, "context >= 1"),
+        ([np.arange(9.0)], {"sites": "frames"}, "sites must be one of"),
+        ([np.arange(9.0)], {"held": np.zeros(2)}, "held has shape"),
+        ([np.arange(9.0)], {"concentration": 0.5}, "concentration = 0.5: with less than 1"),
+        ([np.arange(9.0)], {"concentration": np.nan}, "concentration = nan"),
+    ],
+)
+def test_bad_input_is_named(sequences, settings, message):
+    settings = {"n_states": 2} | settings
+    with pytest.raises(ValueError, match=message):
+        AutoRegressiveHMM(sequences, **settings)
+
+
+def test_gaussian_hmm_keeps_its_interface():
+    rng = np.random.default_rng(15)
+    model = GaussianHMM(rng.normal(size=(30, 2)), n_states=2)
+    named = model.unpack(params := model.initial_params(rng))
+    assert (model.n_sites, len(params)) == (30, 1 + 2 + 8)
+    assert named.emission.mean.shape == named.emission.sd.shape == (2, 2)
+    assert_allclose(named.transition.sum(axis=1), 1.0)
+    assert GaussianHMM(rng.normal(size=9), 2, scheme=acv.weighting.drop_latents).fast is None
+
+
+def test_curvature_without_active_states_is_close():
+    """Leaving out pairs below the threshold changes a product by less than that share of it."""
+    rng = np.random.default_rng(16)
+    model = AutoRegressiveHMM(two_regimes(rng), 2)
+    params = em.restarts(model, rng, 1).params
+    posterior, v = model.fast.posterior(params, np.ones(6)), rng.normal(size=(2, len(params)))
+    fine, rough = (Curvature(posterior, is_rough).multiply(v) for is_rough in (False, True))
+    slow = v @ dense_hessian(model.objective)(params, np.ones(6))
+    assert abs(fine - slow).max() <= 1e-8 * abs(slow).max()
+    assert 1e-12 < abs(rough - slow).max() / abs(slow).max() < 1e-3

@@ -1,0 +1,328 @@
+"""The hidden Markov random field against enumeration, autograd, EM and delete-and-refit; bad maps and counts."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from autograd.scipy.special import gammaln, logsumexp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.enumerate import paths
+from oracles.refit import derivatives, refit
+from oracles.wrappers import WithoutFast
+
+import acvlib as acv
+from acvlib import derivatives as curvature
+from acvlib.inference import graph
+from acvlib.models import EmptyState, HiddenMRF, em
+from acvlib.models.mrf import em as mrf_em
+from acvlib.weighting import drop_latents, keep_latents
+
+EDGES = [(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)]  # a ring with a tail; site 6 is an island
+COUNTS = [1, 9, 12, 2, 0, 8, 3]
+SCHEMES = [keep_latents, drop_latents]
+GRID = [(i, i + 1) for i in range(48) if i % 8 != 7] + [
+    (i, i + 8) for i in range(40)
+]  # 6 rows of 8
+
+
+def enumerated(counts, edges, coupling, n_states, scheme):
+    """F(params, weights) of Eqs. 4 and 5, by a sum over all states of the field."""
+    counts, edges, z = np.array(counts), np.array(edges), paths(len(counts), n_states)
+    agree = (z[:, edges[:, 0]] == z[:, edges[:, 1]]).astype(float)
+
+    def objective(params, weights):
+        density = counts[:, None] * params - anp.exp(params) - gammaln(counts[:, None] + 1.0)
+        observed = anp.sum(weights * density[np.arange(len(counts)), z], axis=1)
+        kept = (
+            weights[edges[:, 0]] * weights[edges[:, 1]]
+            if scheme is drop_latents
+            else np.ones(len(edges))
+        )
+        return -logsumexp(observed + coupling * anp.sum(kept * agree, axis=1))
+
+    return objective
+
+
+def grid_model(seed=0, coupling=0.5, scheme=drop_latents):
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(np.where((np.arange(48) % 8 < 4) ^ (rng.random(48) < 0.15), 4, 15))
+    return HiddenMRF(counts, GRID, coupling, scheme=scheme)
+
+
+def params_of(n_states):
+    return np.log(np.array([2.0, 8.0, 4.0])[:n_states])
+
+
+@pytest.mark.parametrize("n_states", [2, 3])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_objective_and_derivatives_equal_enumeration(scheme, n_states):
+    model, params = HiddenMRF(COUNTS, EDGES, 0.7, n_states, scheme), params_of(n_states)
+    objective = enumerated(COUNTS, EDGES, 0.7, n_states, scheme)
+    for weights in (
+        np.ones(7),
+        np.random.default_rng(0).uniform(0.2, 0.9, 7),
+        acv.folds.weights(7, [1, 4]),
+    ):
+        value, gradient, hessian, cross = derivatives(objective, params, weights)
+        for one in (model, WithoutFast(model)):
+            ours = curvature.value_and_gradient(one, params, weights)
+            assert ours[0] == pytest.approx(value, rel=1e-12)
+            np.testing.assert_allclose(ours[1], gradient, rtol=0, atol=1e-10)
+            for mine, theirs in zip(
+                curvature.hessian_and_cross(one, params, weights), (hessian, cross), strict=True
+            ):
+                np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-10)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), coupling=st.floats(-1, 3), scheme=st.sampled_from(SCHEMES))
+def test_fast_paths_equal_autograd(seed, coupling, scheme):
+    rng = np.random.default_rng(seed)
+    model = HiddenMRF(
+        rng.poisson(6, 10), [(i, i + 1) for i in range(9)] + [(0, 5), (2, 8)], coupling, 2, scheme
+    )
+    params, weights = rng.normal(1.5, 0.5, 2), rng.random(10)
+    plain = WithoutFast(model)
+    for function in (curvature.value_and_gradient, curvature.hessian_and_cross):
+        for ours, theirs in zip(
+            function(model, params, weights), function(plain, params, weights), strict=True
+        ):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10**6), coupling=st.floats(0, 2))
+def test_states_may_be_permuted(seed, coupling):
+    """Label switching changes nothing: F, its gradient and every held-out loss follow the permutation."""
+    rng = np.random.default_rng(seed)
+    model, order = HiddenMRF(COUNTS, EDGES, coupling, 3), rng.permutation(3)
+    params, weights = rng.normal(1.5, 0.5, 3), rng.random(7)
+    value, gradient = curvature.value_and_gradient(model, params, weights)
+    switched, moved = curvature.value_and_gradient(model, params[order], weights)
+    assert switched == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(moved, gradient[order], atol=1e-10)
+    fold = np.array([1, 5])
+    np.testing.assert_allclose(
+        model.heldout_loss(params, fold), model.heldout_loss(params[order], fold), rtol=1e-12
+    )
+
+
+def test_derivatives_pass_the_check_for_users():
+    acv.check_derivatives(WithoutFast(grid_model()), np.log([5.0, 14.0]), np.random.default_rng(0))
+    acv.check_derivatives(grid_model(), np.log([5.0, 14.0]), np.random.default_rng(0))
+
+
+def test_heldout_loss_equals_enumeration():
+    """-log p(x_t | x outside the fold) = log-sum without t's count less log-sum with it, on the full graph."""
+    objective, params = enumerated(COUNTS, EDGES, 0.7, 2, keep_latents), params_of(2)
+    model, fold = HiddenMRF(COUNTS, EDGES, 0.7), np.array([0, 3, 6])
+    outside = acv.folds.weights(7, fold)
+    expected = [
+        objective(params, outside + np.eye(7)[t]) - objective(params, outside) for t in fold
+    ]
+    np.testing.assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes_are_those_of_the_paper(scheme):
+    """Weight 0 under style B is the model of the remaining sites; under style A the site stays, unobserved."""
+    params, left = params_of(2), np.array([0, 1, 2, 4, 5, 6])
+    ours = HiddenMRF(COUNTS, EDGES, 0.7, 2, scheme).objective(params, acv.folds.weights(7, [3]))
+    rest = [
+        (np.searchsorted(left, a), np.searchsorted(left, b)) for a, b in EDGES if 3 not in (a, b)
+    ]
+    deleted = HiddenMRF(np.array(COUNTS)[left], rest, 0.7).objective(params, np.ones(6)) - np.log(
+        2
+    )  # a free state
+    assert (ours == pytest.approx(deleted, rel=1e-12)) == (scheme is drop_latents)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_em_and_gradient_find_the_same_optimum(scheme):
+    for coupling in (0.0, 0.4, 1.2):
+        model = grid_model(coupling=coupling, scheme=scheme)
+        fit, by_em = acv.fit(model), em(model)
+        assert by_em.converged
+        assert np.abs(by_em.params - fit.params).max() <= 1e-6
+        assert fit.newton_decrement <= 1e-6
+
+
+def test_em_never_raises_the_objective_and_sorts():
+    model, weights = grid_model(), acv.folds.weights(48, [3, 20])
+    params, values = np.log([14.0, 3.0]), []
+    for _ in range(8):
+        values.append(model.objective(params, weights))
+        params = mrf_em.maximise(model, params, weights)
+    assert (np.diff(values) < 0).all()
+    switched = em(model, weights, np.log([14.0, 3.0])).params
+    assert switched[0] < switched[1]
+    np.testing.assert_allclose(switched, em(model, weights).params, rtol=0, atol=1e-8)
+    assert not em(model, max_steps=2).converged
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_exact_is_delete_and_refit(scheme):
+    model, folds = (
+        grid_model(scheme=scheme),
+        [np.array([0]), np.array([21]), np.array([30, 31, 38, 39])],
+    )
+    fit = acv.fit(model)
+    result = acv.exact(model, fit, folds)
+    assert result.diagnostics["converged"].all()
+    assert result.diagnostics["decrement"].max() <= 1e-6
+    for fold, params in zip(folds, result.params, strict=True):
+        cold = em(model, acv.folds.weights(48, fold)).params
+        assert fit.standard_errors_between(params, cold) <= 1e-5
+        other = refit(model.objective, fit.params, acv.folds.weights(48, fold))
+        assert fit.standard_errors_between(params, other) <= 1e-5
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_jackknife_and_newton_err_by_the_square_of_the_step(scheme):
+    """Weights half-way to the fold's: a fourth of the error."""
+    model = grid_model(scheme=scheme)
+    fit, fold = acv.fit(model, tolerance=1e-10), np.array([21, 22])
+    hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(48))
+
+    def newton(params, weights):
+        _, gradient = curvature.value_and_gradient(model, params, weights)
+        return params - np.linalg.solve(curvature.hessian(model, params, weights), gradient)
+
+    def errors(share):
+        weights = np.ones(48)
+        weights[fold] -= share
+        jackknife = fit.params - np.linalg.solve(hessian, cross @ (weights - 1.0))
+        one = optimum = newton(fit.params, weights)
+        for _ in range(4):
+            optimum = newton(optimum, weights)
+        return np.linalg.norm([jackknife - optimum, one - optimum], axis=1)
+
+    np.testing.assert_allclose(errors(0.04) / errors(0.02), 4.0, rtol=0.1)
+
+
+def test_every_rung_runs_and_the_ladder_holds():
+    model = grid_model()
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(48)
+    rungs = acv.ladder(model, fit, folds)
+    median = {
+        name: np.median(acv.theta_errors(rungs["exact"], result)) for name, result in rungs.items()
+    }
+    assert median["newton_step"] < median["infinitesimal_jackknife"] < median["no_adjustment"]
+    assert rungs["exact"].evaluations["hessian"] >= 48
+    plain = acv.newton_step(WithoutFast(model), fit, folds)
+    np.testing.assert_allclose(plain.params, rungs["newton_step"].params, atol=1e-10)
+    np.testing.assert_allclose(plain.fold_losses, rungs["newton_step"].fold_losses, atol=1e-10)
+    smallest = plain.diagnostics["smallest_eigenvalue"]
+    np.testing.assert_allclose(
+        rungs["newton_step"].diagnostics["smallest_eigenvalue"], smallest, rtol=1e-8
+    )
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**6),
+    n_states=st.integers(1, 3),
+    scheme=st.sampled_from(SCHEMES),
+    size=st.integers(1, 5),
+)
+def test_folds_at_one_point_equal_folds_alone(seed, n_states, scheme, size):
+    """Renewing only the tables above what is left out gives what summing anew gives; also on a graph in parts."""
+    rng = np.random.default_rng(seed)
+    edges = [(i, i + 1) for i in range(8)] + [(0, 5), (2, 8)]  # sites 9 to 11 are islands
+    model = HiddenMRF(rng.poisson(6, 12) + np.arange(12), edges, 0.6, n_states, scheme)
+    params = rng.normal(1.5, 0.5, n_states)
+    folds = [np.sort(rng.choice(12, size, replace=False)) for _ in range(4)]
+    rows = np.tile(params, (4, 1))
+    values, gradients = model.fast.fold_gradients(rows, folds)
+    for i, fold in enumerate(folds):
+        weights = acv.folds.weights(12, fold)
+        value, gradient = curvature.value_and_gradient(model, params, weights)
+        assert values[i] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(gradients[i], gradient, rtol=0, atol=1e-10)
+        hessian = curvature.hessian(model, params, weights)
+        np.testing.assert_allclose(
+            model.fast.fold_hessians(rows, folds)[i], hessian, rtol=0, atol=1e-9
+        )
+        np.testing.assert_allclose(
+            model.fast.expansions(rows, folds)[1][i], hessian, rtol=0, atol=1e-9
+        )
+
+
+def test_folds_at_one_point_near_underflow_are_summed_in_logarithms():
+    model = HiddenMRF(np.arange(12) * 40, [(i, i + 1) for i in range(11)], 300.0)
+    params, folds = np.log([20.0, 300.0]), acv.folds.leave_one_out(12)[::2]
+    _, gradients = model.fast.fold_gradients(np.tile(params, (6, 1)), folds)
+    expected = [
+        curvature.value_and_gradient(model, params, acv.folds.weights(12, fold))[1]
+        for fold in folds
+    ]
+    np.testing.assert_allclose(gradients, expected, rtol=1e-10)
+
+
+def test_the_order_of_elimination_is_shared_by_all_folds(monkeypatch):
+    model = grid_model()
+    fit = acv.fit(model)
+    monkeypatch.setattr(graph, "eliminate", lambda *_: pytest.fail("a fold eliminated anew"))
+    acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(48))
+
+
+def test_threads_change_nothing():
+    import joblib
+
+    model, folds = grid_model(), acv.folds.leave_one_out(48)
+    fit = acv.fit(model)
+    alone = acv.exact(model, fit, folds)
+    with joblib.parallel_config(n_jobs=2):
+        together = acv.exact(model, fit, folds)
+    assert np.array_equal(alone.params, together.params)
+    assert np.array_equal(alone.fold_losses, together.fold_losses)
+
+
+def test_disconnected_graphs_and_islands_work():
+    model = HiddenMRF([1, 9, 12, 2, 14, 8, 3, 11], [(0, 3), (1, 2), (4, 5)], 0.8)
+    fit = acv.fit(model)
+    apart = HiddenMRF([1, 9, 12, 2, 14, 8, 3, 11], [], 0.8)
+    assert model.elimination.width == 1
+    assert apart.elimination.width == 0
+    assert acv.exact(model, fit, acv.folds.leave_one_out(8)).diagnostics["converged"].all()
+    mixture = -logsumexp(apart.log_densities(fit.params), axis=1).sum()
+    assert apart.objective(fit.params, np.ones(8)) == pytest.approx(mixture, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"counts": [0] * 7}, "all 7 counts are 0"),
+        ({"counts": [1, 2, -1, 0, 3, 4, 5]}, r"count -1.0 of site 2"),
+        ({"counts": [1, 2, 0.5, 0, 3, 4, 5]}, r"count 0.5 of site 2"),
+        ({"counts": [1, np.nan, 2, 0, 3, 4, 5]}, r"count nan of site 1"),
+        ({"counts": [[1, 2]]}, r"shape \(1, 2\)"),
+        ({"n_states": 0}, "n_states = 0"),
+        ({"n_states": 9}, "number of distinct counts, 7"),
+        ({"coupling": np.inf}, "coupling = inf"),
+        ({"edges": [(0, 0)]}, "joins a site to itself"),
+        ({"edges": [(0, 1), (1, 0)]}, "listed more than once"),
+        ({"edges": [(0, 7)]}, "leaves the sites 0 ... 6"),
+    ],
+)
+def test_bad_input_is_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        HiddenMRF(**({"counts": COUNTS, "edges": EDGES, "coupling": 0.5} | change))
+
+
+def test_a_coupling_so_large_that_one_state_empties_says_so():
+    with pytest.raises(
+        EmptyState, match=r"at coupling 60, state \d of the fit holds .* Lower the coupling"
+    ):
+        acv.fit(grid_model(coupling=60.0))
+
+
+def test_a_state_of_nothing_but_zeros_says_so():
+    counts = np.where(np.arange(48) % 8 < 4, 0, 20)
+    with pytest.raises(EmptyState, match=r"with \S+ counts: its log rate"):
+        acv.fit(HiddenMRF(counts, GRID, 0.5))
+
+
+def test_weights_outside_the_unit_interval_are_refused():
+    with pytest.raises(ValueError, match=r"weight 1.5 of site 0"):
+        curvature.value_and_gradient(grid_model(), np.log([5.0, 14.0]), np.full(48, 1.5))

@@ -1,0 +1,138 @@
+"""Pairwise linear models: sums over pairs by enumeration, derivatives by autograd, folds by deleting points."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from autograd import grad, hessian, jacobian
+from numpy.testing import assert_allclose
+from oracles.wrappers import WithoutFast
+
+import acvlib as acv
+from acvlib.models import PairwiseLinear, contrastive
+
+LOSSES = ("ranking", "contrastive")
+
+
+def problem(loss, p=30, seed=0, copies=1):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((p, 3))
+    y = X @ [1.0, -0.5, 0.3] + 0.3 * rng.standard_normal(p)
+    y = y if loss == "ranking" else np.digitize(y, [-0.5, 0.5])
+    return PairwiseLinear(np.tile(X, (copies, 1)), np.tile(y, copies), loss, gamma_i=0.05)
+
+
+def enumerated(model, params, weights):
+    """Eq. 7 with weights, times p, pair by pair."""
+    total = 0.0
+    for i in range(model.n_sites):
+        for j in range(model.n_sites):
+            u, (a, b) = (model.X[i] - model.X[j]) @ params, model.y[[i, j]]
+            if model.convex:
+                loss = 0.0 if a == b else np.log1p(np.exp(-np.sign(a - b) * u))
+            else:
+                loss = u**2 if a == b else max(1.0 - np.sqrt(u**2 + 0.01), 0.0) ** 2
+            total += weights[i] * weights[j] * loss
+    return model.n_sites * (total / weights.sum() ** 2 + model.gamma_i * params @ params)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_objective_is_the_sum_over_all_pairs(loss):
+    model, rng = problem(loss), np.random.default_rng(1)
+    params, weights = rng.standard_normal(3), rng.random(30)
+    assert_allclose(
+        model.objective(params, weights), enumerated(model, params, weights), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("block", [100, 2**20])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_closed_forms_are_autograds(loss, block, monkeypatch):
+    monkeypatch.setattr("acvlib.models.pairwise.derivatives.BLOCK", block)
+    model, rng = problem(loss), np.random.default_rng(2)
+    params, weights = rng.standard_normal(3), rng.random(30)
+    weights[4] = 0.0
+    value, gradient = model.fast.value_and_gradient(params, weights)
+    assert_allclose(value, model.objective(params, weights), rtol=1e-12)
+    assert_allclose(gradient, grad(model.objective)(params, weights), rtol=1e-9)
+    found, cross = model.fast.hessian_and_cross(params, weights)
+    assert_allclose(found, hessian(model.objective)(params, weights), rtol=1e-8)
+    expected = jacobian(lambda w: grad(model.objective)(params, w))(weights)
+    assert_allclose(cross, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_exact_is_deleting_points_and_refitting(loss):
+    model = problem(loss)
+    folds, full = acv.folds.k_fold(30, 5), acv.fit(model)
+    for params, fold in zip(acv.exact(model, full, folds).params, folds, strict=True):
+        kept = np.setdiff1d(np.arange(30), fold)
+        without = replace(model, X=model.X[kept], y=model.y[kept])
+        assert_allclose(params, acv.fit(without, start=full.params).params, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_jackknife_is_autograds(loss):
+    model = problem(loss)
+    folds, full = acv.folds.k_fold(30, 5), acv.fit(model)
+    results = [
+        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, WithoutFast(model))
+    ]
+    assert_allclose(*results, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("method", "order"), [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2)]
+)
+def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_jackknifes(
+    method, order
+):
+    errors = []
+    for copies in (6, 12):
+        model, fold = problem("ranking", copies=copies), [np.arange(5)]
+        full = acv.fit(model, tolerance=1e-10)
+        exact = acv.exact(model, full, fold, tolerance=1e-10)
+        errors.append(np.linalg.norm(method(model, full, fold).params - exact.params))
+    assert_allclose(errors[0] / errors[1], 2**order, rtol=0.15)
+
+
+def test_heldout_losses_average_to_equation_8():
+    model, fold = problem("contrastive"), np.array([1, 4, 9])
+    params = np.array([0.2, 0.1, -0.4])
+    pairs = [
+        model.pair_losses(params, np.array([j, k]))[0, 1] for j in fold for k in fold if j != k
+    ]
+    # A point with itself has loss 0: same class, distance 0.
+    assert_allclose(model.heldout_loss(params, fold).mean(), np.sum(pairs) / 9.0)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_linearised_losses_are_first_order(loss):
+    model = problem(loss)
+    full, folds = acv.fit(model), acv.folds.k_fold(30, 5)
+    jackknife = acv.infinitesimal_jackknife(model, full, folds)
+    ours, autograds = (
+        acv.linearised(m, jackknife).pointwise[0] for m in (model, WithoutFast(model))
+    )
+    assert_allclose(ours, autograds, rtol=1e-9)
+
+
+def test_a_wider_margin_pushes_further():
+    model = problem("contrastive")
+    wide = replace(model, loss=contrastive(3.0))
+    assert np.linalg.norm(acv.fit(wide).params) > np.linalg.norm(acv.fit(model).params)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.zeros(30)}, "every y is 0.0: no two points differ"),
+        ({"y": np.zeros(3)}, "one entry for each"),
+        ({"X": np.full((30, 3), np.nan)}, "X or y holds NaN"),
+        ({"loss": "hinge"}, "unknown loss 'hinge'"),
+        ({"gamma_i": -1.0}, "gamma_i = -1.0"),
+    ],
+)
+def test_bad_models(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(problem("ranking"), **change)

@@ -1,0 +1,434 @@
+"""The traffic model: densities against scipy, every fast path against autograd and against enumeration."""
+
+import numpy as np
+import pytest
+from autograd import grad, hessian
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.enumerate import traffic_heldout, traffic_objective
+from oracles.refit import central_difference, derivatives
+from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
+from oracles.wrappers import WithoutFast
+from scipy import stats
+from scipy.special import digamma, polygamma
+
+from acvlib import derivatives as curvature
+from acvlib import weighting
+from acvlib.folds import weights as fold_weights
+from acvlib.inference import lanes
+from acvlib.models import PoissonTraffic, TrafficPrior
+from acvlib.models.traffic.assembly import EmissionDerivatives
+from acvlib.models.traffic.emission import CountClasses, excess_moments, log_density
+
+COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])
+DAY = np.array([2, 2, 2, 2, 5, 5, 0, 0])
+SMALL = PoissonTraffic(COUNTS, DAY)
+SMALL_FOLDS = [np.array(f) for f in ([0], [3], [7], [1, 3], [4, 5, 7], [0, 1, 3, 4, 5], [7, 0])]
+FRACTIONS = np.array([0.3, 1.0, 1.0, 0.0, 0.6, 0.9, 0.5, 0.2])
+PRIOR = TrafficPrior((2.0, 0.3), 1.7, (3.0, 0.2), (1.5, 0.7), (5.0, 2.0), (4.0, 3.0))
+
+
+def close(ours, theirs, tolerance=1e-10):
+    """Equal to a tolerance relative to the largest entry."""
+    scale = max(1.0, np.abs(theirs).max())
+    assert_allclose(np.asarray(ours) / scale, np.asarray(theirs) / scale, rtol=0, atol=tolerance)
+
+
+def params_near(seed, spread=0.4):
+    return TRAFFIC_PARAMS + spread * np.random.default_rng(seed).standard_normal(11)
+
+
+# emission
+
+
+def classes_of(*counts, n_days=7):
+    pairs = [(x, d) for x in counts for d in range(n_days)]
+    return CountClasses.of(np.array([x for x, _ in pairs]), np.array([d for _, d in pairs]))
+
+
+def law(rates, a, b):
+    """The emission law of one lane."""
+    return np.broadcast_to(np.reshape(rates, (-1, 1)), (7, 1)).copy(), np.array([a]), np.array([b])
+
+
+@settings(max_examples=30)
+@given(st.floats(-1, 4), st.floats(-2, 3), st.floats(-3, 2), st.integers(0, 80))
+def test_densities_are_scipys_poisson_and_its_convolution(log_rate, log_a, log_b, x):
+    rate, a, b = np.exp([log_rate, log_a, log_b])
+    table = log_density(*law(rate, a, b), np.array([0, x]), np.array([3, 3]))[:, 1, 0]
+    excess = np.arange(x + 1)
+    mixture = stats.poisson.pmf(x - excess, rate) @ stats.nbinom.pmf(excess, a, b / (1 + b))
+    assert_allclose(table, [stats.poisson.logpmf(x, rate), np.log(mixture)], rtol=1e-10, atol=1e-10)
+
+
+def test_fast_densities_equal_those_of_the_objective():
+    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(0), 300, days=30))
+    fast = model.fast.log_density(TRAFFIC_PARAMS[None])[:, model.classes.of_site, 0].T
+    assert_allclose(fast * model.observed[:, None], model.log_densities(TRAFFIC_PARAMS), rtol=1e-11)
+
+
+def test_densities_sum_to_one_over_counts():
+    table = np.exp(log_density(*law(6.0, 2.0, 0.5), np.arange(200), np.zeros(200, int)))[..., 0]
+    assert_allclose(table.sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_excess_moments_are_posterior_means():
+    x, rate, a, b = 17, 6.0, 2.5, 0.4
+    excess = np.arange(x + 1)
+    posterior = stats.poisson.pmf(x - excess, rate) * stats.nbinom.pmf(excess, a, b / (1 + b))
+    growth, change = digamma(a + excess) - digamma(a), polygamma(1, a + excess) - polygamma(1, a)
+    statistics = [excess, growth, excess**2, excess * growth, growth**2, change]
+    moments = excess_moments(*law(rate, a, b), np.array([x]), np.array([0]))
+    assert_allclose(
+        moments[:, 0, 0], statistics @ posterior / posterior.sum(), rtol=1e-12, atol=1e-13
+    )
+
+
+def local_scores(params, classes):
+    """(scores (2, 3, n), seconds (2, 3, 3, n)) of both log-densities in (log rate, log a, log b) of a class."""
+
+    def table(shift):
+        rates, (a, b) = np.exp(params[:7] + shift[0]), np.exp(params[7:9] + shift[1:])
+        return log_density(*law(rates, a, b), classes.counts, classes.days)[..., 0]
+
+    first = central_difference(table, np.zeros(3))
+    second = central_difference(
+        lambda s: central_difference(lambda r: table(s + r), np.zeros(3), 1e-3),
+        np.zeros(3),
+        1e-3,
+    )
+    return np.moveaxis(first, -1, 1), np.moveaxis(second, (-2, -1), (1, 2))
+
+
+def test_emission_derivatives_equal_finite_differences():
+    classes = classes_of(0, 1, 7, 23, 60)
+    emission = EmissionDerivatives(classes, TRAFFIC_PARAMS[None], curvature=True)
+    first, second = local_scores(TRAFFIC_PARAMS, classes)
+    close(emission.score0[:, 0], first[0, 0], 1e-8)
+    close(emission.score1[:, :, 0], first[1], 1e-8)
+    close(emission.second0[:, 0], second[0, 0, 0], 2e-6)
+    close(emission.second1[..., 0], second[1], 2e-6)
+    close(emission.ratio_score[:, :, 0], first[1] - first[0], 1e-8)
+
+
+# prior
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 1000), st.lists(st.floats(0.1, 5.0), min_size=11, max_size=11))
+def test_prior_derivatives_in_closed_form_equal_autograd(seed, h):
+    prior = TrafficPrior(
+        (h[0], h[1]), h[2], (h[3], h[4]), (h[5], h[6]), (h[7], h[8]), (h[9], h[10])
+    )
+    params = np.stack([params_near(seed), params_near(seed + 1)])
+    value, gradient, second = (
+        prior.negative_log_density(params),
+        prior.gradient(params),
+        prior.hessian(params),
+    )
+    for i, p in enumerate(params):
+        close(value[i], prior.negative_log_density(p), 1e-13)
+        close(gradient[i], grad(prior.negative_log_density)(p), 1e-13)
+        close(second[i], hessian(prior.negative_log_density)(p), 1e-13)
+
+
+def test_prior_is_the_densities_of_scipy_up_to_a_constant():
+    def log_density(params):
+        p = SMALL.unpack(params)
+        days = stats.dirichlet.logpdf(
+            p.day_effect / p.day_effect.sum(), np.full(7, PRIOR.day_concentration)
+        )
+        gammas = [
+            (p.base_rate, PRIOR.base_rate),
+            (p.excess_shape, PRIOR.excess_shape),
+            (p.excess_rate, PRIOR.excess_rate),
+        ]
+        betas = zip(p.stay, (PRIOR.stay_quiet, PRIOR.stay_event), strict=True)
+        total = days + sum(
+            stats.gamma.logpdf(x, shape, scale=1 / rate) for x, (shape, rate) in gammas
+        )
+        return total + sum(stats.beta.logpdf(x, *counts) for x, counts in betas)
+
+    gaps = [log_density(p) + PRIOR.negative_log_density(p) for p in map(params_near, range(5))]
+    assert_allclose(gaps, gaps[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan")])
+def test_prior_refuses_hyperparameters_that_are_not_positive(bad):
+    with pytest.raises(ValueError, match="day_concentration"):
+        TrafficPrior(day_concentration=bad)
+    with pytest.raises(ValueError, match="stay_event"):
+        TrafficPrior(stay_event=(1.0, bad))
+
+
+# objective and fast paths against enumeration
+
+
+@pytest.mark.parametrize(
+    "weights", [np.ones(8), np.zeros(8), FRACTIONS, fold_weights(8, [3, 4])], ids=str
+)
+@pytest.mark.parametrize("scheme", ["A", "B"])
+def test_objective_and_its_derivatives_equal_enumeration(scheme, weights):
+    model = PoissonTraffic(
+        COUNTS, DAY, weighting.keep_latents if scheme == "A" else weighting.drop_latents
+    )
+    expected = derivatives(traffic_objective(model, scheme), TRAFFIC_PARAMS, weights)
+    for path in (model, WithoutFast(model)):
+        ours = [
+            *curvature.value_and_gradient(path, TRAFFIC_PARAMS, weights),
+            *curvature.hessian_and_cross(path, TRAFFIC_PARAMS, weights),
+        ]
+        for a, b in zip(ours, expected, strict=True):
+            close(a, b)
+
+
+@pytest.mark.parametrize("model", [SMALL, WithoutFast(SMALL)], ids=["fast", "autograd"])
+def test_fold_functions_equal_enumeration_each_fold_at_its_own_params(model):
+    params = np.stack([params_near(i, 0.2) for i in range(len(SMALL_FOLDS))])
+    values, gradients = curvature.fold_gradients(model, params, SMALL_FOLDS)
+    hessians = curvature.fold_hessians(model, params, SMALL_FOLDS)
+    losses = curvature.heldout_losses(model, params, SMALL_FOLDS)
+    objective = traffic_objective(SMALL, "A")
+    for i, fold in enumerate(SMALL_FOLDS):
+        value, gradient, second, _ = derivatives(objective, params[i], fold_weights(8, fold))
+        close(values[i], value)
+        close(gradients[i], gradient)
+        close(hessians[i], second)
+        close(losses[i], traffic_heldout(SMALL, params[i], fold))
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.lists(st.integers(-1, 40), min_size=2, max_size=6), st.data())
+def test_fast_paths_equal_enumeration_for_any_counts_and_weights(seed, counts, data):
+    counts = np.array([5, *counts])
+    n = len(counts)
+    day = np.sort(data.draw(st.lists(st.integers(0, 6), min_size=n, max_size=n)))
+    weights = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 0.25, 0.8, 1.0]), min_size=n, max_size=n))
+    )
+    model, params = PoissonTraffic(counts, day), params_near(seed)
+    value, gradient, second, cross = derivatives(traffic_objective(model, "A"), params, weights)
+    close(model.fast.value_and_gradient(params, weights)[0], value)
+    close(model.fast.value_and_gradient(params, weights)[1], gradient)
+    close(model.fast.hessian_and_cross(params, weights)[0], second)
+    close(model.fast.hessian_and_cross(params, weights)[1], cross)
+
+
+@pytest.mark.parametrize("logit", [-12.0, 12.0, 25.0, 40.0])
+def test_a_nearly_absorbing_state_that_the_data_leave_costs_no_digits(logit):
+    """P(leave) taken as 1 - P(stay) keeps five digits at a logit of 25, and none at 37."""
+    model = PoissonTraffic(np.array([1, 2, -1, 30, 42, 0, -1, 1]), DAY)
+    params = np.concatenate([TRAFFIC_PARAMS[:7] - 2.0, TRAFFIC_PARAMS[7:9], [logit, 1.6]])
+    value, gradient, second, _ = derivatives(traffic_objective(model, "A"), params, np.ones(8))
+    for path in (model, WithoutFast(model)):
+        close(curvature.value_and_gradient(path, params, np.ones(8))[0], value, 1e-9)
+        close(curvature.value_and_gradient(path, params, np.ones(8))[1], gradient, 1e-9)
+        close(curvature.hessian(path, params, np.ones(8)), second, 1e-9)
+
+
+@pytest.mark.parametrize("count", [400, 900])
+def test_a_count_far_from_all_rates_is_not_clipped(count):
+    model = PoissonTraffic(np.array([3, count, 2, 4]), np.zeros(4, int))
+    params = np.concatenate([np.zeros(7), [0.7, 2.5, 2.0, 1.0]])
+    expected = derivatives(traffic_objective(model, "A"), params, np.ones(4))
+    fast = [
+        *model.fast.value_and_gradient(params, np.ones(4)),
+        *model.fast.hessian_and_cross(params, np.ones(4)),
+    ]
+    for a, b in zip(fast, expected, strict=True):
+        close(a, b, 1e-9)
+
+
+# fast paths against autograd on longer series
+
+
+def longer(prior=PRIOR):
+    """Day 0 has 600 sites, more than two blocks; days change inside, two changes a single site apart."""
+    rng = np.random.default_rng(3)
+    counts, _ = simulate_traffic(rng, 800, missing=0.05)
+    day = np.repeat([0, 4, 5, 6, 0], [2 * lanes.MAX_BLOCK + 24, 100, 1, 39, 60])
+    return PoissonTraffic(counts, day, prior=prior)
+
+
+LONGER = longer()
+
+
+def some_folds(model, n_folds, seed=4):
+    rng, sites = np.random.default_rng(seed), np.flatnonzero(model.observed)
+    scattered = [np.sort(rng.choice(sites, 80, replace=False)) for _ in range(n_folds - 1)]
+    return [*scattered, sites[100:400]]  # the last one a block across blocks
+
+
+@pytest.mark.parametrize("weights", ["ones", "zeros", "fractions"])
+def test_fast_single_weighting_equals_autograd_on_long_blocks(weights):
+    w = {
+        "ones": np.ones(800),
+        "zeros": np.zeros(800),
+        "fractions": np.random.default_rng(5).random(800),
+    }[weights]
+    params, slow = params_near(6, 0.1), WithoutFast(LONGER)
+    fast = [
+        *curvature.value_and_gradient(LONGER, params, w),
+        *curvature.hessian_and_cross(LONGER, params, w),
+    ]
+    auto = [
+        *curvature.value_and_gradient(slow, params, w),
+        *curvature.hessian_and_cross(slow, params, w),
+    ]
+    for a, b in zip(fast, auto, strict=True):
+        close(a, b)
+
+
+def test_fast_fold_functions_equal_autograd_on_long_blocks():
+    folds = some_folds(LONGER, 5)
+    params, slow = np.stack([params_near(i, 0.1) for i in range(5)]), WithoutFast(LONGER)
+    for function in (curvature.fold_gradients, curvature.fold_hessians, curvature.heldout_losses):
+        for a, b in zip(
+            function(LONGER, params, folds), function(slow, params, folds), strict=True
+        ):
+            close(a, b)
+
+
+@pytest.mark.parametrize(
+    "n_folds", [1, lanes.N_LANES - 1, lanes.N_LANES, lanes.N_LANES + 1, 2 * lanes.N_LANES + 7]
+)
+def test_lanes_give_every_fold_what_it_gets_alone(n_folds):
+    folds, params = (
+        some_folds(LONGER, n_folds),
+        np.stack([params_near(i, 0.1) for i in range(n_folds)]),
+    )
+    values, gradients = LONGER.fast.fold_gradients(params, folds)
+    hessians, losses = (
+        LONGER.fast.fold_hessians(params, folds),
+        LONGER.fast.fold_heldout_losses(params, folds),
+    )
+    assert [len(part) for part in (values, gradients, hessians, losses)] == [n_folds] * 4
+    for i in {0, n_folds // 2, n_folds - 1}:
+        value, gradient = LONGER.fast.value_and_gradient(params[i], fold_weights(800, folds[i]))
+        close(values[i], value, 1e-12)
+        close(gradients[i], gradient, 1e-11)
+        close(
+            hessians[i],
+            LONGER.fast.hessian_and_cross(params[i], fold_weights(800, folds[i]))[0],
+            1e-10,
+        )
+        close(losses[i], LONGER.heldout_loss(params[i], folds[i]), 1e-11)
+
+
+def test_an_empty_fold_leaves_nothing_out():
+    value, gradient = LONGER.fast.fold_gradients(TRAFFIC_PARAMS[None], [np.array([], int)])
+    expected = LONGER.fast.value_and_gradient(TRAFFIC_PARAMS, np.ones(800))
+    close(value[0], expected[0], 1e-13)
+    close(gradient[0], expected[1], 1e-12)
+
+
+def test_an_unsorted_fold_gets_its_losses_in_its_own_order():
+    fold, params = np.flatnonzero(LONGER.observed)[[50, 7, 700]], TRAFFIC_PARAMS[None]
+    (mixed,) = LONGER.fast.fold_heldout_losses(params, [fold])
+    (ordered,) = LONGER.fast.fold_heldout_losses(params, [np.sort(fold)])
+    assert_array_equal(mixed, ordered[[1, 0, 2]])
+
+
+def test_negative_control_another_fold_has_another_gradient():
+    folds, params = some_folds(LONGER, 2), np.tile(TRAFFIC_PARAMS, (2, 1))
+    gradients = LONGER.fast.fold_gradients(params, folds)[1]
+    assert np.abs(gradients[0] - gradients[1]).max() > 0.1
+
+
+# the model
+
+
+def test_missing_sites_have_no_influence():
+    _, cross = curvature.hessian_and_cross(SMALL, TRAFFIC_PARAMS, np.ones(8))
+    assert_array_equal(cross[:, ~SMALL.observed], 0.0)
+    assert (np.abs(cross[:, SMALL.observed]).max(axis=0) > 1e-3).all()
+
+
+def test_initial_law_is_stationary():
+    initial, transition = (np.exp(part) for part in SMALL.log_chain(TRAFFIC_PARAMS))
+    assert_allclose(initial @ transition, initial, rtol=1e-14)
+    assert_allclose(initial.sum(), 1.0, rtol=1e-14)
+
+
+def test_unpacked_parameters_are_named_and_constrained():
+    named = SMALL.unpack(TRAFFIC_PARAMS)
+    assert_allclose(named.base_rate * named.day_effect, named.rates, rtol=1e-15)
+    assert_allclose(named.day_effect.mean(), 1.0, rtol=1e-15)
+    assert_allclose(np.log(named.stay / (1 - named.stay)), TRAFFIC_PARAMS[9:], rtol=1e-13)
+
+
+def test_initial_params_serve_days_without_data_and_follow_their_rng():
+    start = SMALL.initial_params()
+    assert np.isfinite(start).all()
+    assert start[1] == start[3]  # two days without data
+    first, again, other = (SMALL.initial_params(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    assert_array_equal(first, again)
+    assert np.abs(first - other).max() > 0
+
+
+def test_fast_paths_are_offered_for_scheme_a_only():
+    assert SMALL.fast is not None
+    assert PoissonTraffic(COUNTS, DAY, weighting.drop_latents).fast is None
+
+
+def test_counts_may_be_whole_floats_and_are_not_changed_in_place():
+    counts = COUNTS.astype(float)
+    assert_array_equal(PoissonTraffic(counts, DAY.astype(float)).counts, COUNTS)
+    assert counts.dtype == float
+
+
+BAD_DATA = {
+    "nan": ([1.0, np.nan, 3.0], [0, 1, 2], "nan"),
+    "infinite": ([1.0, np.inf, 3.0], [0, 1, 2], "inf"),
+    "fraction": ([1.0, 2.5, 3.0], [0, 1, 2], r"2\.5"),
+    "negative": ([1, -2, 3], [0, 1, 2], "-2"),
+    "all missing": ([-1, -1, -1], [0, 1, 2], "all counts are missing"),
+    "lengths differ": ([1, 2, 3], [0, 1], r"\(3,\).*\(2,\)"),
+    "table": ([[1, 2], [3, 4]], [[0, 1], [2, 3]], "1-d"),
+    "one site": ([1], [0], "two or more"),
+    "no site": ([], [], "two or more"),
+    "day 7": ([1, 2, 3], [0, 1, 7], "7"),
+    "day -1": ([1, 2, 3], [0, -1, 2], "-1"),
+    "day nan": ([1, 2, 3], [0, 1, np.nan], "nan"),
+    "day fraction": ([1, 2, 3], [0, 1, 1.5], r"1\.5"),
+}
+
+
+@pytest.mark.parametrize(("counts", "day", "message"), BAD_DATA.values(), ids=BAD_DATA.keys())
+def test_bad_data_is_refused_with_the_offending_numbers(counts, day, message):
+    with pytest.raises(ValueError, match=message):
+        PoissonTraffic(np.array(counts), np.array(day))
+
+
+BAD_WEIGHTS = {
+    "negative": (np.r_[np.ones(7), -0.1], r"-0\.1"),
+    "above one": (np.r_[np.ones(7), 1.1], r"1\.1"),
+    "nan": (np.r_[np.ones(7), np.nan], "nan"),
+    "too short": (np.ones(7), "7"),
+    "too long": (np.ones(9), "9"),
+    "table": (np.ones((8, 1)), "1"),
+}
+
+
+@pytest.mark.parametrize("scheme", [weighting.keep_latents, weighting.drop_latents])
+@pytest.mark.parametrize(("weights", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS.keys())
+def test_bad_weights_are_refused_by_the_objective_and_its_derivatives(weights, message, scheme):
+    model = PoissonTraffic(COUNTS, DAY, scheme)
+    for function in (curvature.value_and_gradient, curvature.hessian, curvature.hessian_and_cross):
+        with pytest.raises(ValueError, match=message):
+            function(model, TRAFFIC_PARAMS, weights)
+    with pytest.raises(ValueError, match=message):
+        model.objective(TRAFFIC_PARAMS, weights)
+
+
+def test_a_long_series_is_float64_accurate():
+    """50,000 sites: the two-state kernel and the general chain add the same terms in different ways."""
+    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(8), 50_000, days=288))
+    value, gradient = model.fast.value_and_gradient(TRAFFIC_PARAMS, np.ones(50_000))
+    assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(50_000)), rtol=1e-12)
+    close(
+        gradient,
+        curvature.value_and_gradient(WithoutFast(model), TRAFFIC_PARAMS, np.ones(50_000))[1],
+        1e-10,
+    )

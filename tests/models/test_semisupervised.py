@@ -1,0 +1,296 @@
+"""Manifold-regularised models: sums over pairs by enumeration, derivatives by autograd, folds by deleting points."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from autograd import grad, hessian, jacobian
+from numpy.testing import assert_allclose
+from oracles.refit import refit
+from oracles.wrappers import WithoutFast
+from scipy.sparse import csr_matrix
+
+import acvlib as acv
+from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised, kernel_form
+from acvlib.models.semisupervised.affinity import median_square_distance
+
+LOSSES = ("square", "logistic", "squared_hinge")
+
+
+def problem(loss="square", p=40, s=16, seed=0, **gammas):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(p), rng.standard_normal((p, 2))])
+    y = X @ [0.3, 1.0, -0.5] + 0.5 * rng.standard_normal(p)
+    y = y if loss == "square" else np.where(y > 0, 1.0, -1.0)
+    y[rng.choice(p, p - s, replace=False)] = np.nan
+    return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 2.0)), y, loss, **gammas)
+
+
+def folds_of(model, k=4):
+    return acv.folds.k_fold(model.n_sites, k, np.random.default_rng(1), model.observed)
+
+
+def enumerated(model, params, weights):
+    """Eq. 2 times s, pair by pair."""
+    x, points = model.energy.features, model.energy.features
+    f = x @ params
+    affinity = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=2) / 4.0)
+    pairs = sum(
+        weights[i] * weights[j] * affinity[i, j] * (f[i] - f[j]) ** 2
+        for i in range(len(x))
+        for j in range(len(x))
+    )
+    at = model.labelled
+    losses = [weights[i] * model.heldout_loss(params, np.array([i]))[0] for i in at]
+    value = (
+        model.gamma_s * sum(losses) / weights[at].sum() + model.gamma_p * pairs / weights.sum() ** 2
+    )
+    return len(at) * (value + model.gamma_i * params @ params)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_objective_is_the_sum_over_all_pairs(loss):
+    model, rng = problem(loss, gamma_s=0.7), np.random.default_rng(2)
+    params, weights = rng.standard_normal(3), rng.random(model.n_sites)
+    assert_allclose(
+        model.objective(params, weights), enumerated(model, params, weights), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_closed_forms_are_autograds(loss):
+    model, rng = problem(loss), np.random.default_rng(3)
+    params, weights, ones = (
+        0.3 * rng.standard_normal(3),
+        rng.random(model.n_sites),
+        np.ones(model.n_sites),
+    )
+    value, gradient = model.fast.value_and_gradient(params, weights)
+    assert_allclose(value, model.objective(params, weights), rtol=1e-12)
+    assert_allclose(gradient, grad(model.objective)(params, weights), rtol=1e-9, atol=1e-12)
+    assert_allclose(
+        model.fast.hessian(params, weights), hessian(model.objective)(params, weights), rtol=1e-9
+    )
+    cross = jacobian(lambda w: grad(model.objective)(params, w))(ones)
+    assert_allclose(
+        model.fast.site_cross(params, np.arange(model.n_sites)), cross.T, rtol=1e-9, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_folds_at_once_are_weightings_one_by_one(loss):
+    model = problem(loss)
+    folds, plain = folds_of(model), WithoutFast(model)
+    params = np.random.default_rng(4).standard_normal((len(folds), 3))
+    for ours, autograds in zip(
+        acv.curvature.fold_gradients(model, params, folds),
+        acv.curvature.fold_gradients(plain, params, folds),
+        strict=True,
+    ):
+        assert_allclose(ours, autograds, rtol=1e-9, atol=1e-11)
+    hessians = acv.curvature.fold_hessians(plain, params, folds)
+    assert_allclose(
+        acv.curvature.fold_hessians(model, params, folds), hessians, rtol=1e-9, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_jackknife_is_autograds(loss):
+    model = problem(loss)
+    full, folds = acv.fit(model), folds_of(model)
+    ours = acv.infinitesimal_jackknife(model, full, folds)
+    autograds = acv.infinitesimal_jackknife(WithoutFast(model), full, folds)
+    assert_allclose(ours.params, autograds.params, rtol=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_exact_is_deleting_points_and_refitting(loss):
+    model = problem(loss)
+    folds = folds_of(model)
+    found = acv.exact(model, acv.fit(model), folds, tolerance=1e-9)
+    for params, fold in zip(found.params, folds, strict=True):
+        kept = np.setdiff1d(np.arange(model.n_sites), fold)
+        x = model.energy.features[kept]
+        without = replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=model.y[kept])
+        assert_allclose(params, acv.fit(without, tolerance=1e-9).params, atol=1e-8)
+        assert_allclose(
+            params, refit(without.objective, np.zeros(3), np.ones(len(kept))), atol=1e-5
+        )
+
+
+def error_among(copies, method):
+    """Error of theta where the same four sites are left out of ever more copies of the same points."""
+    model = problem("logistic", gamma_i=0.3)
+    x, y = np.tile(model.energy.features, (copies, 1)), np.tile(model.y, copies)
+    more = replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=y)
+    full, fold = acv.fit(more, tolerance=1e-10), [model.labelled[:4]]
+    exact = acv.exact(more, full, fold, tolerance=1e-10)
+    return np.linalg.norm(method(more, full, fold).params - exact.params)
+
+
+@pytest.mark.parametrize(
+    ("method", "order"),
+    [(acv.as_printed, 1), (acv.infinitesimal_jackknife, 2), (acv.frozen_newton, 2)],
+)
+def test_halving_the_share_left_out_halves_the_printed_error_and_quarters_the_others(method, order):
+    assert_allclose(error_among(8, method) / error_among(16, method), 2**order, rtol=0.1)
+
+
+def test_theorem_3_1_misses_the_normalisers_own_term():
+    model = problem("logistic", gamma_p=0.5, gamma_i=0.4)
+    full, folds = acv.fit(model, tolerance=1e-10), folds_of(model)
+    m, s, p = len(folds[0]), len(model.labelled), model.n_sites
+    ones, pointwise = np.ones(p), replace(model, gamma_p=0.0, gamma_i=0.0)
+    slope_s = pointwise.fast.value_and_gradient(full.params, ones)[1]
+    slope_p = 2.0 * s * model.gamma_p * model.energy.full @ full.params / p**2
+    own = np.linalg.solve(full.metric, m / s * slope_s + 2.0 * m / p * slope_p)
+    printed = acv.as_printed(model, full, folds[:1]).params[0]
+    # The printed normalisers are those of the fold, in place of those at w = 1.
+    sums = [
+        np.sum(f(full.params, folds[0]), axis=0)
+        for f in (model.fast._own_slopes, model.fast._own_pairs)
+    ]
+    at_one = np.linalg.solve(full.metric, s * (sums[0] / s + sums[1] / p**2))
+    at_fold = np.linalg.solve(full.metric, s * (sums[0] / (s - m) + sums[1] / (p - m) ** 2))
+    jackknife = acv.infinitesimal_jackknife(model, full, folds[:1]).params[0]
+    assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
+
+
+def test_without_a_ridge_or_pairs_and_with_equal_normalisers_both_coincide():
+    model = problem("square", gamma_p=0.0, gamma_i=0.0)
+    full, folds = acv.fit(model, tolerance=1e-12), folds_of(model)
+    share = len(model.labelled) / (len(model.labelled) - 4)
+    printed, jackknife = (
+        method(model, full, folds).params - full.params
+        for method in (acv.as_printed, acv.infinitesimal_jackknife)
+    )
+    assert_allclose(printed, share * jackknife, atol=1e-12)
+
+
+def test_a_newton_step_is_exact_for_squares():
+    model = problem("square")
+    full, folds = acv.fit(model), folds_of(model)
+    assert_allclose(
+        acv.newton_step(model, full, folds).params, acv.exact(model, full, folds).params, atol=1e-9
+    )
+
+
+def test_linearised_losses_are_first_order():
+    model = problem("logistic")
+    full, folds = acv.fit(model), folds_of(model)
+    jackknife = acv.infinitesimal_jackknife(model, full, folds)
+    expanded = acv.linearised(model, jackknife)
+    slopes = jacobian(lambda p: model.heldout_loss(p, folds[0]))(full.params)
+    expected = model.heldout_loss(full.params, folds[0]) + slopes @ (
+        jackknife.params[0] - full.params
+    )
+    assert_allclose(expanded.pointwise[0], expected)
+    assert expanded.method == "infinitesimal_jackknife, linearised"
+
+
+def test_blocks_change_nothing(monkeypatch):
+    points = np.random.default_rng(5).standard_normal((50, 3))
+    affinity, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
+    whole, rows = affinity.entries(np.arange(50)), np.array([3, 7, 8, 40])
+    monkeypatch.setattr("acvlib.models.semisupervised.affinity.BLOCK", 200)
+    assert_allclose(affinity.product(right), whole @ right, rtol=1e-12)
+    assert_allclose(affinity.product(right, rows), whole[rows] @ right, rtol=1e-12)
+    assert_allclose(
+        affinity.transposed_product(right[rows], rows), whole[:, rows] @ right[rows], rtol=1e-12
+    )
+
+
+def test_a_sparse_graph_gives_what_its_matrix_gives():
+    model, rng = problem(), np.random.default_rng(7)
+    matrix = np.where(rng.random((40, 40)) < 0.2, 1.0, 0.0)
+    matrix = matrix + matrix.T
+    dense, sparse = (
+        replace(model, energy=ManifoldEnergy(model.energy.features, GraphAffinity(m)))
+        for m in (matrix, csr_matrix(matrix))
+    )
+    folds = folds_of(model)
+    results = [acv.frozen_newton(m, acv.fit(m), folds).params for m in (dense, sparse)]
+    assert_allclose(*results, rtol=1e-9)
+
+
+def test_kernel_form_with_all_centres_is_the_kernel_matrix():
+    points = np.random.default_rng(8).standard_normal((12, 2))
+    features, ridge = kernel_form(points, points, 1.0)
+    assert_allclose(features, ridge)
+    energy = ManifoldEnergy(features, RBFAffinity(points, 1.0))
+    y = np.where(np.arange(12) < 8, points[:, 0], np.nan)
+    model = SemiSupervised(energy, y, "square", ridge=ridge)
+    folds = acv.folds.k_fold(12, 4, observed=model.observed)
+    full = acv.fit(model)
+    assert_allclose(
+        acv.exact(model, full, folds).params, acv.newton_step(model, full, folds).params, atol=1e-6
+    )
+
+
+def test_median_square_distance():
+    points = np.random.default_rng(9).standard_normal((4000, 3))
+    assert_allclose(
+        median_square_distance(points, np.random.default_rng(0)), 2 * 2.366, rtol=0.05
+    )  # chi-square, 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.full(40, np.nan)}, "0 points have a label"),
+        ({"y": np.zeros(40), "loss": "logistic"}, r"labels must be -1 or \+1; found \[0.\]"),
+        ({"y": np.full(40, np.inf)}, "y holds infinity"),
+        ({"y": np.zeros(3)}, "an entry for each of 40 points"),
+        ({"loss": "hinge"}, "unknown loss 'hinge'"),
+        ({"gamma_s": 0.0}, "gamma_s = 0: without its labels"),
+        ({"gamma_p": -1.0}, "gamma_p = -1.0: must be >= 0"),
+        ({"gamma_i": np.nan}, "gamma_i = nan"),
+    ],
+)
+def test_bad_models(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(problem(), **change)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: GraphAffinity(np.array([[0.0, 1.0], [2.0, 0.0]])),
+            r"not symmetric: W\[0, 1\] = 1 and W\[1, 0\] = 2",
+        ),
+        (lambda: GraphAffinity(csr_matrix([[0.0, 1.0], [0.0, 0.0]])), "not symmetric"),
+        (lambda: GraphAffinity(np.zeros((2, 3))), "square and finite"),
+        (lambda: RBFAffinity(np.array([[np.nan]]), 1.0), "finite"),
+        (lambda: RBFAffinity(np.zeros((2, 1)), 0.0), "sigma = 0.0"),
+        (
+            lambda: ManifoldEnergy(np.zeros((3, 1)), RBFAffinity(np.zeros((2, 1)), 1.0)),
+            "a row for each of 2 points",
+        ),
+    ],
+)
+def test_bad_affinities(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_bad_folds():
+    model = problem()
+    full, unlabelled = acv.fit(model), np.flatnonzero(~model.observed)
+    with pytest.raises(ValueError, match="leaves out all 16 observed sites"):
+        acv.infinitesimal_jackknife(model, full, [model.labelled])
+    with pytest.raises(ValueError, match=f"holds site {unlabelled[0]}, which is missing"):
+        acv.exact(model, full, [unlabelled[:2]])
+
+
+def test_without_any_ridge_what_is_not_determined_is_named():
+    model = problem(gamma_p=0.0, gamma_i=0.0)
+    twice = model.energy.features[:, [0, 1, 1]]
+    with pytest.raises(ValueError, match="leave a direction of theta undetermined"):
+        replace(model, energy=ManifoldEnergy(twice, RBFAffinity(twice, 1.0)))
+    x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
+    separable = SemiSupervised(
+        ManifoldEnergy(x, RBFAffinity(x, 1.0)), np.sign(x[:, 0]), "logistic", 1.0, 0.0, 0.0
+    )
+    with pytest.raises(ValueError, match="undetermined"):
+        acv.fit(separable)

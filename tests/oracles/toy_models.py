@@ -1,0 +1,105 @@
+"""Small models with known answers, and a series of traffic counts."""
+
+import autograd.numpy as anp
+import numpy as np
+
+
+def simulate_traffic(rng, n_sites, days=40, missing=0.03):
+    """(counts, day) of a series with clear but overlapping events, `days` sites a day;
+    -1 where missing.
+    """
+    day = (np.arange(n_sites) // days) % 7
+    event, state = np.zeros(n_sites, int), 0
+    for t in range(n_sites):
+        state = rng.random() > 0.95 if state == 0 else rng.random() < 0.85
+        event[t] = state
+    counts = rng.poisson(8.0 + day) + event * rng.negative_binomial(4.0, 0.4, n_sites)
+    return np.where(rng.random(n_sites) < missing, -1, counts), day
+
+
+TRAFFIC_PARAMS = np.array([2.1, 2.2, 2.3, 2.4, 2.5, 2.6, 2.4, 1.2, -0.3, 2.8, 1.6])
+
+
+class Ridge:
+    """F = sum_i w_i (y_i - x_i theta)^2 / 2 + |theta|^2 / 2: quadratic, linear in w,
+    solved in closed form.
+    """
+
+    def __init__(self, x, y):
+        self.x, self.y, self.n_sites = x, y, len(y)
+
+    def objective(self, params, weights):
+        return anp.sum(weights * (self.y - self.x @ params) ** 2) / 2 + anp.sum(params**2) / 2
+
+    def heldout_loss(self, params, fold):
+        return (self.y[fold] - self.x[fold] @ params) ** 2 / 2
+
+    def initial_params(self, rng=None):
+        return np.zeros(self.x.shape[1])
+
+    def solution(self, weights):
+        gram = (self.x.T * weights) @ self.x + np.eye(self.x.shape[1])
+        return np.linalg.solve(gram, self.x.T @ (weights * self.y))
+
+
+class Logistic(Ridge):
+    """F = sum_i w_i log(1 + exp(-y_i x_i theta)) + penalty |theta|^2 / 2, y = -1 or 1:
+    not quadratic, linear in w.
+    """
+
+    def __init__(self, x, y, penalty=1.0):
+        super().__init__(x, y)
+        self.penalty = penalty
+
+    def objective(self, params, weights):
+        margin = self.y * (self.x @ params)
+        return (
+            anp.sum(weights * anp.logaddexp(0.0, -margin)) + self.penalty * anp.sum(params**2) / 2
+        )
+
+    def heldout_loss(self, params, fold):
+        return np.logaddexp(0.0, -self.y[fold] * (self.x[fold] @ params))
+
+    solution = None
+
+
+class Instruments:
+    """r = sum_i w_i u_i (y_i - x_i theta) = 0, instrumental variables: linear,
+    its Jacobian not symmetric.
+    """
+
+    def __init__(self, u, x, y):
+        self.u, self.x, self.y, self.n_sites = u, x, y, len(y)
+
+    def residual(self, params, weights):
+        return anp.dot(self.u.T, weights * (self.y - self.mean(params)))
+
+    def mean(self, params):
+        return self.x @ params
+
+    def heldout_loss(self, params, fold):
+        return (self.y - self.mean(params))[fold] ** 2 / 2
+
+    def initial_params(self, rng=None):
+        return np.zeros(self.x.shape[1])
+
+    def solution(self, weights):
+        return np.linalg.solve((self.u.T * weights) @ self.x, self.u.T @ (weights * self.y))
+
+
+class CurvedInstruments(Instruments):
+    """The same with mean exp(x_i theta / 4): not linear."""
+
+    def mean(self, params):
+        return anp.exp(self.x @ params / 4)
+
+    solution = None
+
+
+class Saddle(Ridge):
+    """F = sum_i w_i (theta_0^2 - theta_1^2) / (2 n): its Hessian at w = 1 is diag(1, -1),
+    its gradient 0 at 0.
+    """
+
+    def objective(self, params, weights):
+        return anp.sum(weights) / self.n_sites * (params[0] ** 2 - params[1] ** 2) / 2

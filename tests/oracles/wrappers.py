@@ -1,0 +1,80 @@
+"""Wrappers that hide or count what a model offers."""
+
+import gc
+from collections import Counter
+from contextlib import contextmanager
+
+
+class ByAutograd:
+    """A model whose own derivatives are hidden, so that everything goes through autograd."""
+
+    derivatives = None
+
+    def __init__(self, model):
+        self._model = model
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+
+class Counting:
+    """A model that counts, in `calls`, what is computed of it: by its own derivatives,
+    or by autograd.
+
+    By autograd a gradient, a Hessian and cross-derivatives are one call each of `objective` or
+    `residual`: all are counted as "objective".
+    """
+
+    def __init__(self, model):
+        self._model, self.calls = model, Counter()
+
+    def __getattr__(self, name):
+        found = getattr(self._model, name)
+        if name in ("objective", "residual"):
+            return self._counted(found, "objective")
+        if name == "heldout_loss":
+            return self._counted(found, "heldout")
+        return found
+
+    @property
+    def derivatives(self):
+        own = getattr(self._model, "derivatives", None)
+        return own and CountingDerivatives(own, self.calls)
+
+    def _counted(self, function, name):
+        def counted(*args):
+            self.calls[name] += 1
+            return function(*args)
+
+        return counted
+
+
+class CountingDerivatives:
+    """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
+
+    ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
+    FOLDS = {"fold_gradients": "gradient", "fold_hessians": "hessian", "heldout": "heldout"}
+
+    def __init__(self, own, calls):
+        self._own, self._calls = own, calls
+
+    def __getattr__(self, name):
+        found = getattr(self._own, name)
+        if name not in self.ONE | self.FOLDS:
+            return found
+
+        def counted(params, folds, *args, **settings):
+            self._calls[(self.ONE | self.FOLDS)[name]] += len(folds) if name in self.FOLDS else 1
+            return found(params, folds, *args, **settings)
+
+        return counted
+
+
+@contextmanager
+def no_collector():
+    """Here only what nothing refers to is freed: a cycle stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,108 @@
+"""Conjugate gradients on many operators at once: against dense solves, indefinite ones, a rough stand-in."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from acvlib.solvers.krylov import conjugate_gradient, solve
+from acvlib.solvers.operators import HessianOperator
+
+N, D = 5, 30
+
+
+class Dense:
+    """One matrix a row, its diagonal the preconditioner; counts products."""
+
+    def __init__(self, matrices):
+        self.matrices, self.count = matrices, 0
+
+    def multiply(self, vectors, rows):
+        self.count += len(rows)
+        return np.einsum("nij,nj->ni", self.matrices[rows], vectors)
+
+    def precondition(self, vectors, rows):
+        return vectors / np.abs(np.einsum("nii->ni", self.matrices[rows]))
+
+
+class Rough(Dense):
+    """Has a stand-in that is off by 1e-3."""
+
+    def __init__(self, matrices):
+        super().__init__(matrices)
+        noise = 1e-3 * np.random.default_rng(1).normal(size=matrices.shape)
+        self.rough = Dense(matrices + noise + noise.transpose(0, 2, 1))
+
+
+def definite(rng, n=N):
+    roots = rng.normal(size=(n, D, D))
+    return roots @ roots.transpose(0, 2, 1) + np.diag(np.geomspace(1.0, 300.0, D))
+
+
+@pytest.mark.parametrize("products", [Dense, Rough])
+@pytest.mark.parametrize("damping", [0.0, 2.0])
+def test_solutions_equal_dense_ones(products, damping, rng):
+    matrices, b = definite(rng), rng.normal(size=(N, D))
+    b[2] = 0.0
+    found = solve(products(matrices), b, 1e-10, damping)
+    expected = np.linalg.solve(matrices + damping * np.eye(D), b[..., None])[..., 0]
+    assert_allclose(found.x, expected, atol=1e-8)
+    assert found.residual.max() <= 1e-10
+    assert (found.smallest > 0.0).all()
+
+
+def test_residuals_are_true_ones_and_converged_rows_take_no_more_products(rng):
+    matrices, b = definite(rng), rng.normal(size=(N, D))
+    b[0] = matrices[0, :, 3]  # nearly an axis: few iterations
+    products = Dense(matrices)
+    found = conjugate_gradient(products, b, 1e-6)
+    residual = b - np.einsum("nij,nj->ni", matrices, found.x)
+    assert_allclose(
+        found.residual, np.linalg.norm(residual, axis=1) / np.linalg.norm(b, axis=1), atol=1e-12
+    )
+    assert found.products == products.count < N * D * 2
+    alone = [
+        conjugate_gradient(Dense(matrices[i : i + 1]), b[i : i + 1], 1e-6).products
+        for i in range(N)
+    ]
+    assert found.products == sum(alone)
+
+
+def test_smallest_ritz_value_is_the_preconditioned_eigenvalue(rng):
+    matrices = definite(rng, 1)
+    scale = np.sqrt(np.einsum("nii->ni", matrices))[0]
+    exact = np.linalg.eigvalsh(matrices[0] / np.outer(scale, scale))[0]
+    found = conjugate_gradient(Dense(matrices), rng.normal(size=(1, D)), 1e-13)
+    assert_allclose(found.smallest, exact, rtol=1e-6)
+
+
+def test_negative_curvature_is_reported_and_the_step_descends(rng):
+    matrices, b = definite(rng, 2), rng.normal(size=(2, D))
+    values, vectors = np.linalg.eigh(matrices[1])
+    matrices[1] -= 2.0 * values[-1] * np.outer(vectors[:, -1], vectors[:, -1])
+    found = conjugate_gradient(Dense(matrices), b)
+    assert found.smallest[0] > 0.0 >= found.smallest[1]
+    assert (np.einsum("ni,ni->n", found.x, b) > 0.0).all()
+
+
+def test_trust_region_holds_in_the_preconditioners_norm_and_promises_what_the_model_has(rng):
+    matrices, b, radius = definite(rng), rng.normal(size=(N, D)), 0.02
+    found = conjugate_gradient(Dense(matrices), b, 1e-8, radius=radius)
+    diagonal = np.einsum("nii->ni", matrices)
+    norm = np.sqrt((diagonal * found.x**2).sum(axis=1))
+    assert_allclose(found.norm, norm, rtol=1e-8)
+    assert (norm <= radius * (1 + 1e-8)).all()
+    assert np.isclose(norm, radius).any()
+    quadratic = np.einsum("ni,nij,nj->n", found.x, matrices, found.x)
+    assert_allclose(found.decrease, (b * found.x).sum(axis=1) - 0.5 * quadratic, rtol=1e-8)
+
+
+def test_operator_multiplies_rows_and_solves_columns(rng):
+    matrices = definite(rng, 1)
+    operator, rows = (
+        HessianOperator(Dense(matrices), D, tolerance=1e-12),
+        rng.normal(size=(2, 3, D)),
+    )
+    assert_allclose(rows @ operator, rows @ matrices[0], rtol=1e-12)
+    b = rng.normal(size=(D, 4))
+    assert_allclose(operator.solve(b), np.linalg.solve(matrices[0], b), atol=1e-9)
+    assert_allclose(operator.solve(b[:, 0]), np.linalg.solve(matrices[0], b[:, 0]), atol=1e-9)

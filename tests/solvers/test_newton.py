@@ -1,0 +1,168 @@
+"""The safeguarded Newton method in lockstep, on objectives with known optima and known traps."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.refit import refit
+from oracles.toy_models import CurvedInstruments, Logistic, Ridge
+from oracles.wrappers import Counting
+
+from acvlib.derivatives import derivatives_of
+from acvlib.folds import WHOLE, Folds
+from acvlib.solvers.inverse import DenseFolds, FoldSolver
+from acvlib.solvers.newton import MAX_STEPS, newton
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+Y = np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40))
+LOGISTIC, RIDGE = Logistic(X, Y), Ridge(X, Y)
+FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
+START = np.zeros((3, 3))
+
+
+def refine(model, params, folds, tolerance, first=None):
+    return newton(derivatives_of(model), params, folds, tolerance, first)
+
+
+class Scalar:
+    """F = function(theta), whatever the weights: one parameter, no data."""
+
+    n_sites = 1
+
+    def __init__(self, function):
+        self.function = function
+
+    def objective(self, params, weights):
+        return self.function(params[0])
+
+
+def from_point(function, start, tolerance=1e-8):
+    return refine(Scalar(function), np.array([start]), WHOLE, tolerance)
+
+
+def double_well(x):
+    return (x**2 - 1.0) ** 2
+
+
+def test_every_fold_reaches_the_optimum_that_scipy_finds():
+    state = refine(LOGISTIC, START, FOLDS, 1e-9)
+    assert state.converged.all()
+    for params, fold in zip(state.params, FOLDS, strict=True):
+        weights = np.ones(40)
+        weights[fold] = 0.0
+        assert_allclose(params, refit(LOGISTIC.objective, np.zeros(3), weights), rtol=0, atol=1e-8)
+
+
+def test_a_quadratic_takes_one_step():
+    state = refine(RIDGE, START, FOLDS, 1e-10)
+    assert_array_equal(state.steps, 1)
+    for params, fold in zip(state.params, FOLDS, strict=True):
+        weights = np.ones(40)
+        weights[fold] = 0.0
+        assert_allclose(params, RIDGE.solution(weights), rtol=1e-12)
+
+
+def test_folds_in_lockstep_do_what_each_does_alone():
+    together = refine(LOGISTIC, START, FOLDS, 1e-8)
+    for i, fold in enumerate(FOLDS):
+        alone = refine(LOGISTIC, START[:1], Folds([fold]), 1e-8)
+        assert_array_equal(together.params[i], alone.params[0])
+        assert together.steps[i] == alone.steps[0]
+
+
+def test_the_decrement_at_the_end_is_that_of_the_returned_point():
+    state = refine(LOGISTIC, START, FOLDS, 1e-5)
+    own = derivatives_of(LOGISTIC)
+    _, gradients = own.fold_gradients(state.params, FOLDS)
+    hessians = own.fold_hessians(state.params, FOLDS).matrices
+    true = np.sqrt(
+        np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
+    )
+    assert (true <= 1.1e-5).all()
+    assert not state.indefinite.any()
+
+
+def test_a_start_at_the_optimum_is_left_where_it_is():
+    optimum = refine(LOGISTIC, START, FOLDS, 1e-10).params
+    state = refine(LOGISTIC, optimum, FOLDS, 1e-6)
+    assert_array_equal(state.params, optimum)
+    assert_array_equal(state.steps, 0)
+    assert state.converged.all()
+
+
+def test_a_long_step_is_halved_until_it_descends():
+    """Newton's method on sqrt(1 + x^2) from x = 3 flies off to -27 if its steps are not halved."""
+    state = from_point(lambda x: anp.sqrt(1.0 + x**2), 3.0)
+    assert state.converged.all()
+    assert abs(state.params[0, 0]) < 1e-7
+
+
+@pytest.mark.parametrize(("start", "expected"), [(0.3, 1.0), (-0.3, -1.0), (2.0, 1.0), (1e-3, 1.0)])
+def test_negative_curvature_is_descended_into_the_nearer_well(start, expected):
+    state = from_point(double_well, start)
+    assert state.converged.all()
+    assert_allclose(state.params[0, 0], expected, atol=1e-8)
+    assert not state.indefinite.any()
+
+
+def test_a_saddle_is_not_taken_for_an_optimum():
+    state = from_point(double_well, 0.0)
+    assert not state.converged.any()
+    assert state.indefinite.all()
+    assert state.params[0, 0] == 0.0
+
+
+def test_an_objective_without_a_minimum_does_not_converge():
+    state = from_point(lambda x: anp.exp(-x), 0.0, 1e-30)
+    assert not state.converged.any()
+    assert state.steps[0] <= MAX_STEPS
+
+
+def test_a_wrong_first_inverse_costs_steps_and_not_accuracy():
+    rough = DenseFolds(np.tile(50.0 * np.eye(3), (3, 1, 1)))
+    state = refine(LOGISTIC, START, FOLDS, 1e-9, rough)
+    assert state.converged.all()
+    assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
+    assert not state.indefinite.any()
+
+
+class Uphill(FoldSolver):
+    """Steps the wrong way."""
+
+    indefinite = np.zeros(3, bool)
+
+    def solve(self, vectors, rows=None):
+        return -vectors
+
+
+def test_a_first_inverse_that_points_uphill_is_given_up():
+    state = refine(LOGISTIC, START, FOLDS, 1e-9, Uphill())
+    assert state.converged.all()
+    assert_allclose(state.params, refine(LOGISTIC, START, FOLDS, 1e-9).params, atol=1e-9)
+
+
+def test_counts_are_what_the_model_was_asked_for():
+    model = Counting(LOGISTIC)
+    state = refine(model, START, FOLDS, 1e-8)
+    assert model.calls["objective"] == state.evaluations["gradient"] + state.evaluations["hessian"]
+
+
+def test_refinement_does_not_change_its_start():
+    start = START.copy()
+    refine(LOGISTIC, start, FOLDS, 1e-8)
+    assert_array_equal(start, START)
+
+
+def test_an_equation_is_solved_although_its_jacobian_is_not_symmetric():
+    rng = np.random.default_rng(1)
+    x, noise = rng.standard_normal((40, 3)), rng.standard_normal((40, 3))
+    equation = CurvedInstruments(
+        x + noise, x, np.exp(x @ [0.5, 0.0, -0.5]) + rng.standard_normal(40)
+    )
+    state = refine(equation, START, FOLDS, 1e-10)
+    assert state.converged.all()
+    for params, fold in zip(state.params, FOLDS, strict=True):
+        weights = np.ones(40)
+        weights[fold] = 0.0
+        assert_allclose(equation.residual(params, weights), 0.0, atol=1e-8)

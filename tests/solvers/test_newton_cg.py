@@ -1,0 +1,152 @@
+"""Newton's method by conjugate gradients: against dense Newton steps, out of indefinite regions, at its rate."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from autograd import grad, hessian
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+from acvlib.folds import WHOLE
+from acvlib.models import AutoRegressiveHMM
+from acvlib.solvers.newton import newton
+from acvlib.solvers.newton_cg import _next_radius, below_saddle, newton_cg
+
+
+class Products:
+    """F, its gradient and Hessian products of one function at one point; the identity preconditions."""
+
+    rough = None
+
+    def __init__(self, function, params):
+        self.params, self.value, self.gradient = params, function(params), grad(function)(params)
+        self.matrix = hessian(function)(params)
+
+    def evaluate(self):
+        return np.array([self.value]), self.gradient[None]
+
+    def multiply(self, vectors, rows):
+        return vectors @ self.matrix
+
+    def precondition(self, vectors, rows):
+        return vectors
+
+
+class Toy:
+    """Derivatives of any function without data; remembers the points that it was asked about."""
+
+    def __init__(self, function):
+        self.function, self.seen = function, []
+
+    def products(self, params, folds):
+        self.seen.append(params[0])
+        return Products(self.function, params[0])
+
+
+def double_well(p):
+    """A saddle at 0 between the minima (1, 0) and (-1, 0)."""
+    return 0.25 * (p[0] ** 2 - 1.0) ** 2 + 0.5 * p[1] ** 2
+
+
+def curved_valley(p):
+    """Rosenbrock's function: Newton's method without a safeguard climbs before it descends."""
+    return 100.0 * (p[1] - p[0] ** 2) ** 2 + (1.0 - p[0]) ** 2
+
+
+def flat_at_infinity(p):
+    """Its gradient falls with a Hessian that is negative everywhere."""
+    return -np.sum(p**2)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+    """(a matrix-free AR-HMM, its fit, folds)."""
+    rng = np.random.default_rng(0)
+    x = [np.cumsum(rng.normal(size=(30, 2)), axis=0) for _ in range(5)]
+    model = AutoRegressiveHMM(x, 2, dense_limit=0)
+    return model, acv.fit(model, rng=rng), acv.folds.leave_one_out(5)
+
+
+def test_optima_are_those_of_dense_newton(hidden):
+    model, fit, folds = hidden
+    free = newton_cg(model.derivatives, fit.params, folds, 1e-8)
+    dense = newton(replace(model, dense_limit=300).derivatives, fit.params, folds, 1e-8)
+    assert free.converged.all()
+    assert dense.converged.all()
+    assert fit.standard_errors_between(free.params, dense.params).max() <= 1e-7
+    assert not free.indefinite.any()
+    assert free.evaluations["gradient"] == free.steps.sum() + len(folds)
+
+
+def test_decrement_is_the_newton_decrement(hidden):
+    model, fit, folds = hidden
+    loose = newton_cg(model.derivatives, fit.params, folds, 1e-2)
+    for params, fold, decrement in zip(loose.params, folds, loose.decrement, strict=True):
+        weights = acv.folds.weights(model.n_sites, fold)
+        dense = replace(model, dense_limit=300).derivatives
+        gradient = dense.value_and_gradient(params, weights)[1]
+        matrix = np.asarray(dense.hessian(params, weights))
+        assert_allclose(decrement, np.sqrt(gradient @ np.linalg.solve(matrix, gradient)), rtol=0.05)
+
+
+@pytest.mark.parametrize("start", [(1e-3, 0.5), (-1e-3, 0.0), (0.3, -2.0)])
+def test_a_saddle_is_left_downhill(start):
+    start = np.array(start)
+    end = newton_cg(Toy(double_well), start[None], WHOLE, 1e-10)
+    assert end.converged.all()
+    assert_allclose(abs(end.params[0]), [1.0, 0.0], atol=1e-9)
+    assert not end.indefinite.any()
+
+
+def test_on_the_saddle_itself_a_random_direction_finds_the_way_down():
+    """The gradient has no share in the negative curvature; a random vector does, and leads off."""
+    toy = Toy(double_well)
+    end = newton_cg(toy, np.array([[0.0, 0.1]]), WHOLE, 1e-10)
+    assert_allclose(end.params[0], 0.0, atol=1e-9)
+    lower = below_saddle(toy, end.params[0])
+    assert double_well(lower) < double_well(end.params[0])
+    assert below_saddle(toy, np.array([1.0, 0.0])) is None
+
+
+def test_values_never_rise():
+    toy = Toy(curved_valley)
+    end = newton_cg(toy, np.array([[-1.2, 1.0]]), WHOLE, 1e-10)
+    assert_allclose(end.params[0], 1.0, atol=1e-8)
+    kept = [curved_valley(toy.seen[0])]
+    for point in toy.seen[1:]:
+        kept.append(min(kept[-1], curved_valley(point)))
+    assert curved_valley(end.params[0]) == pytest.approx(min(kept), abs=1e-18)
+
+
+def test_a_function_without_minimum_is_not_called_converged():
+    end = newton_cg(Toy(flat_at_infinity), np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)
+    assert not end.converged.any()
+    assert end.indefinite.all()
+
+
+def test_the_trust_region_grows_with_good_steps_and_shrinks_with_bad_ones():
+    assert _next_radius(2.0, 1.0, 0.1) == 0.25
+    assert _next_radius(2.0, 2.0, 0.5) == 2.0
+    assert _next_radius(2.0, 2.0, 0.9) == 4.0
+
+
+def test_near_the_optimum_a_step_gains_what_it_is_solved_to(hidden):
+    model, fit, folds = hidden
+    decrements = []
+    for n_steps in range(1, 9):
+        end = newton_cg(model.derivatives, fit.params, folds[:1], 0.0, max_steps=n_steps)
+        decrements.append(end.decrement[0])
+    near = [
+        pair for pair in zip(decrements[:-1], decrements[1:], strict=True) if 1e-6 < pair[0] < 0.1
+    ]
+    assert near
+    assert all(after <= 0.05 * before for before, after in near)
+
+
+def test_newtons_rate_on_exactly_solved_steps():
+    """On a double well in reach, the error after each step is of the order of the last one's square."""
+    toy = Toy(double_well)
+    newton_cg(toy, np.array([[1.2, 0.0]]), WHOLE, 1e-12)
+    errors = np.array([abs(point[0] - 1.0) for point in toy.seen[:4]])
+    assert (errors[1:] <= 2.0 * errors[:-1] ** 2).all()

@@ -1,0 +1,113 @@
+"""check_wheel.py: build acvlib's wheel and use it as a stranger would, where nothing else is.
+
+For each Python that is here: import acvlib, fit and climb the ladder with no extra, see the error
+that names the missing extra, then run README's example with `[tables]`. A Python that is not here
+is named and skipped.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+PYTHONS = ("3.11", "3.12", "3.13")
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("acvlib", "pyproject.toml", "README.md", "LICENSE")
+EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)[1]
+UP_TO_THE_TABLE = EXAMPLE.split("table = ")[0]
+IMPORT = """
+import sys, time
+start = time.perf_counter()
+import acvlib
+print(f"import acvlib: {time.perf_counter() - start:.2f} s")
+extras = {"matplotlib", "pandas", "sklearn", "dask", "torch", "acvbook"}
+assert not extras & set(sys.modules), extras & set(sys.modules)
+assert "site-packages" in acvlib.__file__, acvlib.__file__
+"""
+LADDER = f"""
+{UP_TO_THE_TABLE}
+print({{name: round(float(rung.loss), 4) for name, rung in rungs.items()}})
+try:
+    acv.compare(*rungs.values())
+except ImportError as error:
+    assert "acvlib[tables]" in str(error), error
+else:
+    raise AssertionError("a table without pandas")
+"""
+
+
+def build(folder):
+    """The wheel, from a copy of the sources, so that no leftover of an earlier build gets in."""
+    copy = folder / "sources"
+    copy.mkdir()
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            hidden = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, copy / name, ignore=hidden)
+        else:
+            shutil.copy(ROOT / name, copy)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", folder, copy], check=True)
+    return next(folder.glob("*.whl"))
+
+
+def check_contents(wheel):
+    """The library, its marker of types and its metadata, and nothing of the book."""
+    names = zipfile.ZipFile(wheel).namelist()
+    folders = {name.split("/")[0] for name in names}
+    assert len(folders) == 2, folders
+    assert folders - {"acvlib"} == {f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"}, folders
+    assert "acvlib/py.typed" in names, names
+    modules = sum(name.endswith(".py") for name in names)
+    print(f"{wheel.name}: {modules} modules, {wheel.stat().st_size / 1024:.0f} kB")
+
+
+def interpreter(version):
+    """Path of a Python of this version, on the PATH or brought by pyenv; None if absent."""
+    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
+    for candidate in (shutil.which(f"python{version}"), *brought):
+        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
+            return candidate
+    return None
+
+
+def use(wheel, python, folder):
+    """Install and run in an environment of its own; the first failure ends the check."""
+    subprocess.run([python, "-m", "venv", folder], check=True)
+    inside = folder / "bin" / "python"
+    pip = [inside, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "requirements.lock"]
+
+    def run(what, code):
+        if subprocess.run([inside, "-I", "-c", code], cwd=folder).returncode:
+            sys.exit(f"{what}: failed from the wheel")
+
+    subprocess.run([*pip, wheel], check=True)
+    run("import", "import acvlib")  # from here on caches are warm
+    run("import with no extra", IMPORT)
+    run("the ladder with no extra", LADDER)
+    subprocess.run([*pip, f"acvlib[tables] @ {wheel.as_uri()}"], check=True)
+    run("import with [tables]", IMPORT)
+    run("README's example with [tables]", EXAMPLE)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wheel = build(folder)
+        check_contents(wheel)
+        for version in PYTHONS:
+            python = interpreter(version)
+            if python is None:
+                print(f"Python {version}: not here, skipped", flush=True)
+                continue
+            print(f"Python {version}:", flush=True)
+            use(wheel, python, folder / version)
+
+
+if __name__ == "__main__":
+    main()
