@@ -89,7 +89,9 @@ class HiddenMRF(ModelDefaults):
         counts = self.counts[:, None]
         return counts * params - anp.exp(params) - gammaln(counts + 1.0)
 
-    def potentials(self, density: np.ndarray, factor: FactorWeights):
+    def potentials(
+        self, density: np.ndarray, factor: FactorWeights
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return node (n, K) and edge (m, K, K) potentials of log densities (n, K)."""
         agree = self.coupling * np.eye(self.n_states)
         return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
