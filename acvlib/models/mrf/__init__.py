@@ -14,9 +14,8 @@ from scipy.special import gammaln, logsumexp
 
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, NoFiniteOptimum
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
-from ..glm.separation import NoFiniteOptimum
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
