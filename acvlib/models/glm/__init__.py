@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, NoFiniteOptimum
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
+from .separation import check_folds, check_rank, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
