@@ -13,8 +13,8 @@ from scipy.special import expit
 
 from ...derivatives import Derivatives, at
 from ...folds import Folds
-from ...inference import two_state
-from ...inference.two_state import N_LANES
+from ...inference import two_state, two_state_lanes
+from ...inference.two_state_lanes import N_LANES
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
@@ -184,17 +184,20 @@ class _Chains:
         return np.ascontiguousarray(table[..., self.lane])
 
     def smooth_lanes(self, sites, ends, score):
-        """`two_state.smooth_lanes` of the folds."""
-        *parts, density = two_state.smooth_lanes(*self._lanes(sites, ends), score)
+        """`two_state_lanes.smooth_lanes` of the folds."""
+        n_sites = len(self.weights)
+        *parts, density = two_state_lanes.smooth_lanes(
+            *self._lanes(sites, ends), two_state_lanes.block_starts(np.zeros(n_sites)), score
+        )
         return *(part[..., : len(ends) - 1] for part in parts), density
 
     def variance_lanes(self, sites, ends):
-        """`two_state.variance_lanes` of the folds, (11, 11, n)."""
+        """`two_state_lanes.variance_lanes` of the folds, (11, 11, n)."""
         ratio = self.emission.score1.copy()
         ratio[0] -= self.emission.score0
-        ratio = np.ascontiguousarray(self._spread(ratio).swapaxes(0, 1))
-        arguments = *self._lanes(sites, ends), ratio, self.emission.places
-        return two_state.variance_lanes(*arguments)[..., : len(ends) - 1]
+        days = two_state_lanes.block_starts(self.classes.days[self.classes.of_site])
+        arguments = *self._lanes(sites, ends), days, self._spread(ratio), self.emission.places
+        return two_state_lanes.variance_lanes(*arguments)[..., : len(ends) - 1]
 
     def second_order(self, observed):
         """d2 log p(x) / dparams2 (11, 11) and dw dparams (T, WIDTH) of a single fold."""
