@@ -1,7 +1,7 @@
-"""Smoothing of a two-state chain whose emissions fall into few classes: one chain, or many folds.
+"""Smoothing of a two-state chain whose emissions fall into few classes, and its tangent.
 
-Why this stands beside `smoothing`: for the traffic chapter's 1,000 folds the general kernel takes 6
-times as long as the lanes below, and lanes written for any number of states 2.5 times. Tested
+Why this and `two_state_lanes` stand beside `smoothing`: for the traffic chapter's 1,000 folds the
+general kernel takes 6 times as long, and lanes written for any number of states 2.5 times. Tested
 against `chain` and against enumeration.
 
 Site t = 1..T has a class c_t, whose emissions are a row of a small table, and a weight w_t: it

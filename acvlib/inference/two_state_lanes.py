@@ -80,7 +80,7 @@ def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
 def _start(classes, observed, emission, transition, sites, ends, starts):
     """What both kernels of lanes begin with.
 
-    (keep (T, B): False where a site is left out, log Z (B,), statistics (4, B) with two rows filled,
+    (keep (T, B): False where a site is left out, log Z (B,), statistics (4, B) with two rows set,
     filtered probabilities before every block, state, work).
     """
     keep = np.empty((len(classes), N_LANES), np.bool_)

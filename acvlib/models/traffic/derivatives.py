@@ -56,7 +56,7 @@ class TrafficDerivatives(Derivatives):
         return -cross[:, :N_PARAMS].T
 
     def _second_order(self, params, weights):
-        """d2 log p(x) / dparams2 and dw dparams; those of the last point are kept, for both callers."""
+        """d2 log p(x) / dparams2 and dw dparams, those of the last point kept for both callers."""
         point = params.tobytes(), np.asarray(weights, float).tobytes()
         last_point, found = self._last
         if point != last_point:
@@ -150,9 +150,11 @@ class TrafficDerivatives(Derivatives):
         chains, sites, ends = self._block(params, ordered)
         density = chains.smooth_lanes(sites, ends, True)[3]
         lane = np.repeat(chains.lane[: len(folds)], folds.sizes)
-        losses = -np.log(density) - chains.emission.peak[self._classes.of_site[sites], lane]
-        parts = zip(np.split(losses, ends[1:-1]), orders, strict=True)
-        return [part[np.argsort(order)] for part, order in parts]
+        peak = chains.emission.peak[self._classes.of_site[sites], lane]
+        losses = np.empty(len(sites))
+        places = [order + end for order, end in zip(orders, ends[:-1], strict=True)]
+        losses[np.concatenate(places)] = -np.log(density) - peak
+        return np.split(losses, ends[1:-1])
 
 
 class _Chains:

@@ -41,7 +41,7 @@ class Emission:
     """Log-densities of the classes and their derivatives, for params (L, 11).
 
     log_density (2, n_classes, L), peak (n_classes, L) its maximum over the states; score0
-    (n_classes, L) in log rate and score1 (3, n_classes, L) in log rate, log a, log b, of each state.
+    (n_classes, L) in log rate and score1 (3, n_classes, L) in log rate, log a, log b.
     """
 
     def __init__(self, classes: CountClasses, params: np.ndarray):
