@@ -114,7 +114,7 @@ def _sums(cuts, lengths, widths, factors, weights, start, transition, end):
 
 @_jit
 def _forward(e, width, starts, start, into, alphas, norms, work):
-    """Fills alphas, of each token (K, width) scaled to columns of sum 1, and norms, one over the sums before."""
+    """Fills alphas (K, width) of each token, and norms, one over its column sums: the next token is scaled by them."""
     k = len(start)
     for t in range(len(width)):
         here, before = width[t], width[max(t - 1, 0)]
@@ -124,21 +124,20 @@ def _forward(e, width, starts, start, into, alphas, norms, work):
                 reach[j] = start[j]
         else:
             np.dot(into, alphas[k * starts[t - 1] : k * starts[t]].reshape(k, before), reach)
-        norm, alpha = norms[starts[t] : starts[t + 1]], alphas[k * starts[t] : k * starts[t + 1]]
-        factor = e[k * starts[t] : k * starts[t + 1]]
+        alpha, norm = alphas[k * starts[t] : k * starts[t + 1]], norms[starts[t] : starts[t + 1]]
+        factor, scale = e[k * starts[t] : k * starts[t + 1]], norms[starts[max(t - 1, 0)] : starts[t]]
         norm[:] = 0.0
         for j in range(k):
-            row, source, e_row = alpha[j * here : (j + 1) * here], reach[j], factor[j * here : (j + 1) * here]
+            lanes = slice(j * here, (j + 1) * here)
+            row, source, e_row = alpha[lanes], reach[j], factor[lanes]
             for b in range(here):
                 row[b] = source[b] * e_row[b]
+            for b in range(here if t > 0 else 0):
+                row[b] *= scale[b]
             for b in range(here):
                 norm[b] += row[b]
         for b in range(here):
             norm[b] = 1.0 / norm[b]
-        for j in range(k):
-            row = alpha[j * here : (j + 1) * here]
-            for b in range(here):
-                row[b] *= norm[b]
 
 
 @_jit
@@ -149,7 +148,7 @@ def _finish(width, starts, alphas, norms, weights, end, finish, last):
         while width[t] <= b:
             t -= 1
         product, mass = 1.0, 0.0
-        for s in range(t + 1):
+        for s in range(t):
             product *= norms[starts[s] + b]
             if product > LARGE:
                 log_z -= weights[b] * np.log(product)
@@ -182,11 +181,11 @@ def _backward(e, width, starts, transition, alphas, norms, finish, work, feature
             for j in range(k):
                 features[0, j] += (beta[j] * alpha[j]).sum()
             break
-        norm, factor = norms[starts[t] : starts[t + 1]], e[k * starts[t] : k * starts[t + 1]]
+        scale, factor = norms[starts[t - 1] : starts[t]], e[k * starts[t] : k * starts[t + 1]]
         for j in range(k):
             row, source, e_row = ahead[j], beta[j], factor[j * here : (j + 1) * here]
             for b in range(here):
-                row[b] = source[b] * e_row[b] * norm[b]
+                row[b] = source[b] * e_row[b] * scale[b]
             row[here:] = 0.0
         np.dot(transition, ahead, betas[: k * before].reshape(k, before))
         np.dot(alpha, ahead.T, met)
