@@ -29,7 +29,9 @@ def crf(rng):
 def derivatives(model, params):
     """The Hessian, and gradients of many folds at once, in gradients."""
     ones, spread = np.ones(model.n_sites), params + 0.01 * np.arange(64)[:, None]
-    hessian = ratio(lambda: model.derivatives.hessian(params, ones), lambda: gradient(model, params), 3)
+    hessian = ratio(
+        lambda: model.derivatives.hessian(params, ones), lambda: gradient(model, params), 3
+    )
     report("Hessian (99 x 99) in gradients", hessian, 120)
     folds = Folds(np.arange(64)[:, None])
     many = ratio(
