@@ -1,13 +1,14 @@
 """Sums over the tag sequences of sentences: log Z, expected features and their covariance."""
 
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from ...inference.smoothing import Factors, factors, smooth, transition_counts
 from ...parallel import in_blas_threads
-from .blocks import block_sums, portions, side_by_side
+from .blocks import block_sums, side_by_side
 from .moments import covariances
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
@@ -26,6 +27,14 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     """Name the parts of params (2 K + K^2,)."""
     transitions = params[n_tags:-n_tags].reshape(n_tags, n_tags)
     return CRFParams(params[:n_tags], transitions, params[-n_tags:])
+
+
+def portions(sizes: np.ndarray, limit: int) -> list[slice]:
+    """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
+    begins = np.cumsum(sizes) - sizes
+    cuts = np.flatnonzero(np.diff(begins // limit)) + 1
+    bounds = [0, *cuts, len(sizes)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
 
 
 class Chains:

@@ -10,7 +10,7 @@ from ...folds import weights as fold_weights
 from ...parallel import in_blas_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from .blocks import portions
+from .chains import portions
 from .terms import SentenceTerms, TokenTerms
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
