@@ -11,6 +11,7 @@ from numba import njit
 from ...parallel import in_blas_threads, one_blas_thread, pieces
 
 LANES = 64  # sentences side by side: their messages stay in the cache
+GROUPS = 8  # of blocks, for threads: fixed, so that results do not depend on their number
 LARGE = 1e150  # a product of normalisers whose logarithm is due
 
 
@@ -44,14 +45,16 @@ def block_sums(
     potentials: exponentials of start, transitions and end; threads: whether to use them.
     """
 
-    def of_block(block):
-        return _sums(block.factors, block.begun, weights[block.sentences], *potentials)
+    def of_group(group):
+        parts = [_sums(b.factors, b.begun, weights[b.sentences], *potentials) for b in group]
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
+    groups = [blocks[i::GROUPS] for i in range(min(GROUPS, len(blocks)))]
     if threads:
-        parts = in_blas_threads(of_block, blocks)
+        parts = in_blas_threads(of_group, groups)
     else:
         with one_blas_thread:
-            parts = [of_block(block) for block in blocks]
+            parts = [of_group(group) for group in groups]
     return sum(part[0] for part in parts), sum(part[1] for part in parts)
 
 
@@ -88,7 +91,7 @@ def _sums(factors, begun, weights, start, transition, end):
 
 @_jit
 def _forward(factors, begun, start, transition, alpha, norm):
-    """Fills alpha (T, K, lanes), whose columns sum to 1, and norm (T, lanes), one over the sums before."""
+    """Fills alpha (T, K, lanes), scaled to columns of sum 1, and norm (T, lanes), by what."""
     n, k, lanes = factors.shape
     into = transition.T.copy()
     for t in range(n):
@@ -114,7 +117,7 @@ def _forward(factors, begun, start, transition, alpha, norm):
 
 @_jit
 def _backward(factors, begun, transition, alpha, norm, beta, first):
-    """Takes beta to the first tokens, whose marginals it adds to `first`; those of links, less their factor."""
+    """Expected links, less their factor; takes beta to first tokens and adds their marginals."""
     n, k, lanes = factors.shape
     links, met, ahead = np.zeros((k, k)), np.empty((k, k)), np.empty((k, lanes))
     for t in range(n - 1, -1, -1):
