@@ -70,7 +70,7 @@ class Folds:
         if isinstance(rows, int | np.integer):
             return self.omitted[rows]
         omitted = _select(self.omitted, rows)
-        scored = omitted if self.scored is self.omitted else _select(self.scored, rows)
+        scored = None if self.scored is self.omitted else _select(self.scored, rows)
         return Folds(omitted, scored)
 
     def __iter__(self) -> Iterator[np.ndarray]:

@@ -1,4 +1,6 @@
-"""The HMM family: fast paths against autograd and enumeration, priors, expectation maximisation, bad input."""
+"""The HMM family: its derivatives against autograd and enumeration, priors, expectation maximisation, bad input."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,20 +8,21 @@ from autograd import grad
 from autograd import hessian as dense_hessian
 from numpy.testing import assert_allclose
 from oracles.enumerate import weighted_log_sum
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import derivatives_of
+from acvlib.folds import WHOLE, Folds
+from acvlib.inference import hidden_chain
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
-from acvlib.models.hmm import curvature as hmm_curvature
-from acvlib.models.hmm import derivatives as hmm_fast
 from acvlib.models.hmm import em
 from acvlib.models.hmm.curvature import Curvature
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from acvlib.models.hmm.products import SeparateProducts
+from acvlib.models.hmm.posterior import hidden_states
+from acvlib.models.hmm.products import SeparateProducts, SharedProducts
 
 EMISSIONS = [Gaussian(), AutoRegression(0), AutoRegression(2), NeuralAutoRegression(1, 2)]
-LAST = {"Gaussian": 0, "AutoRegression": 1, "NeuralAutoRegression": 1}
+ROWS = np.arange(2)
 
 
 def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
@@ -33,139 +36,146 @@ def sequences(rng, lengths=(7, 5, 8), channels=2, missing=True):
     params=[(e, s, h) for e in EMISSIONS for s in ("sequences", "steps") for h in (False, True)],
     ids=str,
 )
-def case(request, monkeypatch):
+def case(request):
     """(model, params), matrix-free however small."""
-    monkeypatch.setattr(hmm_fast, "DENSE", 0)
     emission, sites, held = request.param
     rng = np.random.default_rng(1)
-    model = HMM(sequences(rng), 2, emission, sites)
+    model = HMM(sequences(rng), 2, emission, sites, dense_limit=0)
     params = 0.4 * rng.normal(size=model.n_params)
     return model.hold(params) if held else (model, params)
 
 
 def some_folds(model):
     seen = np.flatnonzero(model.observed)
-    return [seen[:1], seen[1:3]]
+    return Folds([seen[:1], seen[1:3]])
+
+
+def dense(model):
+    """Derivatives with Hessians in memory."""
+    return replace(model, dense_limit=1000).derivatives
+
+
+def slow(model):
+    """Derivatives by autograd."""
+    return derivatives_of(ByAutograd(model))
+
+
+def close(found, expected, accuracy):
+    """Whether arrays agree, relative to the largest entry."""
+    assert_allclose(found, expected, atol=accuracy * abs(np.asarray(expected)).max(), rtol=0.0)
+
+
+def test_params_are_packed_as_they_were_unpacked(case):
+    model, params = case
+    assert_allclose(model.pack(model.unpack(params)), params, atol=1e-12)
 
 
 def test_derivatives_equal_autograd(case):
     model, params = case
-    slow, rng = WithoutFast(model), np.random.default_rng(2)
-    weights = rng.uniform(0.3, 1.0, model.n_sites)
-    fast, plain = (curvature.value_and_gradient(m, params, weights) for m in (model, slow))
-    assert_allclose(fast[0], plain[0], rtol=1e-12)
-    assert_allclose(fast[1], plain[1], atol=1e-9 * abs(plain[1]).max())
-    fast, plain = (curvature.hessian_and_cross(m, params, weights) for m in (model, slow))
-    for a, b in zip(fast, plain, strict=True):
-        assert_allclose(a, b, atol=1e-6 * abs(b).max())
+    weights = np.random.default_rng(2).uniform(0.3, 1.0, model.n_sites)
+    found = dense(model).value_and_gradient(params, weights)
+    expected = slow(model).value_and_gradient(params, weights)
+    assert_allclose(found[0], expected[0], rtol=1e-12)
+    close(found[1], expected[1], 1e-9)
+    hessian = np.asarray(slow(model).hessian(params, weights))
+    close(np.asarray(dense(model).hessian(params, weights)), hessian, 1e-6)
 
 
-def test_products_of_folds_equal_autograd(case):
+def test_derivatives_of_folds_equal_autograd(case):
     model, params = case
-    slow, folds = WithoutFast(model), some_folds(model)
-    start, vectors = np.tile(params, (2, 1)), np.random.default_rng(3).normal(size=(2, len(params)))
-    hessians = curvature.fold_hessians(slow, start, folds)
-    products = curvature.hessian_products(model, start, folds)
+    folds = some_folds(model)
+    hessians = slow(model).fold_hessians(params, folds).matrices
+    values, gradients = slow(model).fold_gradients(params, folds)
+    vectors = np.random.default_rng(3).normal(size=(2, len(params)))
     expected = np.einsum("nij,nj->ni", hessians, vectors)
-    assert_allclose(
-        products.multiply(vectors, np.arange(2)), expected, atol=1e-6 * abs(expected).max()
-    )
-    assert_allclose(
-        curvature.fold_hessians(model, start, folds), hessians, atol=1e-6 * abs(hessians).max()
-    )
-    rough = products.rough.multiply(vectors, np.arange(2))
-    assert_allclose(rough, expected, atol=1e-3 * abs(expected).max())
-    for fast, plain in zip(
-        curvature.fold_gradients(model, start, folds),
-        curvature.fold_gradients(slow, start, folds),
-        strict=True,
-    ):
-        assert_allclose(fast, plain, rtol=1e-9, atol=1e-9 * abs(plain).max())
+    for points in (params, np.tile(params, (2, 1))):  # what folds share, and each on its own
+        products = model.derivatives.products(points, folds)
+        close(products.multiply(vectors, ROWS), expected, 1e-6)
+        close(products.rough.multiply(vectors, ROWS), expected, 1e-3)
+        close(dense(model).fold_hessians(points, folds).matrices, hessians, 1e-6)
+        found = model.derivatives.fold_gradients(points, folds)
+        close(found[0], values, 1e-9)
+        close(found[1], gradients, 1e-9)
 
 
 def test_many_directions_at_once_are_what_each_is_alone(case):
     model, params = case
     vectors = np.random.default_rng(3).normal(size=(20, len(params)))
-    products = curvature.hessian_operator(model, params).products
+    products = model.derivatives.products(params[None], WHOLE)
     for kind, accuracy in ((products, 1e-11), (products.rough, 1e-5)):
         each = np.concatenate([kind.multiply(vector[None], np.zeros(1, int)) for vector in vectors])
-        together = kind.multiply(vectors, np.zeros(20, int))
-        assert_allclose(together, each, atol=accuracy * abs(each).max())
+        close(kind.multiply(vectors, np.zeros(20, int)), each, accuracy)
 
 
 def test_preconditioners_are_inverses_of_the_information(case):
     model, params = case
-    products = curvature.hessian_operator(model, params).products
-    vectors, dense = (
-        np.random.default_rng(3).normal(size=(10, len(params))),
-        np.zeros((len(params), len(params))),
-    )
-    for places, blocks in Curvature(
-        model.fast.posterior(params, np.ones(model.n_sites))
-    ).information():
-        for own, block in zip(places, blocks, strict=True):
-            for place in own:
-                dense[np.ix_(place, place)] = block
-    expected = np.linalg.solve(dense, vectors.T).T
-    for n in (3, 10):  # by factors, and by inverses
-        solved = products.precondition(vectors[:n], np.zeros(n, int))
-        assert_allclose(solved, expected[:n], rtol=1e-8, atol=1e-10)
-    if model.sites == "sequences":  # nothing left out, but by way of what folds share
-        shared = curvature.hessian_products(model, np.tile(params, (2, 1)), [np.array([], int)] * 2)
-        assert_allclose(
-            shared.precondition(vectors[:2], np.arange(2)), expected[:2], rtol=1e-8, atol=1e-10
-        )
+    matrix = np.zeros((len(params), len(params)))
+    for block in Curvature(hidden_states(model, params, np.ones(model.n_sites))).blocks():
+        places = np.arange(len(params))[block.place].reshape(-1, len(block.matrix))
+        for place in places:
+            matrix[np.ix_(place, place)] = block.matrix
+    vectors = np.random.default_rng(3).normal(size=(10, len(params)))
+    expected = np.linalg.solve(matrix, vectors.T).T
+    products = model.derivatives.products(params[None], WHOLE)
+    solved = products.precondition(vectors, np.zeros(10, int))
+    assert_allclose(solved, expected, rtol=1e-8, atol=1e-10)
 
 
-def test_preconditioners_of_folds_lack_what_is_left_out(case, monkeypatch):
+def test_preconditioners_of_folds_lack_what_is_left_out(case):
     model, params = case
     if model.sites != "sequences":
         pytest.skip("folds of time steps share nothing")
-    monkeypatch.setattr(hmm_curvature, "SHARE", 0.0)
-    start, folds, rows = np.tile(params, (2, 1)), [np.array([0]), np.array([1, 2])], np.arange(2)
+    folds = Folds([np.array([0]), np.array([1, 2])])
     vectors = np.random.default_rng(3).normal(size=(2, len(params)))
-    weights = [acv.folds.weights(model.n_sites, fold) for fold in folds]
-    separate = SeparateProducts([model.fast.posterior(params, w) for w in weights])
-    shared = curvature.hessian_products(model, start, folds)
-    assert_allclose(
-        shared.precondition(vectors, rows),
-        separate.precondition(vectors, rows),
-        rtol=1e-6,
-        atol=1e-9,
-    )
+    weights = [acv.folds.weights(3, fold) for fold in folds]
+    separate = SeparateProducts([hidden_states(model, params, w) for w in weights])
+    shared = SharedProducts(hidden_states(model, params, np.ones(3)), folds, share=0.0)
+    expected = separate.precondition(vectors, ROWS)
+    assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_nothing_to_solve_is_solved_by_nothing(case):
     model, params = case
-    operator = curvature.hessian_operator(model, params)
-    assert_allclose(operator.solve(np.zeros((len(params), 2))), 0.0, atol=0.0)
+    operator = model.derivatives.hessian(params, np.ones(model.n_sites))
+    assert_allclose(operator.solutions(np.zeros((2, len(params)))).x, 0.0, atol=0.0)
 
 
-def test_cross_sums_and_heldout_losses_equal_plain_ones(case):
+def test_cross_equals_autograd(case):
     model, params = case
     folds = some_folds(model)
-    cross = curvature.hessian_and_cross(WithoutFast(model), params, np.ones(model.n_sites))[1]
-    expected = np.array([-cross[:, fold].sum(axis=1) for fold in folds])
-    assert_allclose(model.fast.fold_cross(params, folds), expected, atol=1e-6 * abs(expected).max())
-    fast = model.fast.fold_heldout_losses(np.tile(params, (2, 1)), folds)
-    for losses, fold in zip(fast, folds, strict=True):
-        assert_allclose(losses, model.heldout_loss(params, fold), rtol=1e-12)
+    close(model.derivatives.cross(params, folds), slow(model).cross(params, folds), 1e-6)
+
+
+def test_heldout_losses_are_those_of_chains(case):
+    model, params = case
+    log_chain = model.log_chain(params)
+    densities = model.log_densities(params)
+    for fold in some_folds(model):
+        if model.sites == "sequences":
+            ones = np.ones(model.n_sites)
+            parts = [
+                model.objective(params, np.where(ones.cumsum() - 1 == n, 1.0, 0.0)) for n in fold
+            ]
+            expected = np.array(parts) + model.log_prior(params)
+        else:
+            first = model.pieces()[0]  # where all folds are
+            expected = hidden_chain.heldout_loss(densities[first], *log_chain, fold)
+        assert_allclose(model.heldout_loss(params, fold), expected, rtol=1e-9)
 
 
 def test_preconditioner_inverts_the_complete_data_information(case):
     """Exactly so for linear emissions with all states known: one state, nothing is hidden."""
     model, _ = case
-    one = HMM(model.sequences, 1, model.emission, model.sites)
+    one = HMM(model.sequences, 1, model.emission, model.sites, dense_limit=0)
     params = 0.4 * np.random.default_rng(5).normal(size=one.n_params)
     if not isinstance(model.emission, AutoRegression):
         pytest.skip("Gauss-Newton, or without covariances, by design")
     held, params = one.hold(params)
-    products = curvature.hessian_products(held, params[None], [np.array([], int)])
+    products = held.derivatives.products(params[None], WHOLE)
     vectors = np.random.default_rng(6).normal(size=(3, len(params)))
     rows = np.zeros(3, int)
-    assert_allclose(
-        products.precondition(products.multiply(vectors, rows), rows), vectors, rtol=1e-8
-    )
+    solved = products.precondition(products.multiply(vectors, rows), rows)
+    assert_allclose(solved, vectors, rtol=1e-8)
 
 
 def test_objective_equals_enumeration():
@@ -217,13 +227,11 @@ def test_the_papers_numbers_of_parameters():
 
 def test_prior_derivatives_equal_autograd():
     for emission in EMISSIONS:
-        size = emission.n_params(2, 2)
-        params = 0.3 * np.random.default_rng(9).normal(size=size)
-        gradient, diagonal = emission.prior_derivatives(params, 2, 2)
-        assert_allclose(gradient, grad(emission.minus_log_prior)(params, 2, 2), rtol=1e-10)
-        assert_allclose(
-            np.diag(diagonal), dense_hessian(emission.minus_log_prior)(params, 2, 2), atol=1e-10
-        )
+        prior = emission.prior(2, 2)
+        params = 0.3 * np.random.default_rng(9).normal(size=len(prior.mean))
+        gradient, diagonal = prior.derivatives(params)
+        assert_allclose(gradient, grad(prior.minus_log)(params), rtol=1e-10)
+        assert_allclose(np.diag(diagonal), dense_hessian(prior.minus_log)(params), atol=1e-10)
 
 
 def test_a_missing_frame_takes_its_term_and_those_that_look_back_at_it():
@@ -232,7 +240,7 @@ def test_a_missing_frame_takes_its_term_and_those_that_look_back_at_it():
     model = AutoRegressiveHMM(x, 2, 2, sites="steps")
     assert np.flatnonzero(~model.observed).tolist() == [2, 3, 4]  # sites count from the third frame
     with pytest.raises(ValueError, match="missing"):
-        acv.folds.validate([np.array([3])], model.n_sites, model.observed)
+        Folds.of([np.array([3])], model.n_sites, model.observed)
 
 
 @pytest.mark.parametrize("emission", [Gaussian(), AutoRegression(1)])
@@ -335,7 +343,7 @@ def test_gaussian_hmm_keeps_its_interface():
     assert (model.n_sites, len(params)) == (30, 1 + 2 + 8)
     assert named.emission.mean.shape == named.emission.sd.shape == (2, 2)
     assert_allclose(named.transition.sum(axis=1), 1.0)
-    assert GaussianHMM(rng.normal(size=9), 2, scheme=acv.weighting.drop_latents).fast is None
+    assert GaussianHMM(rng.normal(size=9), 2, scheme=acv.weighting.drop_latents).derivatives is None
 
 
 def test_curvature_without_active_states_is_close():
@@ -343,7 +351,7 @@ def test_curvature_without_active_states_is_close():
     rng = np.random.default_rng(16)
     model = AutoRegressiveHMM(two_regimes(rng), 2)
     params = em.restarts(model, rng, 1).params
-    posterior, v = model.fast.posterior(params, np.ones(6)), rng.normal(size=(2, len(params)))
+    posterior, v = hidden_states(model, params, np.ones(6)), rng.normal(size=(2, len(params)))
     fine, rough = (Curvature(posterior, is_rough).multiply(v) for is_rough in (False, True))
     slow = v @ dense_hessian(model.objective)(params, np.ones(6))
     assert abs(fine - slow).max() <= 1e-8 * abs(slow).max()

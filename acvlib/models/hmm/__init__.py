@@ -3,59 +3,74 @@
 z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emission k
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
 
 from ...inference import chain, hidden_chain
+from ...protocol import ModelDefaults
 from ...weighting import check, keep_latents
 from . import simplex
-from .derivatives import HMMFast
-from .emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from .sequences import check_sequences, make_frames
+from .clusters import k_means
+from .derivatives import HMMDerivatives, MatrixFreeHMMDerivatives
+from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
+from .posterior import heldout_losses, states_of_frames
+from .sequences import Frames, check_sequences, make_frames
 
 SITES = ("sequences", "steps")
+STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 class HMMParams(NamedTuple):
-    """initial (K,), transition (K, K) with rows that sum to 1, emission: the emission's own named parameters."""
+    """initial (K,), transition (K, K) with rows that sum to 1, emission: the emission's named parameters."""
 
-    initial: onp.ndarray
-    transition: onp.ndarray
+    initial: np.ndarray
+    transition: np.ndarray
     emission: NamedTuple
 
 
 @dataclass(frozen=True)
-class HMM:
+class HMM(ModelDefaults):
     """MAP of a K-state HMM in unconstrained coordinates; the density of the constrained parameters is maximised.
 
-    sequences: arrays (T_n, R); a frame of nan is missing, and so is then, for an emission of order p, each of the p
-    frames after it. emission: see `models.emissions`. sites: "sequences" leaves out whole sequences, with
-    log p(x; w) = sum_n w_n log p(x_n) (Ghosh et al. 2020, Algorithm 2); "steps" leaves out frames by `scheme`
-    (Eqs. 4, 5). A left-out frame loses its own term, and is still looked back at by the p frames after it: the
-    likelihood is conditional on the lags, in exact and approximate cross-validation alike.
+    Params (D,) are log ratios to the last state of the initial and of each transition row, then the
+    emission's parameters. States may be permuted without any change. Sites and frames are counted
+    without the `context`.
 
-    params: log ratios to the last state of the initial and of each transition row, the emission's parameters.
-    held: None, or values of the first of these, which are then no parameters any more: see `hold`. context: how many
-    frames of each sequence are only looked back at, by default p; a common value makes orders comparable. Sites and
-    frames are counted without them. Dirichlet(`concentration`) priors on rows of probabilities. States may be
-    permuted without any change.
+    Parameters
+    ----------
+    sequences: arrays (T_n, R); a frame of nan is missing, and so is then, for an emission of order p,
+        each of the p frames after it.
+    emission: see `models.hmm.emissions`.
+    sites: "sequences" leaves out whole sequences, with log p(x; w) = sum_n w_n log p(x_n) (Ghosh et al.
+        2020, Algorithm 2); "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its
+        own term, and is still looked back at by the p frames after it: the likelihood is conditional on
+        the lags, in exact and approximate cross-validation alike.
+    concentration: of Dirichlet priors on rows of probabilities.
+    context: how many frames of each sequence are only looked back at, by default p; a common value
+        makes orders comparable.
+    held: None, or values of the first parameters, which are then no parameters any more: see `hold`.
+    dense_limit: parameters up to which Hessians are formed, which takes less time than many products.
 
-    Raises ValueError for sequences too short, unlike or not finite, constant channels, too few frames for K states,
-    a concentration below 1.
+    Raises
+    ------
+    ValueError : sequences too short, unlike or not finite, constant channels, too few frames for K
+        states, a concentration below 1
     """
 
-    sequences: list = field(repr=False)
+    sequences: Sequence[np.ndarray] = field(repr=False)
     n_states: int
-    emission: object = field(default_factory=Gaussian)
+    emission: Emission = field(default_factory=Gaussian)
     sites: str = "sequences"
-    scheme: callable = keep_latents
+    scheme: Callable = keep_latents
     concentration: float = 1.1
     context: int | None = None
-    held: onp.ndarray | None = field(default=None, repr=False)
+    held: np.ndarray | None = field(default=None, repr=False)
+    dense_limit: int = field(default=300, repr=False)
 
     def __post_init__(self):
         order = self.emission.order
@@ -65,7 +80,7 @@ class HMM:
                 f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
                 f"got {self.sites!r}, {self.n_states} and {context}"
             )
-        if not 1.0 <= self.concentration < onp.inf:
+        if not 1.0 <= self.concentration < np.inf:
             raise ValueError(
                 f"concentration = {self.concentration}: with less than 1 probabilities have no maximum"
             )
@@ -76,171 +91,205 @@ class HMM:
             raise ValueError(
                 f"{seen} observed frames cannot support {self.n_states} states: lower n_states"
             )
-        if self.held is not None and onp.shape(self.held) != (self.n_nuisance,):
-            raise ValueError(
-                f"held has shape {onp.shape(self.held)}, not ({self.n_nuisance},): see hold()"
-            )
+        if self.held is not None:
+            object.__setattr__(self, "held", np.array(self.held, float))
+            if self.held.shape != (self.n_nuisance,):
+                raise ValueError(
+                    f"held has shape {self.held.shape}, not ({self.n_nuisance},): see hold()"
+                )
+
+    # sites
 
     @cached_property
-    def frames(self):
+    def frames(self) -> Frames:
         """The `Frames` that are predicted."""
         return make_frames(self.sequences, self.emission.order, self.context)
 
     @property
-    def n_channels(self):
+    def n_channels(self) -> int:
+        """R."""
         return self.sequences[0].shape[1]
 
     @property
-    def n_sites(self):
+    def n_sites(self) -> int:
+        """Sequences or frames."""
         return len(self.sequences) if self.sites == "sequences" else len(self.frames.x)
 
     @cached_property
-    def observed(self):
+    def observed(self) -> np.ndarray:
         """(n_sites,) False where a sequence has no observed frame, or a frame or one of its lags is missing."""
         if self.sites == "steps":
             return self.frames.observed
-        return onp.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+        return np.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+
+    def pieces(self) -> list[slice]:
+        """A slice of the frames for each sequence."""
+        starts = self.frames.starts
+        return [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+
+    # parameters
 
     @property
-    def n_nuisance(self):
-        """How many of the parameters come before those of single states: K - 1, K (K - 1), the emission's shared."""
+    def n_nuisance(self) -> int:
+        """How many parameters come before those of single states: K - 1, K (K - 1), the emission's shared."""
         return self.n_states**2 - 1 + self.emission.n_shared
 
     @property
-    def n_params(self):
+    def n_params(self) -> int:
         """D."""
-        total = self.n_states**2 - 1 + self.emission.n_params(self.n_states, self.n_channels)
-        return total - (0 if self.held is None else self.n_nuisance)
+        repeats, size = self.emission.state_shape(self.n_channels)
+        n_front = self.n_nuisance if self.held is None else 0
+        return n_front + self.n_states * repeats * size
 
     @cached_property
-    def fast(self):
-        """Compiled smoothing and matrix-free curvature, under scheme A; tested against autograd of `objective`."""
-        return HMMFast(self) if self.scheme is keep_latents else None
+    def derivatives(self) -> HMMDerivatives | MatrixFreeHMMDerivatives | None:
+        """By compiled smoothing, under scheme A; None, which means autograd, under others."""
+        if self.scheme is not keep_latents:
+            return None
+        is_dense = self.n_params <= self.dense_limit
+        return HMMDerivatives(self) if is_dense else MatrixFreeHMMDerivatives(self)
 
-    def hold(self, params):
-        """(this model with initial, transition and shared emission parameters held, the params that stay free).
+    def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
+        """(this model with initial, transition and shared emission parameters held, params that stay free).
 
         As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
         """
-        params = onp.asarray(params, float)
+        params = np.asarray(params, float)
         return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
 
-    def whole(self, params):
+    def whole(self, params: np.ndarray) -> np.ndarray:
         """All parameters, with what is held in front."""
-        return params if self.held is None else np.concatenate([self.held, params])
+        return params if self.held is None else anp.concatenate([self.held, params])
 
-    def split(self, params):
-        """(log ratios of the initial (1, K - 1), of the transitions (K, K - 1), emission parameters)."""
-        k, params = self.n_states, self.whole(params)
-        rows = np.reshape(params[: k**2 - 1], (k + 1, k - 1)) if k > 1 else onp.zeros((2, 0))
-        return rows[:1], rows[1:], params[k**2 - 1 :]
+    def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(log ratios (K + 1, K - 1) of initial and transition, emission's shared, and its states' (K, d))."""
+        return self._split(self.whole(params))
 
-    def unpack(self, params):
+    def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same of directions (B, D), which are 0 in what is held: an axis (B,) in front of each part."""
+        if self.held is not None:
+            zeros = np.zeros((len(directions), self.n_nuisance))
+            directions = np.concatenate([zeros, directions], axis=1)
+        return self._split(directions)
+
+    def _split(self, params):
+        k = self.n_states
+        leading = params.shape[:-1]
+        chain = anp.reshape(params[..., : k**2 - 1], (*leading, k + 1, k - 1))
+        states = params[..., self.n_nuisance :]
+        d = states.shape[-1] // k
+        return chain, params[..., k**2 - 1 : self.n_nuisance], states.reshape((*leading, k, d))
+
+    def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
-        initial, transition, emission = self.split(params)
-        named = self.emission.unpack(emission, self.n_states, self.n_channels)
-        return HMMParams(
-            simplex.probabilities(initial)[0], simplex.probabilities(transition), named
-        )
+        chain, shared, states = self.split(params)
+        p = anp.exp(simplex.log_probabilities(chain))
+        return HMMParams(p[0], p[1:], self.emission.unpack(shared, states, self.n_channels))
 
-    def log_densities(self, params):
+    def pack(self, named: HMMParams) -> np.ndarray:
+        """The params (D,) of named ones; what is held is left out."""
+        rows = np.vstack([named.initial, named.transition])
+        whole = [simplex.log_ratios(rows).ravel(), self.emission.pack(named.emission)]
+        return np.concatenate(whole)[-self.n_params :]
+
+    # density
+
+    def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        return self.emission.log_densities(self.split(params)[2], self.frames, self.n_states)
+        _, shared, states = self.split(params)
+        return self.emission.at(shared, states, self.frames).log_density
 
-    def log_chain(self, params):
-        """(log initial (K,), log transition (K, K))."""
-        initial, transition, _ = self.split(params)
-        return simplex.log_probabilities(initial)[0], simplex.log_probabilities(transition)
+    def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(log initial (K,), log transition (K, K)); differentiable."""
+        rows = simplex.log_probabilities(self.split(params)[0])
+        return rows[0], rows[1:]
 
-    def log_prior(self, params):
-        """log p(initial, transition, emission) up to a constant."""
-        log_initial, log_transition = self.log_chain(params)
-        rows = (self.concentration - 1.0) * (np.sum(log_initial) + np.sum(log_transition))
-        return rows - self.emission.minus_log_prior(
-            self.split(params)[2], self.n_states, self.n_channels
-        )
+    @cached_property
+    def emission_prior(self):
+        """The `Prior` of the emission's parameters."""
+        return self.emission.prior(self.n_states, self.n_channels)
 
-    def objective(self, params, weights):
-        """F = -log p(x; params, weights) - log p(params)."""
+    def log_prior(self, params: np.ndarray) -> float:
+        """log p(initial, transition, emission) up to a constant; differentiable."""
+        rows = simplex.log_probabilities(self.split(params)[0])
+        emission = self.whole(params)[self.n_states**2 - 1 :]
+        return (self.concentration - 1.0) * anp.sum(rows) - self.emission_prior.minus_log(emission)
+
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """F = -log p(x; params, weights) - log p(params); differentiable."""
         check(weights, self.n_sites)
-        densities, log_chain = self.log_densities(params), self.log_chain(params)
+        by_step = self.sites == "steps"
+        densities = self.log_densities(params)
+        log_chain = self.log_chain(params)
         total = 0.0
         for n, frames in enumerate(self.pieces()):
-            w = weights[frames] if self.sites == "steps" else onp.ones(len(densities[frames]))
-            node, edge = hidden_chain.potentials(self.scheme, w, densities[frames], *log_chain)
-            total = total + (1.0 if self.sites == "steps" else weights[n]) * chain.log_partition(
-                node, edge
-            )
+            own = densities[frames]
+            steps = weights[frames] if by_step else np.ones(len(own))
+            node, edge = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
+            weight = 1.0 if by_step else weights[n]
+            total = total + weight * chain.log_partition(node, edge)
         return -total - self.log_prior(params)
 
-    def pieces(self):
-        """A slice of the frames for each sequence."""
-        return [
-            slice(a, b)
-            for a, b in zip(self.frames.starts[:-1], self.frames.starts[1:], strict=True)
-        ]
-
-    def heldout_loss(self, params, fold):
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n; params) of each left-out sequence, or -log p(x_t | frames outside the fold, lags; params)."""
-        if self.sites == "sequences":
-            return self.sequence_losses(params, [self.sequences[n] for n in fold])
-        densities, losses, fold = (
-            self.log_densities(params),
-            onp.empty(len(fold)),
-            onp.asarray(fold),
-        )
-        for frames in self.pieces():
-            own = (fold >= frames.start) & (fold < frames.stop)
-            if own.any():
-                local = fold[own] - frames.start
-                losses[own] = hidden_chain.heldout_loss(
-                    densities[frames], *self.log_chain(params), local
-                )
-        return losses
+        return heldout_losses(self, params, np.asarray(fold))
 
-    def sequence_losses(self, params, sequences):
+    def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        frames = make_frames(
-            [onp.asarray(s, float) for s in sequences], self.emission.order, self.context
-        )
-        return HMMFast(self).sequence_losses(params, frames)
+        checked = [np.asarray(s, float) for s in sequences]
+        frames = make_frames(checked, self.emission.order, self.context)
+        return -states_of_frames(self, params, frames).smoothed.log_z
 
-    def initial_params(self, rng=None):
-        """K-means on the observed frames, sticky transitions; `rng` seeds K-means."""
-        from sklearn.cluster import KMeans
+    def posterior(self, params: np.ndarray) -> np.ndarray:
+        """P(z_t = k | x; params) of all frames, (M, K)."""
+        return states_of_frames(self, params, self.frames).smoothed.gamma
 
-        observed, labels = self.frames.observed, onp.zeros(len(self.frames.x), int)
+    # starts
+
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+        """K-means on the observed frames, sticky transitions; `rng` seeds K-means.
+
+        A start decides which local optimum a fit reaches: see `em.restarts`.
+        """
+        observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
-        clusters = KMeans(self.n_states, n_init=4, random_state=seed).fit(self.frames.x[observed])
-        labels[observed] = clusters.labels_
+        labels = np.zeros(len(observed), int)
+        labels[observed] = k_means(self.frames.x[observed], self.n_states, seed)
         return self.params_of_labels(labels)
 
-    def params_of_labels(self, labels):
-        """Params whose emissions are fitted to frames with these states (M,), and whose transitions are sticky."""
-        k, start = self.n_states, self.emission.start(self.frames, labels, self.n_states)
-        if self.held is not None:
-            return start[self.emission.n_shared :]
-        sticky = simplex.log_ratios(0.1 / k + 0.9 * onp.eye(k))
-        return onp.concatenate([onp.zeros(k - 1), sticky.ravel(), start])
+    def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
+        """Params whose emissions are fitted to frames with these states (M,), with sticky transitions."""
+        k = self.n_states
+        rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
+        emission = self.emission.start(self.frames, labels, k)
+        return np.concatenate([simplex.log_ratios(rows).ravel(), emission])[-self.n_params :]
 
 
 def GaussianHMM(
-    x,
-    n_states,
-    scheme=keep_latents,
-    concentration=1.1,
-    mean_scale=100.0,
-    variance_prior=(1.0, 0.01),
-):
+    x: np.ndarray,
+    n_states: int,
+    scheme: Callable = keep_latents,
+    concentration: float = 1.1,
+    mean_scale: float = 100.0,
+    variance_prior: tuple[float, float] = (1.0, 0.01),
+) -> HMM:
     """One sequence x (T, R) or (T,), emissions Normal(mean_k, diag(sd_k^2)); sites are its time steps."""
     return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", scheme, concentration)
 
 
-def AutoRegressiveHMM(sequences, n_states, order=1, **settings):
-    """Eq. 17 of Ghosh et al. (2020): x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I); settings as in `HMM`."""
+def AutoRegressiveHMM(
+    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings
+) -> HMM:
+    """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I): Ghosh et al. (2020), Eq. 17; settings as in `HMM`."""
     return HMM(sequences, n_states, AutoRegression(order), **settings)
 
 
-def NeuralHMM(sequences, n_states, order=1, n_hidden=12, **settings):
+def NeuralHMM(
+    sequences: Sequence[np.ndarray],
+    n_states: int,
+    order: int = 1,
+    n_hidden: int = 12,
+    **settings,
+) -> HMM:
     """Eq. 18: a network with one hidden layer for each state in place of the matrices; settings as in `HMM`."""
     return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

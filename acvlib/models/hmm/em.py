@@ -1,7 +1,7 @@
-"""Maximum a posteriori by expectation maximisation, from K-means and random restarts, all sequences together.
+"""Maximum a posteriori by expectation maximisation, from K-means starts, all sequences together.
 
-The E-step is `Posterior`; the M-step has a closed form for Gaussian and autoregressive emissions (a conditional one
-where a variance is shared: Meng and Rubin 1993). Neural emissions have none: `fit` climbs by L-BFGS.
+The E-step is `HiddenStates`; the M-step has a closed form for Gaussian and autoregressive emissions (a
+conditional one where a variance is shared: Meng and Rubin 1993). Networks have none: `fit` climbs by L-BFGS.
 """
 
 import warnings
@@ -12,7 +12,7 @@ from joblib import delayed
 
 from ...parallel import threads
 from . import simplex
-from .posterior import Posterior
+from .posterior import HiddenStates, hidden_states
 
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
@@ -37,11 +37,21 @@ class EMResult:
     converged: bool
 
 
-def expectation_maximisation(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
-    """`EMResult` from start (D,), params of a model that holds nothing.
+def expectation_maximisation(
+    model,
+    start: np.ndarray,
+    max_iterations: int = MAX_ITERATIONS,
+    tolerance: float = TOLERANCE,
+) -> EMResult:
+    """Climb from start (D,), params of a model that holds nothing.
 
-    Warns UnconvergedEM where max_iterations were not enough, EmptiedState where a state keeps fewer than two
-    expected frames. Raises TypeError for an emission without closed-form M-step, ValueError where something is held.
+    Warns UnconvergedEM where max_iterations were not enough, EmptiedState where a state keeps fewer
+    than two expected frames.
+
+    Raises
+    ------
+    TypeError : the emission has no closed-form M-step
+    ValueError : something is held, or the prior is flat
     """
     result = _climb(model, start, max_iterations, tolerance)
     _warn(result)
@@ -50,41 +60,45 @@ def expectation_maximisation(model, start, max_iterations=MAX_ITERATIONS, tolera
 
 def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
     """`expectation_maximisation` without its warnings."""
+    _check(model)
+    params = np.asarray(start, float)
+    weights = np.ones(model.n_sites)
+    objectives = []
+    for _ in range(max_iterations):
+        hidden = hidden_states(model, params, weights)
+        objectives.append(hidden.value())
+        if len(objectives) > 1:
+            gain = objectives[-2] - objectives[-1]
+            if gain <= tolerance * abs(objectives[-1]):
+                break
+        params = m_step(hidden)
+    converged = len(objectives) < max_iterations
+    return EMResult(hidden.params, np.array(objectives), hidden.mass.sum(axis=0), converged)
+
+
+def _check(model):
     if not hasattr(model.emission, "maximise"):
-        raise TypeError(
-            f"{type(model.emission).__name__} has no closed-form M-step: use fit(), by L-BFGS"
-        )
+        name = type(model.emission).__name__
+        raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
-    params, weights, objectives = np.asarray(start, float), np.ones(model.n_sites), []
-    for _ in range(max_iterations):
-        posterior = Posterior(model, params, weights)
-        objectives.append(posterior.value())
-        if len(objectives) > 1 and objectives[-2] - objectives[-1] <= tolerance * abs(
-            objectives[-1]
-        ):
-            break
-        params = m_step(posterior)
-    converged = len(objectives) < max_iterations
-    return EMResult(posterior.params, np.array(objectives), posterior.mass.sum(axis=0), converged)
-
-
-def m_step(posterior):
-    """The params (D,) that maximise the expected complete-data log posterior."""
-    model = posterior.model
-    pseudo = model.concentration - 1.0
-    if pseudo <= 0.0:
+    if model.concentration <= 1.0:
         raise ValueError(
             f"concentration = {model.concentration}: EM needs more than 1, or rows may have no maximum"
         )
-    rows = [simplex.log_ratios(counts + pseudo).ravel() for counts in posterior.counts]
-    return np.concatenate(
-        [*rows, model.emission.maximise(posterior.split[2], posterior.frames, posterior.mass)]
-    )
 
 
-def restarts(model, rng, n_restarts=10, **settings):
-    """The best `EMResult` of several runs from K-means, each seeded by `rng` and perturbed but for the first.
+def m_step(hidden: HiddenStates) -> np.ndarray:
+    """The params (D,) that maximise the expected complete-data log posterior."""
+    model = hidden.model
+    chain = simplex.log_ratios(hidden.counts + hidden.pseudo)
+    _, shared, states = model.split(hidden.params)
+    emission = model.emission.maximise(shared, states, hidden.frames, hidden.mass)
+    return np.concatenate([chain.ravel(), emission])
+
+
+def restarts(model, rng: np.random.Generator, n_restarts: int = 10, **settings) -> EMResult:
+    """The best of several runs from K-means starts, all but the first on a random half of the data.
 
     Runs go through joblib's threads. Warnings are those of the best run alone.
     """
@@ -95,8 +109,8 @@ def restarts(model, rng, n_restarts=10, **settings):
     return best
 
 
-def perturbed(model, rng):
-    """A K-means start on a random half of the sequences, or of a single one's frames, all sequences kept."""
+def perturbed(model, rng: np.random.Generator) -> np.ndarray:
+    """A K-means start on a random half of the sequences, or of a single one's frames."""
     n = len(model.sequences)
     if n == 1:
         length = len(model.sequences[0])
@@ -110,14 +124,18 @@ def perturbed(model, rng):
 def _warn(result):
     if not result.converged:
         change = result.objectives[-2] - result.objectives[-1]
-        message = (
-            f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations"
-        )
         warnings.warn(
-            f"{message}: raise max_iterations, or let fit() finish", UnconvergedEM, stacklevel=3
+            f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations: "
+            "raise max_iterations, or let fit() finish",
+            UnconvergedEM,
+            stacklevel=3,
         )
     empty = np.flatnonzero(result.frames < EMPTY)
     if empty.size:
-        message = f"EM: states {empty.tolist()} keep {result.frames[empty].round(2).tolist()} expected frames"
-        remedy = f"the data support {len(result.frames) - empty.size} states, lower n_states"
-        warnings.warn(f"{message}: {remedy}", EmptiedState, stacklevel=3)
+        kept = result.frames[empty].round(2).tolist()
+        warnings.warn(
+            f"EM: states {empty.tolist()} keep {kept} expected frames: the data support "
+            f"{len(result.frames) - empty.size} states, lower n_states",
+            EmptiedState,
+            stacklevel=3,
+        )

@@ -1,5 +1,6 @@
 """The frames of many sequences, end to end, with what an autoregression looks back at."""
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,8 +9,9 @@ import numpy as np
 class Frames(NamedTuple):
     """The M frames that a model predicts, of N sequences one after another.
 
-    x (M, R); design (M, p R + 1): the p frames before, the newest first, then a 1; observed (M,), False where the
-    frame or one of its lags is missing (they are then 0); starts (N + 1,): sequence n is starts[n]:starts[n+1].
+    x (M, R); design (M, p R + 1): the p frames before, the newest first, then a 1; observed (M,):
+    False where the frame or one of its lags is missing (both are then 0); starts (N + 1,): sequence n
+    is starts[n]:starts[n + 1].
     """
 
     x: np.ndarray
@@ -17,56 +19,60 @@ class Frames(NamedTuple):
     observed: np.ndarray
     starts: np.ndarray
 
-    def take(self, numbers):
+    def take(self, numbers: Iterable[int]) -> "Frames":
         """The frames of these sequences."""
         pieces = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
-        rows, starts = np.concatenate(pieces), np.cumsum([0, *map(len, pieces)])
+        rows = np.concatenate(pieces)
+        starts = np.cumsum([0, *map(len, pieces)])
         return Frames(self.x[rows], self.design[rows], self.observed[rows], starts)
 
 
-def make_frames(sequences, order, context):
+def make_frames(sequences: Sequence[np.ndarray], order: int, context: int) -> Frames:
     """The `Frames` of checked sequences; the first `context` >= order of each serve as lags alone."""
     x = np.concatenate([s[context:] for s in sequences])
-    lags = [
-        np.concatenate([s[context - m : len(s) - m] for s in sequences])
-        for m in range(1, order + 1)
-    ]
-    design = np.column_stack([*lags, np.ones(len(x))])
-    observed = ~(np.isnan(x).any(axis=1) | np.isnan(design).any(axis=1))
+    columns = [np.ones((len(x), 1))]
+    for m in range(order, 0, -1):
+        lag = np.concatenate([s[context - m : len(s) - m] for s in sequences])
+        columns.insert(0, lag)
+    design = np.concatenate(columns, axis=1)
+    observed = np.isfinite(x).all(axis=1) & np.isfinite(design).all(axis=1)
+    x[~observed] = 0.0
+    design[~observed] = 0.0
     starts = np.cumsum([0, *(len(s) - context for s in sequences)])
-    return Frames(
-        *(np.where(observed[:, None], part, 0.0) for part in (x, design)), observed, starts
-    )
+    return Frames(x, design, observed, starts)
 
 
-def check_sequences(sequences, context):
-    """The sequences as float arrays (T_n, R); ValueError names the first that cannot be used."""
-    checked = [_one(number, s) for number, s in enumerate(sequences)]
-    if not checked or len({s.shape[1] for s in checked}) > 1:
-        raise ValueError(
-            f"sequences must have the same channels, got {[s.shape[1] for s in checked]}"
-        )
+def check_sequences(sequences: Iterable[np.ndarray], context: int) -> list[np.ndarray]:
+    """Copies of the sequences as float arrays (T_n, R); ValueError names the first unusable one."""
+    checked = [_check_one(number, sequence) for number, sequence in enumerate(sequences)]
+    channels = [sequence.shape[1] for sequence in checked]
+    if len(set(channels)) != 1:
+        raise ValueError(f"sequences must have the same channels, got {channels}")
     short = [(n, len(s)) for n, s in enumerate(checked) if len(s) <= context]
     if short:
+        number, length = short[0]
         raise ValueError(
-            f"sequence {short[0][0]} has {short[0][1]} frames, of which the first {context} are looked back at only: "
-            f"leave out the {len(short)} sequences of fewer than {context + 1} frames, or lower order and context"
+            f"sequence {number} has {length} frames, of which the first {context} are looked back "
+            f"at only: leave out the {len(short)} sequences of fewer than {context + 1} frames, or "
+            "lower order and context"
         )
     _check_channels(np.concatenate(checked))
     return checked
 
 
-def _one(number, sequence):
-    x = np.asarray(sequence, float)
+def _check_one(number, sequence):
+    x = np.array(sequence, float)
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"sequence {number} must be (T, R), got {np.shape(sequence)}")
     missing = np.isnan(x)
-    bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1) | np.isinf(x).any(axis=1))
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
+    bad = np.flatnonzero(partly | np.isinf(x).any(axis=1))
     if bad.size:
         raise ValueError(
-            f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan where it is missing"
+            f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan where missing"
         )
+    x.setflags(write=False)
     return x
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
-from acvlib import derivatives as curvature
 from acvlib.folds import leave_one_out
 
 from .mocap_orders import gradient_seconds, median_seconds
@@ -37,15 +36,20 @@ def solves(result, repeats=5):
     solves. ij_in_gradients: over one log p with gradient. All are medians of `repeats`. `result` is
     a `mocap_orders.Orders`.
     """
-    model, full, folds = (
-        result.fitted.model,
-        result.fitted.fit,
-        leave_one_out(result.fitted.model.n_sites),
-    )
+    model, params = result.fitted.model, result.fitted.fit.params
+    derivatives, folds = model.derivatives, leave_one_out(model.n_sites)
+
+    def ij():
+        hessian = derivatives.hessian(params, np.ones(model.n_sites))
+        return hessian.solve(derivatives.cross(params, folds).T)
+
+    def ns():
+        _, gradients = derivatives.fold_gradients(params, folds, values=False)
+        return derivatives.fold_hessians(params, folds).solve(gradients)
+
     with threadpool_limits(1), parallel_config("threading", n_jobs=1):
-        unit = gradient_seconds(model, full.params, repeats)
-        ij = median_seconds(lambda: curvature.jackknife_params(model, full, folds), repeats)
-        ns = median_seconds(lambda: curvature.newton_params(model, full, folds), repeats)
+        unit = gradient_seconds(model, params, repeats)
+        ij, ns = median_seconds(ij, repeats), median_seconds(ns, repeats)
     return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
 
 
@@ -55,6 +59,6 @@ def largest_residual(result):
     """
     model, full = result.fitted.model, result.fitted.fit
     ij = result.rungs["infinitesimal_jackknife"]
-    b = model.fast.fold_cross(full.params, ij.folds)
-    left = b - (full.params - ij.params) @ curvature.hessian_operator(model, full.params)
+    b = model.derivatives.cross(full.params, ij.folds)
+    left = b - (full.params - ij.params) @ full.hessian
     return float((np.linalg.norm(left, axis=1) / np.linalg.norm(b, axis=1)).max())

@@ -67,15 +67,16 @@ def fitted(
     labels=None,
     context=CONTEXT,
     sites="sequences",
+    **settings,
 ):
     """MAP of all parameters from the best of several starts,
     then of those of the states alone, as `Fitted`.
 
     labels (M,): states of the frames under another model,
-    one more start. EM where it has an M-step, else L-BFGS.
+    one more start. EM where it has an M-step, else L-BFGS. settings: of the `HMM`.
     """
     started = time.perf_counter()
-    model = HMM(sequences, n_states, emission, sites, context=context)
+    model = HMM(sequences, n_states, emission, sites, context=context, **settings)
     climb = _by_em if hasattr(emission, "maximise") else _by_gradient
     whole = climb(model, rng, n_restarts, labels)
     held, start = model.hold(whole)
@@ -129,14 +130,12 @@ def _of_some(model, numbers):
 
 
 def _value(model):
-    return lambda params: model.fast.value_and_gradient(params, np.ones(model.n_sites))[0]
+    return lambda params: model.derivatives.value_and_gradient(params, np.ones(model.n_sites))[0]
 
 
 def states(one):
     """The likeliest state of each frame under a `Fitted`, (M,)."""
-    return one.model.fast.posterior(
-        one.fit.params, np.ones(one.model.n_sites)
-    ).smoothed.gamma.argmax(axis=1)
+    return one.model.posterior(one.fit.params).argmax(axis=1)
 
 
 def states_of(one, n):
@@ -146,12 +145,14 @@ def states_of(one, n):
     return states(one)[one.model.pieces()[n]]
 
 
-def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT):
+def fit_all(sequences, n_states, chosen, rng, n_restarts, context=CONTEXT, **settings):
     """A `Fitted` for each emission by name;
     AR(1)'s states are one more start of those that follow it.
     """
     labels, found = None, {}
     for name, emission in chosen.items():
-        found[name] = fitted(name, sequences, n_states, emission, rng, n_restarts, labels, context)
+        found[name] = fitted(
+            name, sequences, n_states, emission, rng, n_restarts, labels, context, **settings
+        )
         labels = states(found[name]) if name == "AR(1)" else labels
     return found

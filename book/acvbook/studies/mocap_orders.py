@@ -80,11 +80,7 @@ def _errors(name, cv, result):
 
 def _marked(cv):
     """How many folds a Newton step marks as indefinite; 0 by the other rungs."""
-    return (
-        int((cv.diagnostics["smallest_eigenvalue"] <= 0.0).sum())
-        if cv.method == "newton_step"
-        else 0
-    )
+    return int(cv.indefinite.sum()) if cv.method == "newton_step" else 0
 
 
 MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
@@ -121,7 +117,7 @@ def _costs(result, repeats):
 def gradient_seconds(model, params, repeats=3):
     """Median seconds of one log p with gradient."""
     ones = np.ones(model.n_sites)
-    return median_seconds(lambda: model.fast.value_and_gradient(params, ones), repeats)
+    return median_seconds(lambda: model.derivatives.value_and_gradient(params, ones), repeats)
 
 
 def median_seconds(function, repeats):

@@ -1,19 +1,82 @@
-"""Emission models of the HMM family: priors, densities, and their derivatives at given parameters.
+"""Emission models of the HMM family, and what an HMM asks of one.
 
-An emission has `order`, `n_shared` (its first parameters, which all states share), `n_params`, `state_params`,
-`unpack`, `log_densities`, `minus_log_prior` (differentiable by autograd), `prior_derivatives`, `start`, where there is
-a closed-form M-step `maximise`, and `at(params, frames, n_states)`: values, with `gradient` and `linearise`.
+The parameters (E,) of an emission are n_shared ones of all states, then d of each state. Methods take
+them apart: shared (n_shared,) and states (K, d). A new emission is one file: a class like `Emission`,
+one like `Point` and one like `Information`; see `gaussian` for a small example.
 """
 
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..sequences import Frames
 from .autoregressive import AutoRegression, AutoRegressionParams
 from .gaussian import Gaussian, GaussianParams
 from .network import NetworkParams, NeuralAutoRegression
+from .pairs import Layer, Pairs
+from .prior import Prior
 
 __all__ = [
     "AutoRegression",
     "AutoRegressionParams",
+    "Emission",
     "Gaussian",
     "GaussianParams",
+    "Information",
     "NetworkParams",
     "NeuralAutoRegression",
+    "Point",
 ]
+
+
+class Emission(Protocol):
+    """p(x_t | z_t = k, the `order` frames before).
+
+    An emission with a closed-form M-step also has `maximise(shared, states, frames, mass (M, K))`,
+    which gives new params (E,).
+    """
+
+    order: int
+    n_shared: int
+
+    def state_shape(self, n_channels: int) -> tuple[int, int]:
+        """(r, q), d = r q: a state's parameters are r groups of q with the same information."""
+
+    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> NamedTuple:
+        """Named parameters."""
+
+    def pack(self, named: NamedTuple) -> np.ndarray:
+        """The params (E,) of named ones: the inverse of `unpack`."""
+
+    def prior(self, n_states: int, n_channels: int) -> Prior:
+        """The prior of all params (E,)."""
+
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
+        """Params (E,) fitted to frames whose states (M,) are given."""
+
+    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "Point":
+        """Values and derivatives at these parameters; `log_density` differentiable by autograd."""
+
+
+class Point(Protocol):
+    """An emission at some parameters; log_density: log p(x_t | z_t = k, lags), (M, K), 0 where missing."""
+
+    shared: np.ndarray
+    states: np.ndarray
+    log_density: np.ndarray
+
+    def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
+        """d log p of frames `rows` in state k: shared (n, n_shared), and a `Layer` for each matrix of it."""
+
+    def information(self, pairs: Pairs) -> "Information":
+        """Minus the second derivatives of sum_p mass_p log p."""
+
+
+class Information(Protocol):
+    """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state)."""
+
+    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Times B directions (B, n_shared) and (B, K, d), of the same shapes."""
+
+    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Positive semi-definite approximations (n_shared, n_shared) and (K, q, q): a preconditioner."""

@@ -1,179 +1,132 @@
 """x_t | z_t = k ~ Normal(mean_k, diag(sd_k^2)): a variance for each state and channel.
 
-Parameters: means (K, R), then log sds (K, R).
+Parameters of a state: mean (R,), then log sd (R,).
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
+
+from ..sequences import Frames
+from .pairs import Layer, Pairs
+from .prior import Prior
+
+LOG_2PI = np.log(2.0 * np.pi)
 
 
 class GaussianParams(NamedTuple):
     """mean (K, R), sd (K, R)."""
 
-    mean: onp.ndarray
-    sd: onp.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Priors Normal(0, mean_scale^2) on means, InverseGamma (`variance_prior`: shape, scale) on variances.
-
-    The latter keeps a state from collapsing onto a point.
-    """
+    """Priors Normal(0, mean_scale^2) on means, InverseGamma (`variance_prior`: shape, scale) on variances."""
 
     mean_scale: float = 100.0
-    variance_prior: tuple = (1.0, 0.01)
+    variance_prior: tuple[float, float] = (1.0, 0.01)
     order = 0
     n_shared = 0
 
-    def n_params(self, n_states, n_channels):
-        return 2 * n_states * n_channels
+    def state_shape(self, n_channels: int) -> tuple[int, int]:
+        """(1, 2 R)."""
+        return 1, 2 * n_channels
 
-    def state_params(self, n_states, n_channels):
-        """Places of each state's parameters, (K, 1, 2 R)."""
-        places = onp.arange(2 * n_states * n_channels).reshape(2, n_states, n_channels)
-        return places.transpose(1, 0, 2).reshape(n_states, 1, -1)
-
-    def unpack(self, params, n_states, n_channels):
+    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> GaussianParams:
         """Named parameters."""
-        mean, log_sd = params.reshape(2, n_states, n_channels)
-        return GaussianParams(mean, np.exp(log_sd))
+        mean, log_sd = anp.reshape(states, (-1, 2, n_channels)).transpose((1, 0, 2))
+        return GaussianParams(mean, anp.exp(log_sd))
 
-    def log_densities(self, params, frames, n_states):
-        """log p(x_t | z_t = k), (M, K), zero where missing; differentiable."""
-        mean, log_sd = np.reshape(params, (2, n_states, -1))
-        scaled = (frames.x[:, None, :] - mean) * np.exp(-log_sd)
-        density = -0.5 * np.sum(scaled**2, axis=2) - np.sum(log_sd, axis=1)
-        return (density - 0.5 * frames.x.shape[1] * onp.log(2 * onp.pi)) * frames.observed[:, None]
+    def pack(self, named: GaussianParams) -> np.ndarray:
+        """The params (E,) of named ones."""
+        return np.concatenate([named.mean, np.log(named.sd)], axis=1).ravel()
 
-    def minus_log_prior(self, params, n_states, n_channels):
-        """Up to a constant; differentiable."""
-        shape, scale = self.variance_prior
-        mean, log_sd = np.reshape(params, (2, -1))
-        variance = np.sum(2.0 * (shape + 1.0) * log_sd + scale * np.exp(-2.0 * log_sd))
-        return variance + 0.5 * np.sum((mean / self.mean_scale) ** 2)
+    def prior(self, n_states: int, n_channels: int) -> Prior:
+        """The prior of all params (E,)."""
+        is_log_sd = np.tile(np.arange(2 * n_channels) >= n_channels, n_states)
+        precision = np.where(is_log_sd, 0.0, self.mean_scale**-2.0)
+        return Prior(is_log_sd, np.zeros(len(precision)), precision, *self.variance_prior)
 
-    def prior_derivatives(self, params, n_states, n_channels):
-        """Gradient and diagonal Hessian of `minus_log_prior`, both (E,)."""
-        shape, scale = self.variance_prior
-        mean, log_sd = params.reshape(2, -1)
-        tail = 2.0 * scale * onp.exp(-2.0 * log_sd)
-        gradient = onp.concatenate([mean / self.mean_scale**2, 2.0 * (shape + 1.0) - tail])
-        return gradient, onp.concatenate([onp.full(mean.size, self.mean_scale**-2.0), 2.0 * tail])
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
+        """Params (E,) fitted to frames with known states."""
+        seen = frames.x[frames.observed]
+        groups = [seen[labels[frames.observed] == k] for k in range(n_states)]
+        mean = np.array([group.mean(axis=0) for group in groups])
+        spread = np.array([group.std(axis=0) for group in groups])
+        return self.pack(GaussianParams(mean, spread + 0.05 * seen.std(axis=0) + 1e-3))
 
-    def at(self, params, frames, n_states):
-        """Values and derivatives at these parameters."""
-        return GaussianPoint(self, params, frames, n_states)
-
-    def start(self, frames, labels, n_states):
-        """Parameters (E,) fitted to frames with known states."""
-        seen, labels = frames.x[frames.observed], labels[frames.observed]
-        groups = [seen[labels == k] for k in range(n_states)]
-        sd = onp.array([group.std(axis=0) for group in groups]) + 0.05 * seen.std(axis=0) + 1e-3
-        return onp.concatenate(
-            [onp.ravel([group.mean(axis=0) for group in groups]), onp.log(sd).ravel()]
-        )
-
-    def maximise(self, params, frames, mass):
+    def maximise(
+        self, shared: np.ndarray, states: np.ndarray, frames: Frames, mass: np.ndarray
+    ) -> np.ndarray:
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
-        variance = onp.exp(2.0 * params.reshape(2, mass.shape[1], -1)[1])
+        _, sd = self.unpack(shared, states, frames.x.shape[1])
         total = mass.sum(axis=0)[:, None]
-        mean = mass.T @ frames.x / (total + variance / self.mean_scale**2)
-        squares = onp.array([mass[:, k] @ (frames.x - mean[k]) ** 2 for k in range(len(mean))])
+        mean = mass.T @ frames.x / (total + (sd / self.mean_scale) ** 2)
+        squares = np.array([mass[:, k] @ (frames.x - mean[k]) ** 2 for k in range(len(mean))])
         shape, scale = self.variance_prior
         variance = (squares + 2.0 * scale) / (total + 2.0 * (shape + 1.0))
-        return onp.concatenate([mean.ravel(), 0.5 * onp.log(variance).ravel()])
+        return self.pack(GaussianParams(mean, np.sqrt(variance)))
+
+    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "GaussianPoint":
+        """Values and derivatives at these parameters."""
+        return GaussianPoint(shared, states, frames)
 
 
 class GaussianPoint:
-    """Log-densities (M, K) at some parameters, their weighted gradient, and their derivatives along directions."""
+    """Log-densities (M, K) at some parameters, from scaled x (M, R) in each state; differentiable."""
 
-    def __init__(self, emission, params, frames, n_states):
-        self.frames, self.log_density = frames, emission.log_densities(params, frames, n_states)
-        self.mean, log_sd = params.reshape(2, n_states, -1)
-        self.inverse_sd = onp.exp(-log_sd)
+    def __init__(self, shared, states, frames):
+        n_channels = frames.x.shape[1]
+        self.shared = shared
+        self.states = states
+        self.mean = states[:, :n_channels]
+        log_sd = states[:, n_channels:]
+        self.sd = anp.exp(log_sd)
+        both = zip(self.mean, self.sd, strict=True)
+        self.scaled = [(frames.x - mean) / sd for mean, sd in both]
+        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in self.scaled]).T
+        density = -0.5 * squares - anp.sum(log_sd, axis=1) - 0.5 * n_channels * LOG_2PI
+        self.log_density = density * frames.observed[:, None]
 
-    def gradient(self, mass):
-        """sum_tk mass_tk d log p(x_t | k) / dparams, (E,)."""
-        total, first, second = (
-            mass.sum(axis=0)[:, None],
-            mass.T @ self.frames.x,
-            mass.T @ self.frames.x**2,
-        )
-        centred = first - total * self.mean
-        squares = second - 2.0 * self.mean * first + total * self.mean**2
-        by_sd = squares * self.inverse_sd**2 - total
-        return onp.concatenate([(centred * self.inverse_sd**2).ravel(), by_sd.ravel()])
+    def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
+        """d log p of frames `rows` in state k."""
+        scaled = self.scaled[k][rows]
+        ones = np.ones((len(rows), 1))
+        layers = [Layer(ones, scaled / self.sd[k]), Layer(ones, scaled**2 - 1.0)]
+        return np.zeros((len(rows), 0)), layers
 
-    def linearise(self, pairs):
-        """The derivatives at active pairs."""
-        return LinearGaussian(self, pairs)
+    def information(self, pairs: Pairs) -> "GaussianInformation":
+        """Minus the second derivatives of sum_p mass_p log p."""
+        return GaussianInformation(self, pairs)
 
 
-class LinearGaussian:
-    """Products with first and second derivatives of the log-densities of P active pairs; directions are rows."""
+class GaussianInformation:
+    """Minus the second derivatives of sum_p mass_p log p: 2 x 2 for each state and channel.
 
-    directions_at_once = 128  # more would only need more memory
+    means, cross, log_sds (K, R): of two means, of a mean and a log sd, of two log sds.
+    """
 
     def __init__(self, point, pairs):
-        self.pairs, self.inverse_sd = pairs, point.inverse_sd
-        scaled = (point.frames.x[pairs.frame] - point.mean[pairs.state]) * point.inverse_sd[
-            pairs.state
-        ]
-        by_mean, by_sd = scaled * point.inverse_sd[pairs.state], scaled**2 - 1.0
-        self.score = (
-            onp.stack([by_mean, by_sd], axis=1) * pairs.observed[:, None, None]
-        )  # (P, 2, R)
+        self.means, self.cross, self.log_sds = np.zeros((3, *point.mean.shape))
+        for k, rows in pairs.groups:
+            mass = pairs.mass[rows]
+            scaled = point.scaled[k][pairs.frame[rows]]
+            self.means[k] = mass.sum() / point.sd[k] ** 2
+            self.cross[k] = 2.0 * (mass @ scaled) / point.sd[k]
+            self.log_sds[k] = 2.0 * (mass @ scaled**2)
 
-    def _split(self, directions):
-        """(B, 2, K, R)."""
-        return directions.reshape(len(directions), 2, *self.inverse_sd.shape)
+    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Times B directions (B, 0) and (B, K, 2 R)."""
+        mean, log_sd = np.split(states, 2, axis=2)
+        by_mean = self.means * mean + self.cross * log_sd
+        by_log_sd = self.cross * mean + self.log_sds * log_sd
+        return shared, np.concatenate([by_mean, by_log_sd], axis=2)
 
-    def scores(self, directions):
-        """d log p along each direction (B, E), times u: (P, B)."""
-        moved, out = self._split(directions), onp.zeros((len(self.score), len(directions)))
-        for k, rows in self.pairs.groups:
-            out[rows] = onp.tensordot(self.score[rows], moved[:, :, k], axes=([1, 2], [1, 2]))
-        return out
-
-    def adjoint(self, coefficients):
-        """sum_p coefficients[p, b] u_p d log p, (B, E)."""
-        out = onp.zeros((coefficients.shape[1], 2 * self.inverse_sd.size))
-        for k, rows in self.pairs.groups:
-            self._split(out)[:, :, k] = onp.tensordot(
-                coefficients[rows], self.score[rows], axes=(0, 0)
-            )
-        return out
-
-    def _blocks(self, k, rows):
-        """Minus the sum of second derivatives in (mean, log sd) of state k: (2, 2, R), diagonal in the channels."""
-        by_mean, by_sd = self.score[rows].transpose(1, 0, 2)
-        seen, mass = self.pairs.observed[rows], self.pairs.mass[rows]
-        ratio = onp.divide(
-            mass, seen, out=onp.zeros_like(mass), where=seen > 0
-        )  # the scores hold u already
-        total = self.pairs.mass[rows].sum()
-        mean = total * self.inverse_sd[k] ** 2
-        cross = 2.0 * ratio @ by_mean
-        return onp.array([[mean, cross], [cross, 2.0 * (ratio @ by_sd + total)]])
-
-    def curvature(self, directions):
-        """Minus sum_p mass_p d2 log p times each direction, (B, E)."""
-        out, moved = onp.zeros(directions.shape), self._split(directions)
-        for k, rows in self.pairs.groups:
-            self._split(out)[:, :, k] = onp.einsum(
-                "ijr,bjr->bir", self._blocks(k, rows), moved[:, :, k]
-            )
-        return out
-
-    def information(self):
-        """(none shared: (0, 0); of each state's mean and log sd, (K, 2 R, 2 R)), without their covariance."""
-        n_states, n_channels = self.inverse_sd.shape
-        blocks = onp.zeros((n_states, 2 * n_channels, 2 * n_channels))
-        for k, rows in self.pairs.groups:
-            (mean, _), (_, sd) = self._blocks(k, rows)
-            blocks[k] = onp.diag(onp.concatenate([mean, sd]))
-        return onp.zeros((0, 0)), blocks
+    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nothing shared, and (K, 2 R, 2 R) without `cross`, so that it is positive definite."""
+        diagonal = np.concatenate([self.means, self.log_sds], axis=1)
+        return np.zeros((0, 0)), diagonal[:, :, None] * np.eye(diagonal.shape[1])

@@ -1,28 +1,32 @@
-"""x_t | z_t = k ~ Normal(B1_k tanh(B0_k y_t + b0_k) + b1_k, sigma^2 I), y_t the lags: Ghosh et al. (2020), Eq. 18.
+"""x_t | z_t = k ~ Normal(B1_k tanh(B0_k y_t + b0_k) + b1_k, sigma^2 I), y_t the lags.
 
 Parameters: log sigma, then for each state [B0_k, b0_k] (H, p R + 1) and [B1_k, b1_k] (R, H + 1), row by row.
+
+Source: Ghosh et al. (2020), Eq. 18.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
 
-from .autoregressive import _log_density
-from .pairs import row_products
+from ....parallel import pieces
+from ..sequences import Frames
+from . import isotropic
+from .isotropic import IsotropicPoint
+from .pairs import Layer, Pairs
+from .prior import Prior
+
+AT_ONCE = 32  # directions, each of which takes several arrays (n, R)
 
 
 class NetworkParams(NamedTuple):
     """sd: sigma; inner (K, H, p R + 1): [B0, b0]; outer (K, R, H + 1): [B1, b1]."""
 
     sd: float
-    inner: onp.ndarray
-    outer: onp.ndarray
-
-
-NEGLIGIBLE = 1e-25  # a posterior that no sum of scores would show
+    inner: np.ndarray
+    outer: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -35,253 +39,188 @@ class NeuralAutoRegression:
     order: int = 1
     n_hidden: int = 12
     weight_sd: float = 1.0
-    variance_prior: tuple = (1.0, 0.01)
+    variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
 
-    def layer_sizes(self, n_channels):
-        """Numbers of weights in the inner and in the outer layer of a state."""
-        return self.n_hidden * (self.order * n_channels + 1), n_channels * (self.n_hidden + 1)
+    def state_shape(self, n_channels: int) -> tuple[int, int]:
+        """(1, d)."""
+        n_inner = self.n_hidden * (self.order * n_channels + 1)
+        return 1, n_inner + n_channels * (self.n_hidden + 1)
 
-    def n_params(self, n_states, n_channels):
-        return 1 + n_states * sum(self.layer_sizes(n_channels))
-
-    def state_params(self, n_states, n_channels):
-        """Places of each state's parameters, (K, 1, d)."""
-        return (1 + onp.arange(n_states * sum(self.layer_sizes(n_channels)))).reshape(
-            n_states, 1, -1
-        )
-
-    def unpack(self, params, n_states, n_channels):
+    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> NetworkParams:
         """Named parameters."""
-        return NetworkParams(np.exp(params[0]), *self.layers(params[None], n_states, n_channels, 0))
+        return NetworkParams(anp.exp(shared[0]), *self.weights(states, n_channels))
 
-    def layers(self, params, n_states, n_channels, row=slice(None)):
-        """(inner (B, K, H, p R + 1), outer (B, K, R, H + 1)) of rows of params (B, E); differentiable."""
-        cut = self.layer_sizes(n_channels)[0]
-        weights = np.reshape(params[:, 1:], (len(params), n_states, -1))
-        inner = np.reshape(weights[:, :, :cut], (len(params), n_states, self.n_hidden, -1))
-        return inner[row], np.reshape(weights[:, :, cut:], (len(params), n_states, n_channels, -1))[
-            row
-        ]
+    def pack(self, named: NetworkParams) -> np.ndarray:
+        """The params (E,) of named ones."""
+        inner = named.inner.reshape(len(named.inner), -1)
+        outer = named.outer.reshape(len(named.outer), -1)
+        states = np.concatenate([inner, outer], axis=1)
+        return np.concatenate([[np.log(named.sd)], states.ravel()])
 
-    def forward(self, params, frames, n_states):
-        """(hidden (K, M, H + 1) with a last entry of 1, residual (K, M, R)) in each state; differentiable."""
-        inner, outer = self.layers(np.reshape(params, (1, -1)), n_states, frames.x.shape[1], 0)
-        ones, hidden, residual = onp.ones((len(frames.x), 1)), [], []
-        for k in range(n_states):
-            hidden.append(
-                np.concatenate([np.tanh(np.dot(frames.design, inner[k].T)), ones], axis=1)
-            )
-            residual.append(frames.x - np.dot(hidden[k], outer[k].T))
-        return hidden, residual
+    def weights(self, states: np.ndarray, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
+        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., d); differentiable."""
+        n_inputs = self.order * n_channels + 1
+        cut = self.n_hidden * n_inputs
+        leading = states.shape[:-1]
+        inner = anp.reshape(states[..., :cut], (*leading, self.n_hidden, n_inputs))
+        outer = anp.reshape(states[..., cut:], (*leading, n_channels, self.n_hidden + 1))
+        return inner, outer
 
-    def log_densities(self, params, frames, n_states):
-        """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        squares = np.array(
-            [np.sum(r**2, axis=1) for r in self.forward(params, frames, n_states)[1]]
-        ).T
-        return _log_density(squares, params[0], frames)
+    def prior(self, n_states: int, n_channels: int) -> Prior:
+        """The prior of all params (E,)."""
+        mean = np.zeros(n_states * self.state_shape(n_channels)[1])
+        return isotropic.prior(mean, self.weight_sd, self.variance_prior)
 
-    def minus_log_prior(self, params, n_states, n_channels):
-        """Up to a constant; differentiable."""
-        shape, scale = self.variance_prior
-        variance = 2.0 * (shape + 1.0) * params[0] + scale * np.exp(-2.0 * params[0])
-        return variance + 0.5 * np.sum(params[1:] ** 2) / self.weight_sd**2
-
-    def prior_derivatives(self, params, n_states, n_channels):
-        """Gradient and diagonal Hessian of `minus_log_prior`, both (E,)."""
-        shape, scale = self.variance_prior
-        tail, precision = 2.0 * scale * onp.exp(-2.0 * params[0]), self.weight_sd**-2.0
-        gradient = onp.concatenate([[2.0 * (shape + 1.0) - tail], precision * params[1:]])
-        return gradient, onp.concatenate([[2.0 * tail], onp.full(len(params) - 1, precision)])
-
-    def at(self, params, frames, n_states):
-        """Values and derivatives at these parameters."""
-        return NeuralPoint(self, params, frames, n_states)
-
-    def start(self, frames, labels, n_states, rng=None):
+    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """A small random inner layer, and the ridge regression of each state's frames on it; params (E,)."""
-        rng, n_channels = rng or onp.random.default_rng(0), frames.x.shape[1]
-        scale = 0.3 / (frames.design[:, :-1].std() * onp.sqrt(frames.design.shape[1]))
-        params = onp.zeros(self.n_params(n_states, n_channels))
-        inner, outer = self.layers(params[None], n_states, n_channels, 0)
-        inner[...] = rng.normal(0.0, scale, inner.shape)
-        hidden, _ = self.forward(
-            onp.concatenate([[0.0], self._join(inner, outer)]), frames, n_states
-        )
+        rng = np.random.default_rng(0)
+        n_channels = frames.x.shape[1]
+        n_inputs = frames.design.shape[1]
+        scale = 0.3 / (frames.design[:, :-1].std() * np.sqrt(n_inputs))
+        states = np.zeros((n_states, self.state_shape(n_channels)[1]))
+        inner, outer = self.weights(states, n_channels)
+        inner = rng.normal(0.0, scale, inner.shape)
         squares = 0.0
         for k in range(n_states):
-            rows = onp.flatnonzero((labels == k) & frames.observed)
-            h = hidden[k][rows]
-            outer[k] = onp.linalg.solve(
-                h.T @ h + 0.01 * onp.eye(h.shape[1]), h.T @ frames.x[rows]
-            ).T
-            squares += ((frames.x[rows] - h @ outer[k].T) ** 2).sum()
-        out = onp.concatenate([[0.0], self._join(inner, outer)])
-        out[0] = 0.5 * onp.log(squares / (frames.observed.sum() * n_channels) + 1e-4)
-        return out
+            rows = np.flatnonzero((labels == k) & frames.observed)
+            x = frames.x[rows]
+            h = np.column_stack([np.tanh(frames.design[rows] @ inner[k].T), np.ones(len(rows))])
+            gram = h.T @ h + 0.01 * np.eye(h.shape[1])
+            outer[k] = np.linalg.solve(gram, h.T @ x).T
+            squares += ((x - h @ outer[k].T) ** 2).sum()
+        variance = squares / (frames.observed.sum() * n_channels) + 1e-4
+        return self.pack(NetworkParams(np.sqrt(variance), inner, outer))
 
-    def _join(self, inner, outer):
-        return onp.concatenate(
-            [inner.reshape(len(inner), -1), outer.reshape(len(outer), -1)], axis=1
-        ).ravel()
+    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "NetworkPoint":
+        """Values and derivatives at these parameters."""
+        return NetworkPoint(self, shared, states, frames)
 
 
-class NeuralPoint:
-    """Log-densities (M, K) at some parameters, their weighted gradient, and their derivatives along directions."""
+class NetworkPoint(IsotropicPoint):
+    """Log-densities (M, K) at some parameters, and their derivatives."""
 
-    def __init__(self, emission, params, frames, n_states):
-        self.emission, self.frames, self.n_states = emission, frames, n_states
-        self.hidden, self.residual = emission.forward(params, frames, n_states)
-        self.squares = onp.array([onp.einsum("mr,mr->m", r, r) for r in self.residual]).T
-        self.log_density = _log_density(self.squares, params[0], frames)
-        self.precision = onp.exp(-2.0 * params[0])
-        self.outer = emission.layers(params[None], n_states, frames.x.shape[1], 0)[1]
+    def __init__(self, emission, shared, states, frames):
+        self.emission = emission
+        self.inner, self.outer = emission.weights(states, frames.x.shape[1])
+        ones = np.ones((len(frames.x), 1))
+        self.hidden = [
+            anp.concatenate([anp.tanh(anp.dot(frames.design, inner.T)), ones], axis=1)
+            for inner in self.inner
+        ]
+        layers = zip(self.hidden, self.outer, strict=True)
+        residuals = [frames.x - anp.dot(hidden, outer.T) for hidden, outer in layers]
+        super().__init__(shared, states, frames, residuals)
 
-    def gradient(self, mass):
-        """sum_tk mass_tk d log p(x_t | k) / dparams, (E,)."""
-        parts = []
-        for k in range(self.n_states):
-            rows = onp.flatnonzero(mass[:, k] > NEGLIGIBLE)
-            hidden, e = self.hidden[k][rows], mass[rows, k, None] * self.residual[k][rows]
-            back = (e @ self.outer[k][:, :-1]) * (1.0 - hidden[:, :-1] ** 2)
-            parts += [(back.T @ self.frames.design[rows]).ravel(), (e.T @ hidden).ravel()]
-        by_sd = self.precision * (mass * self.squares).sum() - self.frames.x.shape[1] * mass.sum()
-        return onp.concatenate([[by_sd], self.precision * onp.concatenate(parts)])
+    def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
+        """The inner layer, by what is carried back to it, and the outer one."""
+        h = self.hidden[k][rows]
+        back = (signal @ self.outer[k, :, :-1]) * (1.0 - h[:, :-1] ** 2)
+        return [Layer(back, self.frames.design[rows]), Layer(signal, h)]
 
-    def linearise(self, pairs):
-        """The derivatives at active pairs."""
-        return LinearNeural(self, pairs)
+    def information(self, pairs: Pairs) -> "NetworkInformation":
+        """Minus the second derivatives of sum_p mass_p log p."""
+        return NetworkInformation(self, pairs)
 
 
-class LinearNeural:
-    """Products with first and second derivatives of the log-densities of P active pairs; directions are rows.
+class _Passes(NamedTuple):
+    """The n pairs of state k on their way through its network.
 
-    For each state: y (n, p R + 1) the inputs, h (n, H + 1) the hidden layer, e (n, R) the residual, g = 1 - h^2 the
-    slope of tanh, d = (B1' e) g the residual carried back.
+    mass (n, 1): mass / sigma^2; inputs (n, p R + 1); h (n, H + 1): the hidden layer; residual (n, R);
+    outer (R, H); slope (n, H): of tanh; back (n, H): the residual carried back, before the slope.
     """
 
-    directions_at_once = 32  # each takes several arrays (n, R)
+    k: int
+    mass: np.ndarray
+    inputs: np.ndarray
+    h: np.ndarray
+    residual: np.ndarray
+    outer: np.ndarray
+    slope: np.ndarray
+    back: np.ndarray
+
+
+class NetworkInformation:
+    """Minus the second derivatives of sum_p mass_p log p, by passes through the networks."""
 
     def __init__(self, point, pairs):
-        self.point, self.pairs = point, pairs
-        self.emission, self.precision = point.emission, point.precision
-        self.n_states, self.n_channels = point.n_states, point.frames.x.shape[1]
-        self.outer = point.outer[:, :, :-1]
-        self.y = [point.frames.design[pairs.frame[rows]] for _, rows in pairs.groups]
-        self.h = [point.hidden[k][pairs.frame[rows]] for k, rows in pairs.groups]
-        self.e = [point.residual[k][pairs.frame[rows]] for k, rows in pairs.groups]
-        self.g = [1.0 - h[:, :-1] ** 2 for h in self.h]
-        back = [e @ self.outer[k] for (k, _), e in zip(pairs.groups, self.e, strict=True)]
-        self.back, self.d = back, [b * g for b, g in zip(back, self.g, strict=True)]
-        self.by_sd = (
-            point.precision * point.squares[pairs.frame, pairs.state] - self.n_channels
-        ) * pairs.observed
+        self.point = point
+        self.by_log_sd = point.by_log_sd(pairs)
+        self.passes = [
+            self._passes(k, pairs.frame[rows], pairs.mass[rows]) for k, rows in pairs.groups
+        ]
 
-    @cached_property
-    def scored(self):
-        """(k, its contested pairs, what `_score_parts` makes of them)."""
-        return [(k, rows, *self._score_parts(k, rows)) for k, rows in self.pairs.contested_groups]
-
-    def _score_parts(self, k, rows):
-        """y, h, and the scores' other factors: u d / sigma^2, u e / sigma^2."""
-        point, at = self.point, self.pairs.frame[rows]
-        scale = self.precision * self.pairs.observed[rows, None]
-        h, e = point.hidden[k][at], scale * point.residual[k][at]
-        return point.frames.design[at], h, (e @ self.outer[k]) * (1.0 - h[:, :-1] ** 2), e
-
-    def _layers(self, directions):
-        return self.emission.layers(directions, self.n_states, self.n_channels)
-
-    def _states(self):
-        """(k, rows, y, h, e, g, back, d) of each state that has pairs."""
-        parts = zip(
-            self.pairs.groups, self.y, self.h, self.e, self.g, self.back, self.d, strict=True
+    def _passes(self, k, at, mass):
+        point = self.point
+        h, residual, outer = point.hidden[k][at], point.residuals[k][at], point.outer[k, :, :-1]
+        mass = (point.precision * mass)[:, None]
+        slope = 1.0 - h[:, :-1] ** 2
+        return _Passes(
+            k, mass, point.frames.design[at], h, residual, outer, slope, residual @ outer
         )
-        return ((*group, *rest) for group, *rest in parts)
 
-    def scores(self, directions):
-        """d log p along each direction (B, E), times u: (P, B); 0 for pairs that are not contested."""
-        inner, outer = self._layers(directions)
-        out = onp.zeros((len(self.by_sd), len(directions)))
-        for k, rows, y, h, by_hidden, by_mean in self.scored:
-            out[rows] = onp.outer(self.by_sd[rows], directions[:, 0])
-            row_products(_through(y, inner[:, k]), by_hidden, out, rows)
-            row_products(_through(h, outer[:, k]), by_mean, out, rows)
-        return out
+    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Times B directions (B, 1) and (B, K, d)."""
+        by_log_sd = self.by_log_sd * shared
+        out = np.zeros_like(states)
+        for part in pieces(len(states), AT_ONCE):
+            for one in self.passes:
+                moved, out[part, one.k] = self._multiply(one, shared[part], states[part, one.k])
+                by_log_sd[part, 0] += moved
+        return by_log_sd, out
 
-    def adjoint(self, coefficients):
-        """sum_p coefficients[p, b] u_p d log p over contested pairs, (B, E)."""
-        out = onp.zeros(
-            (coefficients.shape[1], self.emission.n_params(self.n_states, self.n_channels))
-        )
-        for k, rows, y, h, by_hidden, by_mean in self.scored:
-            c = coefficients[rows]
-            signals = (c[:, :, None] * factor[:, None, :] for factor in (by_hidden, by_mean))
-            self._put(
-                out,
-                k,
-                *(_back_through(s, inputs) for s, inputs in zip(signals, (y, h), strict=True)),
-            )
-            out[:, 0] += self.by_sd[rows] @ c
-        return out
+    def _multiply(self, one, log_sd, states):
+        """The share of one state: the derivative of its gradient, layer by layer."""
+        inner, outer = self.point.emission.weights(states, one.residual.shape[1])
+        slope = one.slope[:, None, :]
+        mass = one.mass[:, :, None]
+        h_moved = _through(one.inputs, inner) * slope
+        residual_moved = -_through(one.h, outer) - _times(h_moved, one.outer.T)
+        back_moved = _through(one.residual, outer[:, :, :-1].swapaxes(1, 2))
+        back_moved = (back_moved + _times(residual_moved, one.outer)) * slope
+        back_moved -= 2.0 * (one.back * one.h[:, :-1])[:, None, :] * h_moved
+        shrink = 2.0 * log_sd
+        by_inner = shrink * (one.back * one.slope)[:, None, :] - back_moved
+        by_outer = shrink * one.residual[:, None, :] - residual_moved
+        inner_sum = _back_through(mass * by_inner, one.inputs)
+        outer_sum = _back_through(mass * by_outer, one.h)
+        weighted = one.mass * one.residual
+        outer_sum[:, :, :-1] -= _back_through(h_moved, weighted).swapaxes(1, 2)
+        sums = [inner_sum.reshape(len(states), -1), outer_sum.reshape(len(states), -1)]
+        by_log_sd = -2.0 * np.einsum("nbr,nr->b", residual_moved, weighted)
+        return by_log_sd, np.concatenate(sums, axis=1)
 
-    def curvature(self, directions):
-        """Minus sum_p mass_p d2 log p times each direction, (B, E): the gradient's derivative, layer by layer."""
-        out, sd = onp.zeros(directions.shape), directions[:, 0]
-        inner, outer = self._layers(directions)
-        for k, rows, y, h, e, g, back, d in self._states():
-            mass = self.precision * self.pairs.mass[rows, None]
-            weighted, g = mass * e, g[:, None, :]
-            dh = _through(y, inner[:, k]) * g
-            de = -_through(h, outer[:, k]) - _times(dh, self.outer[k].T)
-            dd = (_through(e, outer[:, k, :, :-1].swapaxes(1, 2)) + _times(de, self.outer[k])) * g
-            dd -= 2.0 * (back * h[:, :-1])[:, None, :] * dh
-            shrink, mass = 2.0 * sd[:, None], mass[:, :, None]
-            by_inner = _back_through(mass * (shrink * d[:, None, :] - dd), y)
-            by_outer = _back_through(mass * (shrink * e[:, None, :] - de), h)
-            by_outer[:, :, :-1] -= _back_through(dh, weighted).swapaxes(1, 2)
-            self._put(out, k, by_inner, by_outer)
-            out[:, 0] += 2.0 * (sd * (weighted * e).sum() - onp.einsum("nbr,nr->b", de, weighted))
-        return out
+    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+        """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
+        n_states, d = self.point.states.shape
+        blocks = np.zeros((n_states, d, d))
+        for one in self.passes:
+            blocks[one.k] = _gauss_newton(one)
+        return np.array([[self.by_log_sd]]), blocks
 
-    def _put(self, out, k, by_inner, by_outer):
-        n, size = len(out), sum(self.emission.layer_sizes(self.n_channels))
-        both = by_inner.reshape(n, -1), by_outer.reshape(n, -1)
-        out[:, 1 + k * size : 1 + (k + 1) * size] = onp.concatenate(both, axis=1)
 
-    def information(self):
-        """(that of log sigma, and Gauss-Newton's of each state's weights, (K, d, d))."""
-        size = sum(self.emission.layer_sizes(self.n_channels))
-        blocks, squares = onp.zeros((self.n_states, size, size)), 0.0
-        for k, rows, y, h, e, g, _, _ in self._states():
-            mass = self.precision * self.pairs.mass[rows]
-            self._gauss_newton(k, onp.sqrt(mass)[:, None], y, h, g, blocks[k])
-            squares += mass @ (e**2).sum(axis=1)
-        return onp.array([[2.0 * squares]]), blocks
-
-    def _gauss_newton(self, k, root, y, h, g, out):
-        """sum_n m_n D_n' D_n into out; D_n (R, d) = [B1 diag(g) (x) y, I (x) h], the derivative of the mean of frame n.
-
-        root (n, 1): of m.
-        """
-        outer, (n_outer, n_inner), n_inputs = self.outer[k], self.outer[k].shape, y.shape[1]
-        slope = (g[:, :, None] * (root * y)[:, None, :]).reshape(len(y), -1)
-        cut, h = slope.shape[1], root * h
-        gram = (slope.T @ slope).reshape(n_inner, n_inputs, n_inner, n_inputs)
-        gram *= (outer.T @ outer)[:, None, :, None]
-        cross = (slope.T @ h).reshape(n_inner, n_inputs, 1, -1) * outer.T[:, None, :, None]
-        out[:cut, :cut], out[:cut, cut:] = gram.reshape(cut, cut), cross.reshape(cut, -1)
-        out[cut:, :cut] = out[:cut, cut:].T
-        own = out[cut:, cut:].reshape(n_outer, n_inner + 1, n_outer, n_inner + 1)
-        onp.einsum("rarb->rab", own)[...] = h.T @ h
+def _gauss_newton(one):
+    """sum_n m_n D_n' D_n, D_n (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
+    root = np.sqrt(one.mass)
+    h = root * one.h
+    n_outer, n_inner = one.outer.shape
+    n_inputs = one.inputs.shape[1]
+    jacobian = (one.slope[:, :, None] * (root * one.inputs)[:, None, :]).reshape(len(h), -1)
+    gram = (jacobian.T @ jacobian).reshape(n_inner, n_inputs, n_inner, n_inputs)
+    gram *= (one.outer.T @ one.outer)[:, None, :, None]
+    cross = (jacobian.T @ h).reshape(n_inner, n_inputs, 1, -1) * one.outer.T[:, None, :, None]
+    cut = jacobian.shape[1]
+    gram = gram.reshape(cut, cut)
+    cross = cross.reshape(cut, -1)
+    own = np.kron(np.eye(n_outer), h.T @ h)
+    return np.block([[gram, cross], [cross.T, own]])
 
 
 def _through(inputs, weights):
     """inputs (n, i) through weights (B, o, i): (n, B, o)."""
-    return (inputs @ weights.reshape(-1, inputs.shape[1]).T).reshape(
-        len(inputs), *weights.shape[:2]
-    )
+    n_directions, n_outputs, n_inputs = weights.shape
+    flat = inputs @ weights.reshape(-1, n_inputs).T
+    return flat.reshape(len(inputs), n_directions, n_outputs)
 
 
 def _back_through(signals, inputs):
@@ -292,4 +231,5 @@ def _back_through(signals, inputs):
 
 def _times(signals, matrix):
     """signals (n, B, o) @ matrix (o, i), as one product."""
-    return (signals.reshape(-1, len(matrix)) @ matrix).reshape(*signals.shape[:2], -1)
+    n, n_directions, n_outputs = signals.shape
+    return (signals.reshape(-1, n_outputs) @ matrix).reshape(n, n_directions, -1)

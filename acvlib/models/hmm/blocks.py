@@ -1,0 +1,42 @@
+"""Block-diagonal matrices: the complete-data information, which preconditions the Hessian of an HMM."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+
+@dataclass(frozen=True)
+class Block:
+    """A positive definite matrix (d, d), r times on the diagonal, of the r d parameters at `place`."""
+
+    place: slice
+    matrix: np.ndarray
+
+    @cached_property
+    def _factor(self):
+        return cho_factor(self.matrix, lower=True)
+
+    def solve(self, vectors: np.ndarray) -> np.ndarray:
+        """matrix^-1 times this block's part of vectors (B, D): (B, r d)."""
+        own = vectors[:, self.place]
+        rows = own.reshape(-1, len(self.matrix))
+        return cho_solve(self._factor, rows.T).T.reshape(own.shape)
+
+
+def solve_blocks(blocks: list[Block], vectors: np.ndarray) -> np.ndarray:
+    """The inverse of all blocks, which cover all parameters, times vectors (B, D)."""
+    out = np.empty_like(vectors)
+    for block in blocks:
+        out[:, block.place] = block.solve(vectors)
+    return out
+
+
+def without(blocks: list[Block], less: list[Block], share: float) -> list[Block]:
+    """The blocks that lose more than a share of some diagonal entry with `less`, after that loss."""
+    changed = []
+    for block, own in zip(blocks, less, strict=True):
+        if (np.diag(own.matrix) > share * np.diag(block.matrix)).any():
+            changed.append(Block(block.place, block.matrix - own.matrix))
+    return changed

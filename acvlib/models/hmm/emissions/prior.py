@@ -1,0 +1,38 @@
+"""The prior of an emission: normal on its weights, inverse gamma on its variances."""
+
+from dataclasses import dataclass
+
+import autograd.numpy as anp
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Independent priors of the parameters of an emission.
+
+    Where `is_log_sd` (E,) is True, a parameter is log sd with sd^2 ~ InverseGamma(shape, scale), which
+    keeps a state from collapsing onto a point; elsewhere it is Normal(mean, 1 / precision), both (E,).
+    """
+
+    is_log_sd: np.ndarray
+    mean: np.ndarray
+    precision: np.ndarray
+    shape: float
+    scale: float
+
+    def minus_log(self, params: np.ndarray) -> float:
+        """Minus the log density, up to a constant; differentiable."""
+        log_sd = params[self.is_log_sd]
+        gap = (params - self.mean)[~self.is_log_sd]
+        squares = anp.sum(self.precision[~self.is_log_sd] * gap**2)
+        variances = 2.0 * (self.shape + 1.0) * log_sd + self.scale * anp.exp(-2.0 * log_sd)
+        return 0.5 * squares + anp.sum(variances)
+
+    def derivatives(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and diagonal Hessian of `minus_log`, both (E,)."""
+        tail = 2.0 * self.scale * np.exp(-2.0 * params[self.is_log_sd])
+        gradient = self.precision * (params - self.mean)
+        gradient[self.is_log_sd] = 2.0 * (self.shape + 1.0) - tail
+        hessian = self.precision.copy()
+        hessian[self.is_log_sd] = 2.0 * tail
+        return gradient, hessian
