@@ -1,92 +1,98 @@
 """Weights of any kind in place of CV's zeros and ones: bootstrap, and jackknife after bootstrap.
 
 Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme.
-Giordano et al. (2019), section 2.1 and 3.
+A hidden-state model whose weights only omit observations refuses weights above 1.
+
+Source: Giordano et al. (2019), sections 2.1 and 3.
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 
-from . import derivatives as curvature
+from .derivatives import derivatives_of
 from .fit import TOLERANCE, UnconvergedFit
+from .protocol import Fit
 
 MAX_STEPS = 50
+SLACK = 1e-10  # relative rounding error of an objective
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
-def jackknife_params(model, fit, weights):
+def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
-    hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(model.n_sites))
-    return fit.params - curvature.solver(model, hessian)(cross @ (weights - 1.0).T).T
+    cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
+    return fit.params - fit.hessian.solve(cross @ (weights - 1.0).T).T
 
 
-def refits(model, fit, weights, tolerance=TOLERANCE):
-    """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit, in lockstep.
+def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
+    """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
     A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where
     the curvature has vanished and the optimum is at infinity, are nan, and warned of once.
     """
-    params, scale = np.tile(fit.params, (len(weights), 1)), np.ones(len(weights))
-    rows, found = np.arange(len(weights)), np.zeros(len(weights), bool)
-    state = curvature.weighted_derivatives(model, params, weights)
+    derivatives = derivatives_of(model)
+    params = np.tile(fit.params, (len(weights), 1))
+    values, gradients, hessians = derivatives.weighted(params, weights)
+    rows = np.arange(len(weights))
+    scale = np.ones(len(weights))
+    found = np.zeros(len(weights), bool)
     for _ in range(MAX_STEPS):
-        move, far = _moves(*state[1:], tolerance)
-        found[rows[~far]] = _curved(state[2][~far], fit)
-        rows, move, state = rows[far], move[far], [part[far] for part in state]
+        moves = -np.linalg.solve(hessians[rows], gradients[rows, :, None])[..., 0]
+        decrements = np.sqrt(np.maximum(-np.einsum("ni,ni->n", moves, gradients[rows]), 0.0))
+        far = decrements > tolerance
+        found[rows[~far]] = _is_curved(hessians[rows[~far]], fit)
+        rows = rows[far]
         if not rows.size:
             break
-        trial = params[rows] + scale[rows, None] * move
-        new = curvature.weighted_derivatives(model, trial, weights[rows])
-        good = new[0] <= state[0] + 1e-10 * (1.0 + abs(state[0]))
-        params[rows[good]] = trial[good]
+        trial = params[rows] + scale[rows, None] * moves[far]
+        new_values, new_gradients, new_hessians = derivatives.weighted(trial, weights[rows])
+        good = new_values <= values[rows] + SLACK * (1.0 + abs(values[rows]))
+        taken = rows[good]
+        params[taken] = trial[good]
+        values[taken] = new_values[good]
+        gradients[taken] = new_gradients[good]
+        hessians[taken] = new_hessians[good]
         scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-        state = [_where(good, a, b) for a, b in zip(new, state, strict=True)]
-    return _without(params, ~found)
-
-
-def _moves(gradients, hessians, tolerance):
-    """Newton moves, and which rows are further than `tolerance` from their optimum, by the decrement."""
-    move = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    return move, np.sqrt(np.maximum(-np.einsum("ni,ni->n", move, gradients), 0.0)) > tolerance
-
-
-def _curved(hessians, fit):
-    """Whether the curvature is at least VANISHED times the fit's in every direction."""
-    root = np.linalg.inv(np.linalg.cholesky(fit.metric))
-    return np.linalg.eigvalsh(root @ hessians @ root.T)[..., 0] > VANISHED
-
-
-def _where(good, new, old):
-    return np.where(good.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-
-
-def _without(params, lost):
-    if lost.any():
-        params[lost] = np.nan
-        message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
-        warnings.warn(message, UnconvergedFit, stacklevel=3)
+    if not found.all():
+        params[~found] = np.nan
+        lost = f"{(~found).sum()} of {len(found)} resamples have no optimum, or did not reach it"
+        warnings.warn(lost, UnconvergedFit, stacklevel=2)
     return params
 
 
-def interval(params, level=0.9):
+def _is_curved(hessians, fit):
+    """Whether the curvature is at least VANISHED times the fit's in every direction."""
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
+    return np.linalg.eigvalsh(root @ hessians @ root.T)[..., 0] > VANISHED
+
+
+def interval(params: np.ndarray, level: float = 0.9) -> np.ndarray:
     """Percentile interval of each parameter, (2, D), from params (n_resamples, D)."""
     tail = 0.5 * (1.0 - level)
     return np.quantile(params, [tail, 1.0 - tail], axis=0)
 
 
-def jackknife_after_bootstrap(params, weights):
-    """(standard errors (D,), their own standard errors (D,)) from one set of resamples (Efron 1992).
+def jackknife_after_bootstrap(
+    params: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(standard errors (D,), their own standard errors (D,)) from one set of resamples.
 
-    The resamples that happen to leave out a site are a bootstrap of the other sites: no further fit
-    is needed. Its Monte Carlo noise adds about se sqrt(e n / (2 n_resamples)), in quadrature.
-    ValueError where some site is in all of them.
+    The resamples that happen to leave out a site are a bootstrap of the others: no further fit is
+    needed. Monte Carlo noise adds about se sqrt(e n / (2 n_resamples)), in quadrature.
+
+    Raises
+    ------
+    ValueError: fewer than two resamples leave out some site.
+
+    Source: Efron (1992).
     """
     without = (weights == 0.0).T.astype(float)
     counts = without.sum(axis=1, keepdims=True)
     if counts.min() < 2:
         raise ValueError(
-            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more of them"
+            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more"
         )
     centred = params - params.mean(axis=0)
     variances = without @ centred**2 / counts - (without @ centred / counts) ** 2

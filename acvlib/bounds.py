@@ -1,29 +1,31 @@
-"""Theorem 1 of Giordano et al. (2019) for GLMs: how far the infinitesimal jackknife can be from the exact refit.
+"""Theorem 1 of Giordano et al. (2019) for GLMs: how far the jackknife can be from the exact refit.
 
     |theta_IJ(w) - theta(w)| <= 2 C_op^2 C_IJ delta^2   where delta <= Delta_delta
 
-Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at most
-radius |x_n|, so that all constants are computed, none estimated. A penalty counts as one more term,
-which no weight changes.
+Every supremum is taken over the ball |theta - theta_hat| <= radius, in which eta_n moves by at
+most radius |x_n|: all constants are computed, none estimated. A penalty is one more term, which no
+weight changes.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from .folds import indicator
+from .folds import Folds
+from .models.glm import GLM
+from .protocol import Fit
 
-LARGEST = 10.0  # radius at which the search for one ends: every curvature is then e^10 times smaller or less
+LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
 
 
 @dataclass(frozen=True)
 class Theorem1:
-    """The constants of Definition 3 for one fit, and delta, bound and applies (n_folds,) for each fold.
+    """The constants of Definition 3 for one fit, and delta and bound (n_folds,) for each fold.
 
     c_op: Assumption 2; l_h: Assumption 4, with Delta_theta = radius; c_ij, limit (Delta_delta):
-    Definition 3; bound: Euclidean distance of params, valid where `applies`, that is delta <=
-    limit.
+    Definition 3; bound: Euclidean distance of params, valid where `applies`.
     """
 
     radius: float
@@ -35,73 +37,100 @@ class Theorem1:
     bound: np.ndarray = field(repr=False)
 
     @property
-    def applies(self):
-        """Whether delta <= limit, the theorem's condition."""
+    def applies(self) -> np.ndarray:
+        """Whether delta <= limit, the theorem's condition, (n_folds,)."""
         return self.delta <= self.limit
 
 
 class Ball:
-    """Suprema over |theta - theta_hat| <= radius of the derivatives of a GLM's terms."""
+    """Suprema over |theta - theta_hat| <= radius of the derivatives of a GLM's terms.
 
-    def __init__(self, model, params, radius):
+    Raises
+    ------
+    ValueError: the model has a site_penalty, which is part of every term.
+    """
+
+    def __init__(self, model: GLM, params: np.ndarray, radius: float):
         if model.site_penalty:
             raise ValueError(
                 "site_penalty > 0 makes the penalty part of every term: no bound for it here"
             )
-        self.model, self.x, self.s = model, model.design, model.sample_weight
+        self.model = model
         self.n_terms = model.n_sites + (model.penalty > 0)
-        self.length, self.total = np.linalg.norm(self.x, axis=1), abs(self.x).sum(axis=1)
-        self.eta = self.x @ params + model.offset
-        self.low, self.high = self.eta - radius * self.length, self.eta + radius * self.length
+        self._length = np.linalg.norm(model.design, axis=1)
+        self._total = abs(model.design).sum(axis=1)
+        eta = model.design @ params + model.offset
+        self._low = eta - radius * self._length
+        self._high = eta + radius * self._length
 
-    def _at_ends(self, function):
-        return np.array([function(end, self.model.y) for end in (self.low, self.high)])
-
-    def _largest(self, function, peaks):
-        inner = [function(np.clip(peak, self.low, self.high), self.model.y) for peak in peaks]
-        return abs(np.array([*self._at_ends(function), *inner])).max(axis=0)
-
-    def c_op(self):
+    def c_op(self) -> float:
         """sup |H(theta, 1)^-1|, by the least curvature of each term in the ball."""
-        least = self.s * self._at_ends(self.model.family.curvature).min(axis=0)
-        hessian = (self.x.T * least) @ self.x + self.model.penalty * np.diag(self.model.penalised)
+        model = self.model
+        ends = [model.family.curvature(end, model.y) for end in (self._low, self._high)]
+        least = model.sample_weight * np.minimum(*ends)
+        gram = (model.design.T * least) @ model.design
+        hessian = gram + model.penalty * np.diag(model.penalised)
         smallest = np.linalg.eigvalsh(hessian / self.n_terms)[0]
         return 1.0 / smallest if smallest > 0 else np.inf
 
-    def l_h(self):
+    def l_h(self) -> float:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
-        third = self.s * self._largest(self.model.family.third, self.model.family.third_peaks)
-        return np.sqrt(np.sum((third * self.length**3) ** 2) / self.n_terms)
+        third = self._largest(self.model.family.third, self.model.family.third_peaks)
+        return np.sqrt(np.sum((third * self._length**3) ** 2) / self.n_terms)
 
-    def deltas(self, folds):
+    def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
-        slope = self.s * self._largest(self.model.family.slope, ()) * self.total
-        curvature = self.s * self._largest(
-            self.model.family.curvature, self.model.family.curvature_peaks
-        )
-        drop = indicator(folds, self.model.n_sites)
-        return np.maximum(drop @ slope, drop @ (curvature * self.total**2)) / self.n_terms
+        family = self.model.family
+        slope = self._largest(family.slope, ()) * self._total
+        curvature = self._largest(family.curvature, family.curvature_peaks) * self._total**2
+        omitted = folds.indicator(self.model.n_sites)
+        return np.maximum(omitted @ slope, omitted @ curvature) / self.n_terms
+
+    def _largest(self, function, peaks):
+        """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
+        inside = [np.clip(peak, self._low, self._high) for peak in peaks]
+        places = [self._low, self._high, *inside]
+        sizes = [abs(function(eta, self.model.y)) for eta in places]
+        return self.model.sample_weight * np.max(sizes, axis=0)
 
 
-def theorem1(model, fit, folds, radius=None):
-    """The `Theorem1` of a fitted GLM and its folds.
+def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
+    """Bound the error of the infinitesimal jackknife of every fold.
 
+    Parameters
+    ----------
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
-    folds, or 0, with the smallest constants of any, where there is none: the theorem then applies
-    to no fold. Raises ValueError for a model with a site_penalty.
+        folds, or 0, with the smallest constants of any, where there is none: the theorem then
+        applies to no fold.
+
+    Raises
+    ------
+    ValueError: the model has a site_penalty, or a fold holds what is no site.
     """
+    folds = Folds.of(folds, model.n_sites, model.observed)
     radius = _smallest_radius(model, fit, folds) if radius is None else radius
     ball = Ball(model, fit.params, radius)
-    c_op, l_h, delta = ball.c_op(), ball.l_h(), ball.deltas(folds)
+    c_op = ball.c_op()
+    l_h = ball.l_h()
     c_ij = 1.0 + len(fit.params) * l_h * c_op  # C_w <= 1: weights of 0 and 1
-    limit = min(radius / c_op, 0.5 / (c_ij * c_op))
-    return Theorem1(radius, c_op, l_h, c_ij, limit, delta, 2 * c_op**2 * c_ij * delta**2)
+    delta = ball.deltas(folds)
+    return Theorem1(
+        radius=radius,
+        c_op=c_op,
+        l_h=l_h,
+        c_ij=c_ij,
+        limit=min(radius / c_op, 0.5 / (c_ij * c_op)),
+        delta=delta,
+        bound=2 * c_op**2 * c_ij * delta**2,
+    )
 
 
 def _smallest_radius(model, fit, folds):
     """The fixed point of radius = C_op delta, reached from below; 0 where there is none."""
-    radius, smaller = 0.0, -1.0
+    radius = 0.0
+    smaller = -1.0
     while smaller < radius < LARGEST:
-        ball, smaller = Ball(model, fit.params, radius), radius
+        ball = Ball(model, fit.params, radius)
+        smaller = radius
         radius = max(radius, MARGIN * ball.c_op() * ball.deltas(folds).max())
     return radius if radius < LARGEST else 0.0

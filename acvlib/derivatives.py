@@ -128,6 +128,27 @@ class Derivatives:
         matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]))
 
+    def newton_steps(
+        self,
+        params: np.ndarray,
+        folds: Folds,
+        damping: float = 0.0,
+        whole: Solvable | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(H(w_o)^-1 dF/dparams (n_folds, D), whether H(w_o) is indefinite), all at params (D,)."""
+        _, gradients = self.fold_gradients(params, folds, values=False)
+        H = self.fold_hessians(params, folds, damping, whole)
+        return H.solve(gradients), H.indefinite
+
+    def chord_gradients(
+        self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
+    ) -> np.ndarray:
+        """dF/dparams (n_folds, D) at params (n_folds, D) near a centre (D,).
+
+        accuracy: the error that is allowed, in standard errors.
+        """
+        return self.fold_gradients(params, folds, values=False)[1]
+
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """Slices of the folds whose Hessians are in memory together."""
         return pieces(len(folds), len(folds) if self.matrix_free else folds_at_once(n_params))

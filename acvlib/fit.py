@@ -114,8 +114,11 @@ def _polished(derivatives: Derivatives, iterates: list, tolerance: float) -> Fit
     solver = newton_cg if derivatives.matrix_free else newton
     # Far from an equation's solution large residuals make errors look small: it is solved twice.
     rounds = 2 if is_equation(derivatives.model) else 1
+    closer = 0.1 * tolerance  # as the last step's Hessian may be another point's
     for _ in range(rounds):
-        path.append(solver(derivatives, path[-1], WHOLE, tolerance).params[0])
+        own = derivatives.refits(path[-1], WHOLE, closer)
+        refit = solver(derivatives, path[-1], WHOLE, closer) if own is None else own
+        path.append(refit.params[0])
     found = fit_at(derivatives.model, path[-1], path)
     for _ in range(MAX_SADDLES if derivatives.matrix_free else 0):
         lower = below_saddle(derivatives, path[-1]) if np.isinf(found.newton_decrement) else None

@@ -38,7 +38,8 @@ class Folds:
 
     def __post_init__(self):
         omitted = _as_sites(self.omitted)
-        scored = omitted if self.scored is None else _as_sites(self.scored)
+        same = self.scored is None or self.scored is self.omitted
+        scored = omitted if same else _as_sites(self.scored)
         if scored is not omitted:
             _check_scored(omitted, scored)
         object.__setattr__(self, "omitted", omitted)
@@ -69,7 +70,7 @@ class Folds:
         if isinstance(rows, int | np.integer):
             return self.omitted[rows]
         omitted = _select(self.omitted, rows)
-        scored = omitted if self.scored is self.omitted else _select(self.scored, rows)
+        scored = None if self.scored is self.omitted else _select(self.scored, rows)
         return Folds(omitted, scored)
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -83,12 +84,14 @@ class Folds:
     @property
     def sizes(self) -> np.ndarray:
         """How many sites each fold omits, (n_folds,)."""
+        if self.table is not None:
+            return np.full(*self.table.shape)
         return np.array([len(sites) for sites in self.omitted], int)
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         ends = np.concatenate([[0], np.cumsum(self.sizes)])
-        sites = np.concatenate([np.empty(0, int), *self.omitted])
+        sites = np.ravel(self.omitted) if self.table is not None else np.concatenate(self.omitted)
         return csr_matrix((np.ones(len(sites)), sites, ends), shape=(len(self), n_sites))
 
     def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:

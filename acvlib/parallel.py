@@ -53,8 +53,9 @@ def in_threads(
     Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
     label : that of a progress bar.
     """
-    n_threads = min(n_threads or cpu_count(), len(pieces))
-    if n_threads <= 1:
+    if len(pieces) > 1:  # otherwise there is no need to ask for the cores, which takes a while
+        n_threads = min(n_threads or cpu_count(), len(pieces))
+    if len(pieces) <= 1 or n_threads <= 1:
         return _collect(map(function, pieces), label, len(pieces))
     with ThreadPoolExecutor(n_threads) as pool:
         return _collect(pool.map(function, pieces), label, len(pieces))

@@ -83,6 +83,13 @@ def with_defaults(model: Any) -> ModelDefaults:
     return filled
 
 
+def own_copy(values: Any, dtype: Any = float) -> np.ndarray:
+    """Copy an array that a model is given, read-only: the caller may change theirs."""
+    copied = np.array(values, dtype)
+    copied.setflags(write=False)
+    return copied
+
+
 def override(method: Callable) -> Callable:
     """Mark a method that stands in for one of its base class, which `Derivatives` checks."""
     method.__override__ = True  # type: ignore[attr-defined]

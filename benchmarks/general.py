@@ -1,4 +1,4 @@
-"""Approximate CV with unlabelled points: beside t-fold CV built anew, autograd's derivatives, and W held in memory.
+"""Approximate CV with unlabelled points: beside t-fold CV, autograd's derivatives, W in memory.
 
 Ratios within this run, on a simulated stand-in of cpusmall's shape.
 """
@@ -22,7 +22,7 @@ def problem(n):
 
 
 def beside_cross_validation(model, folds):
-    """The jackknife with its fit, and exact refits with shared sums, over t-fold CV built anew for every fold."""
+    """Jackknife and exact refits with shared sums, fits included, over t-fold CV built anew."""
     cv, expected = timed(lambda: general_timing.fold_by_fold(model, folds))
     for name, way in (
         ("approximate", general_timing.approximate),
@@ -34,10 +34,10 @@ def beside_cross_validation(model, folds):
 
 
 def beside_autograd(model):
-    """The Hessian in closed form, its sums over pairs included, over autograd's with W in memory."""
+    """The Hessian in closed form, sums over pairs included, over autograd's with W in memory."""
     params, ones = np.full(model.energy.features.shape[1], 0.1), np.ones(model.n_sites)
-    fast = general_timing.forgetful(model)
-    seconds, ours = timed(lambda: fast.fast.hessian(params, ones))
+    anew = general_timing.forgetful(model)
+    seconds, ours = timed(lambda: np.asarray(anew.derivatives.hessian(params, ones)))
     slow, theirs = timed(lambda: hessian(model.objective)(params, ones))
     report("Hessian, over autograd's", seconds / slow, 1)
     report("largest relative difference", abs(ours - theirs).max() / abs(theirs).max(), 1e-8)
@@ -50,7 +50,7 @@ def beside_memory(model):
     everything = np.arange(len(points))
     report(
         "blocks, over W made whole",
-        ratio(lambda: blocks.product(points), lambda: blocks.rows(everything) @ points),
+        ratio(lambda: blocks.product(points), lambda: blocks.entries(everything) @ points),
         1,
     )
 

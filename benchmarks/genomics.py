@@ -1,14 +1,17 @@
-"""Genes clustered by their regressions: the jackknife in refits, and beside what a user would otherwise run.
+"""Genes clustered by their regressions: the jackknife in refits, and beside other software.
 
-Ratios within this run, on a simulated stand-in of the real set's size: 700 genes, 8 degrees of freedom, D = 54,797.
+Ratios within this run, on a simulated stand-in of the real set's size: 700 genes,
+8 degrees of freedom, D = 54,797.
 """
 
 import autograd
 import numpy as np
 from _measure import report, timed
 from acvbook.datasets import simulate_genomics
+from acvbook.gene_clusters.regression import GeneRegression
 from acvbook.studies import genomics
 from scipy.optimize import minimize
+from scipy.sparse import block_array, block_diag
 from scipy.sparse.linalg import splu
 
 import acvlib as acv
@@ -24,7 +27,7 @@ def problem(df=8):
 
 
 def in_refits(model, fit, folds):
-    """The jackknife for all folds, and one frozen step, in refits; scoring included on all sides."""
+    """The jackknife for all folds, and one frozen step, in refits; scoring included."""
     exact = acv.exact(model, fit, folds[::7])
     assert exact.diagnostics["residual"].max() <= 1e-8
     refit = exact.seconds / len(exact.folds)
@@ -34,14 +37,13 @@ def in_refits(model, fit, folds):
 
 
 def blocks_beside_autograd(model, fit, n_genes=10):
-    """A gene's block of H in closed form, and by autograd gene by gene as the paper's authors do."""
+    """A gene's block of H in closed form, and by autograd gene by gene as in the paper."""
     one, ones = model.stage_one, np.ones(model.n_sites)
     genes = model.split(fit.params)[0]
     seconds, blocks = timed(lambda: one.hessian(genes, ones), 3)
 
     def by_autograd():
-        few = genomics.clustering(model.expression[:n_genes], np.arange(14.0), 8, 2).stage_one
-        few.basis = one.basis
+        few = GeneRegression(model.basis, model.expression[:n_genes])
         rows = [
             lambda g, k=k: few.residual(_replaced(genes[:n_genes], k, g), ones)[k]
             for k in range(n_genes)
@@ -62,10 +64,13 @@ def _replaced(genes, k, row):
 
 
 def elimination_beside_superlu(model, fit):
-    """Factorising and solving by blocks, over scipy's splu of the whole H in its default order."""
-    matrix, cross = model.fast.hessian_and_cross(fit.params, np.ones(model.n_sites))
-    whole = matrix.tocsc()
-    seconds, ours = timed(lambda: matrix.factorise()(cross), 3)
+    """Solving by blocks, over scipy's splu of the whole H in its default order."""
+    cross = model.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
+    jacobian = fit.hessian
+    coupling = (jacobian.coupling.T @ np.eye(len(jacobian.last))).T
+    blocks = block_diag(jacobian.blocks)
+    whole = block_array([[blocks, None], [coupling, jacobian.last]], format="csc")
+    seconds, ours = timed(lambda: jacobian.solve(cross), 3)
     slow, theirs = timed(lambda: splu(whole).solve(cross))
     report("block elimination, over splu of the whole H", seconds / slow, 1)
     report(
@@ -76,12 +81,13 @@ def elimination_beside_superlu(model, fit):
 
 
 def newton_beside_trust_ncg(model, fit, fold):
-    """Refitting a fold's clustering, over scipy's trust-ncg in coordinates by the full fit's Cholesky factor."""
+    """Refitting a fold's clustering, over scipy's trust-ncg preconditioned by Cholesky."""
     weights, two = acv.folds.weights(model.n_sites, fold), model.stage_two
-    positions, start = two.positions(model.stage_one.solve(weights)), model.split(fit.params)[1]
-    lower = np.linalg.cholesky(two.hessian(start, model._own_positions))
+    positions = two.positions(model.stage_one.solve(weights))
+    genes, start = model.split(fit.params)
+    lower = np.linalg.cholesky(two.hessian(start, model.positions(genes)))
     back = np.linalg.inv(lower).T
-    seconds, found = timed(lambda: model.fast.solve(fit.params, weights), 3)
+    seconds, found = timed(lambda: model.solve(fit.params, weights), 3)
 
     def trust_ncg():
         return minimize(
@@ -96,7 +102,7 @@ def newton_beside_trust_ncg(model, fit, fold):
     slow, theirs = timed(trust_ncg)
     report("a refit, over trust-ncg with a Cholesky preconditioner", seconds / slow, 1)
     gain = two.objective(start + back @ theirs.x, positions) - two.objective(
-        model.split(found[0])[1], positions
+        model.split(found.params)[1], positions
     )
     report("objective of trust-ncg less ours", gain)
 

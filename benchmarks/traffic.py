@@ -11,48 +11,60 @@ import numpy as np
 from _measure import median_seconds, ratio, report
 from acvbook import datasets
 from acvbook.python_loop import PythonLoop
+from scipy.special import expit
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import derivatives_of
 
 N_FOLDS = 1_000
 
 
-class WithoutFast:
-    """A view of a model that hides its fast paths, so that autograd does the work."""
+class ByAutograd:
+    """A view of a model that hides its own derivatives, so that autograd does the work."""
+
+    derivatives = None
 
     def __init__(self, model):
-        self.n_sites, self.objective = model.n_sites, model.objective
+        self._model = model
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+
+def second_order(own, params, weights):
+    """H and J."""
+    return np.asarray(own.hessian(params, weights)), own.cross_matrix(params, weights)
 
 
 def one_evaluation(model, fit, weights):
-    """Seconds of one gradient, and the ratios of one H and J, fast and by autograd."""
-    gradient = median_seconds(lambda: curvature.value_and_gradient(model, fit.params, weights))
-    both = median_seconds(lambda: curvature.hessian_and_cross(model, fit.params, weights))
-    report("H and J over log p and gradient, fast", both / gradient, 4)
-    slow = WithoutFast(model)
-    slow_gradient = median_seconds(
-        lambda: curvature.value_and_gradient(slow, fit.params, weights), 3
-    )
-    slow_both = median_seconds(lambda: curvature.hessian_and_cross(slow, fit.params, weights), 1)
+    """Seconds of one gradient, and the ratios of one H and J, own and by autograd."""
+    own, params = derivatives_of(model), fit.params
+    gradient = median_seconds(lambda: own.value_and_gradient(params, weights))
+    both = median_seconds(lambda: second_order(own, params, weights))
+    report("H and J over log p and gradient, own", both / gradient, 4)
+    slow = derivatives_of(ByAutograd(model))
+    slow_gradient = median_seconds(lambda: slow.value_and_gradient(params, weights), 3)
+    slow_both = median_seconds(lambda: second_order(slow, params, weights), 1)
     report("H and J over log p and gradient, autograd", slow_both / slow_gradient, 30)
-    report("autograd over fast: gradient", slow_gradient / gradient)
+    report("autograd over own: gradient", slow_gradient / gradient)
     return gradient
 
 
 def log_marginal(model, params):
-    """A function of nothing: one log-marginal without derivatives, the forward pass alone, tables included."""
+    """A function of nothing: the forward pass alone, without derivatives, tables included."""
     from acvlib.inference import two_state
-    from acvlib.models.traffic.assembly import transitions
+    from acvlib.models.traffic.emission import Emission
 
-    fast, transition = model.fast, transitions(params[None])[:, :, 0]
-    filtered, norm = np.empty(model.n_sites + 1), np.empty(model.n_sites)
+    stay, leave = expit(params[9:]), expit(-params[9:])
+    transition = np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
+    filtered = np.empty((model.n_sites + 1, 2))
+    norm = np.empty(model.n_sites)
     weights = model.observed.astype(float)
 
     def evaluate():
-        table = fast.log_density(params[None])[:, :, 0]
-        scaled = (table - table.max(axis=0)).T.copy()
-        two_state.filter_forward(fast.classes.of_site, weights, scaled, transition, filtered, norm)
+        table = Emission(model.classes, params[None]).scaled(0)
+        of_site = model.classes.of_site
+        two_state.filter_forward(of_site, weights, table, transition, filtered, norm)
 
     return evaluate
 
@@ -91,7 +103,7 @@ def as_published(data, gradient):
     loop = PythonLoop(model)
     start, ones = model.initial_params(), np.ones(model.n_sites)
     tick = time.perf_counter()
-    curvature.value_and_gradient(loop, start, ones)
+    derivatives_of(loop).value_and_gradient(start, ones)
     seconds = time.perf_counter() - tick
     report("autograd over a Python loop over fast: gradient", seconds / gradient)
     return seconds

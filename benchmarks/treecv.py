@@ -1,4 +1,4 @@
-"""TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, scikit-learn without it.
+"""TreeCV at the paper's sizes: passes over the data, random over fixed order, threads, a peer.
 
 Ratios within this run; medians of several calls, after one that compiles. Simulated
 data where the real are not found: these are times, not estimates.
@@ -15,17 +15,16 @@ from sklearn.model_selection import KFold, cross_val_score
 
 import acvlib as acv
 from acvlib.incremental import learners
-from acvlib.incremental.protocol import read_only
 from acvlib.parallel import in_threads
 
 
 def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
-    n, rows, X, y = len(data), np.arange(len(data)), read_only(data.X), read_only(data.y)
-    one_pass = median_seconds(lambda: learner.learn(learner.init(), X, y, rows), 21)
+    n = len(data)
+    one_pass = median_seconds(lambda: learner.update(learner.init(), data.X, data.y), 21)
     fixed = median_seconds(lambda: acv.treecv(learner, data, n))
     randomized = median_seconds(
-        lambda: acv.treecv(learner, data, n, "randomized", np.random.default_rng(0))
+        lambda: acv.treecv(learner, data, n, order="randomized", rng=np.random.default_rng(0))
     )
     report(
         f"{name}: LOOCV of {n:,} rows in passes over log2(2n)",

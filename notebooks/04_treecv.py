@@ -322,7 +322,7 @@ cell_of = np.clip(np.floor((elevation.X[:, 0] - low) * (1 / width)).astype(int),
 others = np.bincount(cell_of, minlength=100)[cell_of] - 1
 closed_form = np.log((n - 1 + 0.5 * 100) * width) - np.log(others + 0.5)
 ledger.record(
-    "joulani.tab1.density.gap", np.abs(one_out.pointwise - closed_form).max(), data=covtype
+    "joulani.tab1.density.gap", np.abs(one_out.losses - closed_form).max(), data=covtype
 )
 
 # %% [markdown]
@@ -369,7 +369,7 @@ with (
 ):
     remote = acv.treecv(pegasos, rows, 64, client=client)
 local = acv.treecv(pegasos, rows, 64)
-assert (remote.pointwise == local.pointwise).all()
+assert (remote.losses == local.losses).all()
 pd.DataFrame({"one machine": local.evaluations, "two workers": remote.evaluations}).fillna(
     0
 )

@@ -17,7 +17,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 ROWS = [
     {"folds", "weighting", "parallel", "extras"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
-    {"inference", "solvers.operators", "solvers.lissa"},
+    {"inference", "solvers.operators"},
     {"derivatives", "spatial_folds"},
     {"models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},

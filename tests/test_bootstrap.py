@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles.refit import refit
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib import bootstrap
-from acvlib import derivatives as curvature
 from acvlib.models import GLM
 
 
@@ -33,8 +32,8 @@ def test_weights_are_counts_that_sum_to_n():
 
 def test_many_weightings_equal_autograd(model):
     weights, params = 2 * rng().random((5, 150)), 0.3 * rng(2).normal(size=(5, 3))
-    fast = curvature.weighted_derivatives(model, params, weights)
-    slow = curvature.weighted_derivatives(WithoutFast(model), params, weights)
+    fast = acv.derivatives_of(model).weighted(params, weights)
+    slow = acv.derivatives_of(ByAutograd(model)).weighted(params, weights)
     for ours, theirs in zip(fast, slow, strict=True):
         assert_allclose(ours, theirs, rtol=1e-10, atol=1e-10)
 

@@ -85,3 +85,9 @@ def test_a_penalty_in_every_term_is_refused():
     glm = GLM(np.eye(3), np.array([0.0, 1.0, 1.0]), site_penalty=1.0)
     with pytest.raises(ValueError, match="site_penalty"):
         Ball(glm, np.zeros(4), 0.1)
+
+
+def test_folds_that_are_no_sites_are_refused():
+    glm = model("logistic", 30)
+    with pytest.raises(ValueError, match=r"fold 1 holds site 30, outside 0 \.\.\. 29"):
+        theorem1(glm, acv.fit(glm), [np.array([0]), np.array([30])])

@@ -22,7 +22,7 @@ def test_buffers_are_balls_on_the_grid():
     row, column = np.divmod(np.arange(30), 6)
     apart = abs(row[:, None] - row) + abs(column[:, None] - column)
     for radius in (0, 1, 3):
-        folds = spatial_folds.buffered(30, GRID, radius)
+        folds = spatial_folds.balls(30, GRID, radius)
         assert all(
             np.array_equal(fold, np.flatnonzero(apart[i] <= radius)) for i, fold in enumerate(folds)
         )
@@ -57,7 +57,7 @@ def test_regions_of_a_graph_in_several_parts():
         spatial_folds.regions(7, edges, 8, np.random.default_rng(0))
 
 
-def test_centre_losses_are_those_of_the_centres():
+def test_buffers_are_omitted_and_their_centres_scored():
     counts = np.random.default_rng(0).poisson(np.where(np.arange(30) % 6 < 3, 3, 15))
     model = HiddenMRF(counts, GRID, 0.5)
     fit, folds = acv.fit(model), spatial_folds.buffered(30, GRID, 1)
@@ -65,4 +65,5 @@ def test_centre_losses_are_those_of_the_centres():
     expected = [
         model.heldout_loss(fit.params, fold)[list(fold).index(i)] for i, fold in enumerate(folds)
     ]
-    assert np.array_equal(spatial_folds.centre_losses(result), expected)
+    assert np.array_equal(result.fold_losses, expected)
+    assert np.array_equal(np.concatenate(folds), np.concatenate(spatial_folds.balls(30, GRID, 1)))

@@ -1,6 +1,4 @@
-"""The active number of workers is the one that is used, wherever they run;
-BLAS threads only where they pay.
-"""
+"""The active number of workers is used, wherever they run; BLAS threads only where they pay."""
 
 import joblib
 import pytest

@@ -1,95 +1,98 @@
-"""R_k-CV = 1/k sum_i R_i, R_i the mean loss on chunk Z_i of a model that learnt all others: `treecv` and `kfold`.
+"""R_k-CV = 1/k sum_i R_i, R_i the mean loss on chunk Z_i of a model that learnt all the others.
 
 Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 """
 
 import time
-from collections import Counter
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from .chunks import partition
-from .protocol import Examples, read_only
-from .recursion import Job
+from .chunks import FIXED, partition
+from .cluster import tree_on_cluster
+from .protocol import CompiledLearner, Examples, IncrementalLearner
+from .recursion import Job, standard, tree
 from .result import FoldsFailed, LearnerCV
-from .shuffle import FIXED
 
 
-def treecv(learner, data, folds, order="fixed", rng=None, client=None):
-    """k-fold cross-validation of an incremental learner in about log2 k passes over the data: a `LearnerCV`.
+def treecv(
+    learner: IncrementalLearner | CompiledLearner,
+    data: Examples,
+    folds: int | Sequence[np.ndarray],
+    *,
+    order: str = "fixed",
+    rng: np.random.Generator | None = None,
+    client: Any = None,
+) -> LearnerCV:
+    """Cross-validate an incremental learner in about log2 k passes over the data.
 
-    The models of two folds share all training but that on each other's chunks: a binary tree over the chunks
-    trains a model on one half of a node's chunks and goes on into the other half. Each model has then learnt
-    every chunk but its own, in an order that the tree dictates.
+    A binary tree over the chunks trains a model on one half of a node's chunks and goes on into the
+    other half: each model has then learnt every chunk but its own, in the tree's order. joblib runs
+    the branches as its `parallel_config` says; the result of a learner that learns row by row is
+    the same bit by bit wherever they run.
 
-    learner: an `IncrementalLearner`; one whose model depends on the portions in which rows arrive gets the
-    chunks of an edge of the tree in one call. data: `Examples`. folds: k, for contiguous chunks, or one array
-    of rows for each fold, a partition; k = n leaves one out. order: "fixed" as the rows stand, or "randomized"
-    along each edge, which needs `rng`. client: of a Dask cluster, whose workers then hold the chunks while
-    models travel (`acvlib.incremental.cluster`), in fixed order; without one, joblib runs the branches as its
-    `parallel_config` says. The result is the same bit by bit in all cases, if the learner learns row by row.
+    Parameters
+    ----------
+    learner : if its model depends on the portions in which rows arrive, it gets the chunks of an
+        edge of the tree in one call.
+    folds : k, for contiguous chunks, or the rows of each fold, a partition; k = n leaves one out.
+    order : "fixed" as the rows stand, or "randomized" along each edge, which needs `rng`.
+    client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
 
-    Raises ValueError for folds or rows that cannot be, FoldsFailed if the learner raises: its message names
-    the folds, its `result` has the others. Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
+    Raises
+    ------
+    ValueError : for folds or rows that cannot be.
+    FoldsFailed : if the learner raises; it names the folds, its `result` has the others.
+
+    Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
     """
-    if client is None:
-        from .branches import tree as run
-    else:
-        from .cluster import tree_on_cluster
-
-        run = partial(tree_on_cluster, client=client)
-    return _run("treecv", run, learner, data, folds, order, rng)
+    run = tree if client is None else partial(tree_on_cluster, client=client)
+    return _cross_validate("treecv", run, learner, data, folds, order, rng)
 
 
-def kfold(learner, data, folds, order="fixed", rng=None):
-    """Standard k-fold cross-validation: k models, each trained from nothing; arguments and result as `treecv`."""
-    from .branches import standard
+def kfold(
+    learner: IncrementalLearner | CompiledLearner,
+    data: Examples,
+    folds: int | Sequence[np.ndarray],
+    *,
+    order: str = "fixed",
+    rng: np.random.Generator | None = None,
+) -> LearnerCV:
+    """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
+    return _cross_validate("kfold", standard, learner, data, folds, order, rng)
 
-    return _run("kfold", standard, learner, data, folds, order, rng)
 
-
-def _run(method, run, learner, data, folds, order, rng):
+def _cross_validate(method, run, learner, data, folds, order, rng):
     started = time.perf_counter()
-    chunks = partition(folds, len(data))
-    outcomes, counts = run(_job(learner, data, chunks, order, rng))
-    fold_of = np.empty(len(data), np.int64)
-    fold_of[chunks.rows] = np.repeat(np.arange(chunks.k), chunks.sizes)
-    pointwise, failures = _collect(outcomes, chunks)
-    seconds = time.perf_counter() - started
-    result = LearnerCV(
-        method, repr(learner), order, pointwise, fold_of, seconds, Counter(counts), failures
-    )
-    if failures:
-        raise FoldsFailed(result) from next(outcome.error for outcome in outcomes if outcome.error)
-    return result
-
-
-def _job(learner, data, chunks, order, rng):
-    if order not in ("fixed", "randomized") or (order == "randomized") == (rng is None):
-        raise ValueError(
-            f'order = {order!r}, rng = {rng}: "fixed" takes no rng, "randomized" needs one'
-        )
+    seed = _seed(order, rng)
+    rows, bounds = partition(folds, len(data))
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
-    ordered = data if (np.diff(chunks.rows) == 1).all() else data.take(chunks.rows)
-    return Job(
-        learner, read_only(ordered.X), read_only(ordered.y), chunks.bounds, _seed(order, rng)
-    )
+    ordered = data if (np.diff(rows) == 1).all() else data.take(rows)
+    job = Job(learner, ordered, bounds, seed)
+    outcomes, counts = run(job)
+    losses = np.full(len(data), np.nan)
+    for outcome in outcomes:
+        if outcome.error is None:
+            losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
+    fold_of = np.empty(len(data), np.int64)
+    fold_of[rows] = np.repeat(np.arange(job.k), np.diff(bounds))
+    failed = [outcome for outcome in outcomes if outcome.error]
+    failed.sort(key=lambda outcome: outcome.first)
+    failures = tuple(outcome.sentence() for outcome in failed)
+    seconds = time.perf_counter() - started
+    result = LearnerCV(method, repr(learner), order, losses, fold_of, seconds, counts, failures)
+    if failed:
+        raise FoldsFailed(result) from failed[0].error
+    return result
 
 
 def _seed(order, rng):
-    return FIXED if order == "fixed" else int(rng.integers(2**62))
-
-
-def _collect(outcomes, chunks):
-    """(losses in the order of the data, failures as sentences)."""
-    pointwise, failures = np.full(len(chunks.rows), np.nan), []
-    for first, last, losses, error, doing in outcomes:
-        if error is None:
-            pointwise[chunks.span(first, last)] = losses
-        else:
-            name = f"fold {first}" if first == last else f"folds {first} ... {last}"
-            failures.append(f"{name} failed while {doing}: {type(error).__name__}: {error}")
-    return pointwise, tuple(failures)
+    if order == "fixed" and rng is None:
+        return FIXED
+    if order == "randomized" and rng is not None:
+        return int(rng.integers(2**62))
+    raise ValueError(f'order {order!r}, rng {rng}: "fixed" takes no rng, "randomized" needs one')

@@ -1,82 +1,113 @@
-"""The partition Z_1, ..., Z_k, and the binary tree over its chunks."""
+"""Which rows a model learns, and in which order: the partition, the tree over it, random orders."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
+
+FIXED = -1  # in place of a seed, which is never negative: leave the rows as they stand
 
 
-class Chunks(NamedTuple):
-    """Chunk i is rows[bounds[i]:bounds[i + 1]]; rows (n,), bounds (k + 1,)."""
+def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
 
-    rows: np.ndarray
-    bounds: np.ndarray
-
-    @property
-    def k(self):
-        return len(self.bounds) - 1
-
-    @property
-    def sizes(self):
-        return np.diff(self.bounds)
-
-    def span(self, first, last):
-        """The rows of chunks first ... last, both included."""
-        return self.rows[self.bounds[first] : self.bounds[last + 1]]
-
-
-def partition(folds, n_rows):
-    """`Chunks` from the number k of folds, in the order of the rows, or from one integer array for each fold.
+    folds : their number, which leaves the rows in their order, or the rows of each.
 
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
-    listed = not isinstance(folds, int | np.integer)
-    k = len(folds) if listed else int(folds)
+    if isinstance(folds, np.integer):
+        folds = int(folds)
+    k = folds if isinstance(folds, int) else len(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    return _listed(folds, n_rows) if listed else _contiguous(k, n_rows)
-
-
-def _contiguous(k, n_rows):
-    """The first n mod k chunks have a row more than the others."""
+    if not isinstance(folds, int):
+        return _listed(folds, n_rows)
     numbers = np.arange(k + 1)
-    return Chunks(np.arange(n_rows), numbers * (n_rows // k) + np.minimum(numbers, n_rows % k))
+    longer = np.minimum(numbers, n_rows % k)  # the first n mod k chunks have a row more
+    return np.arange(n_rows), numbers * (n_rows // k) + longer
 
 
 def _listed(folds, n_rows):
     sizes = np.array([len(fold) for fold in folds])
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")
-    rows = np.concatenate(folds)
+    rows = np.concatenate(list(folds))
     if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
     if (uses != 1).any():
         row = np.argmax(uses != 1)
         raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
-    return Chunks(rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)]))
+    return rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 
 class Edge(NamedTuple):
-    """From a node of the tree to its child: the child leaves out chunks first ... last; `feed` trains it."""
+    """To a model that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1].
+
+    feed : None for all other chunks.
+    """
 
     first: int
     last: int
-    feed: tuple[int, int]
+    feed: tuple[int, int] | None = None
+
+    def chunks(self) -> str:
+        """Say which chunks are learnt."""
+        if self.feed is None:
+            return f"all chunks but {self.first}"
+        return "chunks {} ... {}".format(*self.feed)
 
 
-def edges(first, last):
-    """The two edges below the node that leaves out chunks first ... last (Algorithm 1)."""
+def edges(first: int, last: int) -> tuple[Edge, Edge]:
+    """Return the edges below the node that leaves out chunks first ... last (Algorithm 1)."""
     middle = (first + last) // 2
-    return Edge(first, middle, (middle + 1, last)), Edge(middle + 1, last, (first, middle))
+    left = Edge(first, middle, feed=(middle + 1, last))
+    right = Edge(middle + 1, last, feed=(first, middle))
+    return left, right
 
 
-def count_updates(sizes):
-    """Rows that `treecv` learns, all models together: each inner node feeds every row of its range once."""
-    bounds = np.concatenate([[0], np.cumsum(sizes)])
-    total, nodes = 0, [(0, len(sizes) - 1)]
-    while nodes:
-        first, last = nodes.pop()
-        if first < last:
-            total += int(bounds[last + 1] - bounds[first])
-            nodes += [(edge.first, edge.last) for edge in edges(first, last)]
-    return total
+def count_updates(sizes: Sequence[int]) -> int:
+    """Count the rows that `treecv` learns: each inner node feeds every row of its range once."""
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+
+    def below(first, last):
+        if first == last:
+            return 0
+        children = sum(below(edge.first, edge.last) for edge in edges(first, last))
+        return bounds[last + 1] - bounds[first] + children
+
+    return below(0, len(sizes) - 1)
+
+
+_jit = njit(cache=True, nogil=True)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_27 = np.uint64(27)
+_30 = np.uint64(30)
+_31 = np.uint64(31)
+_32 = np.uint64(32)
+
+
+@_jit
+def _mix(z):
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    z = (z ^ (z >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    return z ^ (z >> _31)
+
+
+@_jit
+def shuffle(rows: np.ndarray, size: int, seed: int, start: int, stop: int) -> None:
+    """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order.
+
+    The order depends on nothing that happened before: branches of the tree may run in any order, in
+    any thread and on any machine. size must be below 2^32: a 32-bit draw is scaled to its range
+    (Lemire 2019), whose bias of at most size / 2^32 is far below what any loss can show.
+    """
+    state = _mix(_mix(np.uint64(seed) + _GOLDEN * np.uint64(start)) + _GOLDEN * np.uint64(stop))
+    for i in range(size - 1, 0, -1):
+        state += _GOLDEN
+        j = np.int64(((_mix(state) >> _32) * np.uint64(i + 1)) >> _32)
+        rows[i], rows[j] = rows[j], rows[i]

@@ -1,38 +1,41 @@
 """Learning row by row: the rows, and what a learner is that `treecv` can cross-validate."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+# Sums may be reordered, which lets dot products use wide registers; always in the same way.
+FASTMATH = {"reassoc", "contract", "nsz"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Examples:
-    """n rows to learn from: X (n, d) float64, and y (n,) float64, or None where there is nothing to predict.
+    """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
-    Raises ValueError on other shapes, and on NaN or infinity, with the first row that has one.
+    Kept as read-only float64, without a copy where they are float64 and contiguous. Raises
+    ValueError on other shapes, and on NaN or infinity, with the first row that has one.
     """
 
     X: np.ndarray
     y: np.ndarray | None = None
 
     def __post_init__(self):
-        object.__setattr__(self, "X", np.ascontiguousarray(self.X, float))
-        if self.X.ndim != 2:
-            raise ValueError(f"X has shape {self.X.shape}: it must be (rows, features)")
-        _check_finite("X", self.X)
-        if self.y is not None:
-            object.__setattr__(self, "y", np.ascontiguousarray(self.y, float))
-            if self.y.shape != (len(self.X),):
-                raise ValueError(
-                    f"y has shape {self.y.shape}, not ({len(self.X)},): one value a row of X"
-                )
-            _check_finite("y", self.y)
+        X, y = as_arrays(self.X, self.y)
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+        _check_finite("X", X)
+        if y is not None:
+            _check_finite("y", y[:, None])
 
-    def take(self, rows):
-        """The rows, in the order given."""
-        return Examples(self.X[rows], None if self.y is None else self.y[rows])
+    def take(self, rows: np.ndarray) -> "Examples":
+        """Return the rows, in the order given."""
+        return Examples(*self.select(rows))
+
+    def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return X and y of the rows, read-only: a learner may not write to them."""
+        return read_only(self.X[rows]), None if self.y is None else read_only(self.y[rows])
 
     def __len__(self):
         return len(self.X)
@@ -41,12 +44,31 @@ class Examples:
         return f"Examples({len(self):,} rows, {self.X.shape[1]} features)"
 
 
-def _check_finite(name, values):
-    finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
-    if not finite.all():
-        raise ValueError(
-            f"{name} is not finite in {(~finite).sum()} rows, row {np.argmin(finite)} the first"
-        )
+def _check_finite(name, table):
+    bad = ~np.isfinite(table).all(axis=1)
+    if bad.any():
+        where = f"{bad.sum()} rows, row {np.argmax(bad)} the first"
+        raise ValueError(f"{name} is not finite in {where}")
+
+
+def as_arrays(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return X (n, d) and y (n,) or None as read-only float64; ValueError on other shapes."""
+    X = np.ascontiguousarray(X, float)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
+    if y is not None:
+        y = np.ascontiguousarray(y, float)
+        if y.shape != (len(X),):
+            raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+        y = read_only(y)
+    return read_only(X), y
+
+
+def read_only(values: np.ndarray) -> np.ndarray:
+    """Return a view that cannot be written to."""
+    view = values.view()
+    view.flags.writeable = False
+    return view
 
 
 @runtime_checkable
@@ -54,77 +76,94 @@ class IncrementalLearner(Protocol):
     """L(f, Z) of Joulani et al. (2015), Section 2, and the loss of Table 1, as three functions.
 
     A learner may also offer `check(X, y)`, which raises ValueError on rows it cannot learn from;
-    `copy(state)` (else `copy.deepcopy`); or, in place of copies, `save(state, X, y)`, which keeps what an
-    update with these rows would change, and `revert(state, saved)`, which returns the state before it.
+    `copy(state)` (else `copy.deepcopy`); or, in place of copies, `save(state, X, y)`, which keeps
+    what an update with these rows would change, and `revert(state, saved)`, which undoes it.
     """
 
-    def init(self):
-        """The state of a model that has seen nothing."""
+    def init(self) -> Any:
+        """Return the state of a model that has seen nothing."""
 
-    def update(self, state, X, y):
-        """The state after learning X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
+    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
+        """Learn X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
 
-    def loss(self, state, X, y):
-        """The loss of each row, shape (m,)."""
+    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+        """Return the loss of each row, shape (m,)."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CompiledLearner:
-    """An incremental learner made of two numba kernels, which run without Python and without its lock.
+    """An incremental learner made of two numba kernels, which run without Python and its lock.
 
-    A state is a vector, `initial` the first one. In both kernels it is row `at` of `states`; the first one
-    learns rows[start], ..., rows[stop - 1] in this order, the second writes the loss of row i to out[i]:
+    A state is a vector. In both kernels it is row `at` of `states`; the first one learns
+    rows[start], ..., rows[stop - 1] in this order, the second writes the loss of row i to out[i]:
 
         update_kernel(states, at, constants, X, y, rows, start, stop)
-        loss_kernel(states, at, constants, X, y, start, stop, out)     for i = start, ..., stop - 1
+        loss_kernel(states, at, constants, X, y, start, stop, out)   for i = start, ..., stop - 1
 
-    `validate(X, y)` raises ValueError on rows the learner cannot take. Kernels do not raise.
+    Kernels check nothing and do not raise: the methods look at shapes and row numbers before.
+
+    Parameters
+    ----------
+    n_features : columns of X.
+    initial : the state of a model that has seen nothing.
+    constants : what kernels need to know.
+    needs : what y must be, for errors; empty where kernels do not read y.
+    validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
     """
 
     name: str
+    n_features: int
     initial: np.ndarray
     constants: np.ndarray
-    update_kernel: Callable = field(compare=False)
-    loss_kernel: Callable = field(compare=False)
-    validate: Callable = field(compare=False)
+    update_kernel: Callable
+    loss_kernel: Callable
+    needs: str = ""
+    validate: Callable | None = None
 
-    def check(self, X, y):
-        self.validate(X, y)
+    def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
+        """Raise ValueError on a data set that the learner cannot take."""
+        self._problem(self.initial, X, y)
+        if self.validate is not None:
+            self.validate(X, y)
 
-    def init(self):
+    def init(self) -> np.ndarray:
+        """Return the state of a model that has seen nothing."""
         return self.initial.copy()
 
-    def copy(self, state):
-        return state.copy()
+    def update(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+        """Learn all rows, in place."""
+        return self.learn(state, X, y, np.arange(len(X)))
 
-    def update(self, state, X, y):
-        self.learn(state, read_only(X), targets(X, y), np.arange(len(X)))
+    def learn(
+        self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows: np.ndarray
+    ) -> np.ndarray:
+        """Learn X[rows] and y[rows], in that order, in place."""
+        problem = self._problem(state, X, y)
+        rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
+        if rows.size and (rows.min() < 0 or rows.max() >= len(X)):
+            outside = f"rows {rows.min()} ... {rows.max()}"
+            raise ValueError(f"{outside} of {len(X)}: they must be 0 ... {len(X) - 1}")
+        self.update_kernel(*problem, rows, 0, len(rows))
         return state
 
-    def learn(self, state, X, y, rows):
-        """`update` with X[rows] and y[rows], in that order, in place; X is `read_only`, y from `targets`."""
-        self.update_kernel(state[None], 0, self.constants, X, y, rows, 0, len(rows))
+    def loss(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+        """Return the loss of each row."""
+        losses = np.empty(len(X))
+        self.loss_kernel(*self._problem(state, X, y), 0, len(X), losses)
+        return losses
 
-    def loss(self, state, X, y):
-        out = np.empty(len(X))
-        self.loss_kernel(
-            state[None], 0, self.constants, read_only(X), targets(X, y), 0, len(X), out
-        )
-        return out
+    def _problem(self, state, X, y):
+        """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
+        X, y = as_arrays(X, y)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
+        if y is None:
+            if self.needs:
+                raise ValueError(f"the learner needs {self.needs}")
+            y = read_only(np.zeros(len(X)))
+        if state.shape != self.initial.shape or state.dtype != float:
+            raise ValueError(f"state of shape {state.shape}, {state.dtype} is not of {self.name}")
+        return state[None], 0, self.constants, X, y
 
     def __repr__(self):
         return self.name
-
-
-def read_only(values):
-    """A view that cannot be written to; None stays None."""
-    if values is None:
-        return None
-    view = values.view()
-    view.flags.writeable = False
-    return view
-
-
-def targets(X, y):
-    """y, or zeros (n,) in its place, read-only: kernels take an array in any case."""
-    return read_only(np.zeros(len(X)) if y is None else y)

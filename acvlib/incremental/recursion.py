@@ -1,38 +1,46 @@
-"""Algorithm 1 for any learner: what a node of the tree does, and what a finished branch gives back."""
+"""Algorithm 1 for any learner: the branches of the tree, which joblib runs as tasks.
+
+Nothing runs in parallel by default; two threads under `with joblib.parallel_config(n_jobs=2)`; a
+cluster under `with joblib.parallel_config(backend="dask")`.
+"""
 
 import copy
 from collections import Counter
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 
-from .chunks import Edge, edges
-from .protocol import CompiledLearner, read_only, targets
-from .shuffle import FIXED, shuffle
+from ..parallel import spread, track
+from .chunks import FIXED, Edge, edges, shuffle
+from .protocol import CompiledLearner, Examples
 
-BLOCKS = 16  # a compiled learner's tree is run in about so many parts, between which it can be interrupted
+TASKS_PER_WORKER = 2  # so that a worker that is done early finds something to do
+COMPILED_TASKS = 16  # so many at least, between which compiled loops can be interrupted
 
 
 class Job(NamedTuple):
-    """A learner and its rows, those of one chunk side by side: chunk i is bounds[i] ... bounds[i + 1] - 1.
+    """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1].
 
-    X and y are read-only. seed: of random orders, or `FIXED`.
+    seed : of random orders, or `FIXED`.
     """
 
-    learner: object
-    X: np.ndarray
-    y: np.ndarray | None
+    learner: Any
+    data: Examples
     bounds: np.ndarray
     seed: int
 
     @property
-    def k(self):
+    def k(self) -> int:
         return len(self.bounds) - 1
+
+    def span(self, first: int, last: int) -> slice:
+        """Return where the rows of chunks first ... last are."""
+        return slice(int(self.bounds[first]), int(self.bounds[last + 1]))
 
 
 class Outcome(NamedTuple):
-    """The losses of the rows of chunks first ... last; or `error`, and what was being done when it was raised."""
+    """The losses of the rows of chunks first ... last, or `error`, raised while `doing`."""
 
     first: int
     last: int
@@ -40,173 +48,183 @@ class Outcome(NamedTuple):
     error: Exception | None = None
     doing: str = ""
 
+    def sentence(self) -> str:
+        """Say which folds failed, and how."""
+        one = self.first == self.last
+        name = f"fold {self.first}" if one else f"folds {self.first} ... {self.last}"
+        return f"{name} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
+
 
 class Branch(NamedTuple):
-    """An edge still to be followed, from a node whose model is `state`."""
+    """An edge still to be followed by `state`, a model of its own."""
 
-    state: object
+    state: Any
     edge: Edge
 
 
-def copied(learner, state):
-    """A copy of the state, by the learner's own means if it has any."""
+def _later(state, edge):
+    return [Branch(state, edge)]
+
+
+def copied(learner: Any, state: Any) -> Any:
+    """Copy the state, by the learner's own means if it has any."""
     return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
 
 
 class Trainer:
-    """Trains the models of a job and tests them; `counts` has the rows learnt (updates) and the copies made."""
+    """Trains the models of a job and tests them; counts rows learnt (updates) and copies."""
 
-    def __init__(self, job):
-        self.job, self.learner, self.counts = job, job.learner, Counter(updates=0, copies=0)
-
-    def rows(self, feed):
-        """The rows of chunks feed[0] ... feed[1], as a slice or, in random order, as an array."""
-        start, stop = (int(bound) for bound in self.job.bounds[[feed[0], feed[1] + 1]])
-        if self.job.seed == FIXED:
-            return slice(start, stop)
-        rows = np.arange(start, stop)
-        shuffle(rows, stop - start, self.job.seed, start, stop)
-        return rows
-
-    def select(self, rows):
-        """These rows of X and y, so that the learner cannot write to them."""
-        X, y = self.job.X, self.job.y
-        return read_only(X[rows]), None if y is None else read_only(y[rows])
-
-    def copy(self, state):
-        self.counts["copies"] += 1
-        return copied(self.learner, state)
+    def __init__(self, job: Job):
+        self.job = job
+        self.data = job.data
+        self.learner = job.learner
+        self.counts = Counter(updates=0, copies=0)
 
     def learn(self, state, rows):
         """The state after these rows; `state` itself may change."""
-        X, y = self.select(rows)
+        X, y = self.data.select(rows)
         self.counts["updates"] += len(X)
         return self.learner.update(state, X, y)
 
     def test(self, state, fold):
         """The `Outcome` of one chunk under the model that has not seen it."""
-        start, stop = self.job.bounds[[fold, fold + 1]]
+        span = self.job.span(fold, fold)
+        expected = (span.stop - span.start,)
         try:
-            losses = np.asarray(self.learner.loss(state, *self.select(slice(start, stop))), float)
-            if losses.shape != (stop - start,):
-                raise ValueError(
-                    f"loss has shape {losses.shape}, not ({stop - start},): one value a row"
-                )
+            losses = np.asarray(self.learner.loss(state, *self.data.select(span)), float)
+            if losses.shape != expected:
+                raise ValueError(f"loss has shape {losses.shape}, not {expected}: one value a row")
         except Exception as error:
             return Outcome(fold, fold, None, error, f"testing on chunk {fold}")
         return Outcome(fold, fold, losses)
 
-    def descend(self, state, first, last):
-        """The `Outcome`s below the node that leaves out chunks first ... last; `state` is used up."""
+    def below(self, state, first, last, whole=True):
+        """The `Outcome`s below a node, if not `whole` its `Branch`es; `state` is used up."""
         if first == last:
             yield self.test(state, first)
-        elif hasattr(self.learner, "revert"):
-            yield from self.descend_reverting(state, first, last)
+        elif whole and hasattr(self.learner, "revert"):
+            yield from self.below_reverting(state, first, last)
         else:
             left, right = edges(first, last)
-            yield from self.follow(self.copy(state), left, self.descend)
-            yield from self.follow(state, right, self.descend)
+            go_on = self.follow if whole else _later
+            self.counts["copies"] += 1
+            yield from go_on(copied(self.learner, state), left)
+            yield from go_on(state, right)
 
-    def split(self, state, first, last):
-        """As `descend`, but of one level: the `Branch`es below the node, still to be followed."""
-        if first == last:
-            yield self.test(state, first)
-        else:
-            yield from (Branch(state, edge) for edge in edges(first, last))
-
-    def parts(self, n_chunks):
-        """How many `Outcome`s `descend` gives for so many chunks."""
-        return n_chunks
-
-    def follow(self, state, edge, go_on):
-        """Train the child at the end of an edge, and go on below it with `descend` or `split`."""
+    def follow(self, state, edge, whole=True):
+        """Train the child at the end of an edge, and go on `below` it."""
         try:
-            state = self.learn(state, self.rows(edge.feed))
+            state = self.learn(state, self.ordered(edge))
         except Exception as error:
-            yield Outcome(
-                edge.first, edge.last, None, error, "learning chunks {} ... {}".format(*edge.feed)
-            )
+            yield Outcome(edge.first, edge.last, None, error, f"learning {edge.chunks()}")
         else:
-            yield from go_on(state, edge.first, edge.last)
+            yield from self.below(state, edge.first, edge.last, whole)
 
-    def descend_reverting(self, state, first, last):
-        """As `descend`, with one state throughout: what an edge changes is saved, and reverted afterwards."""
+    def below_reverting(self, state, first, last):
+        """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
-            saved = self.learner.save(state, *self.select(self.rows(edge.feed)))
-            yield from self.follow(state, edge, self.descend)
+            saved = self.learner.save(state, *self.data.select(self.ordered(edge)))
+            yield from self.follow(state, edge)
             state = self.learner.revert(state, saved)
 
-    def standard(self, fold):
-        """The `Outcome` of one fold of standard cross-validation: learn all other chunks from nothing."""
-        rows = self.others(fold)
-        try:
-            state = self.learn(self.learner.init(), rows)
-        except Exception as error:
-            return Outcome(fold, fold, None, error, f"learning all chunks but {fold}")
-        return self.test(state, fold)
-
-    def others(self, fold):
-        """The rows outside one chunk."""
-        start, stop = (int(bound) for bound in self.job.bounds[[fold, fold + 1]])
-        rows = np.concatenate([np.arange(start), np.arange(stop, len(self.job.X))])
-        if self.job.seed != FIXED:
-            shuffle(rows, len(rows), self.job.seed, start, stop)
+    def ordered(self, edge):
+        """The rows of an edge's feed: a slice or, if one does not do, row numbers."""
+        seed = self.job.seed
+        if edge.feed is None:
+            span = self.job.span(edge.first, edge.last)
+            rows = np.delete(np.arange(len(self.data)), span)
+        else:
+            span = self.job.span(*edge.feed)
+            rows = span if seed == FIXED else np.arange(span.start, span.stop)
+        if seed != FIXED:
+            shuffle(rows, len(rows), seed, span.start, span.stop)
         return rows
 
 
 class CompiledTrainer(Trainer):
-    """A trainer whose learner needs no Python: it walks small enough branches in one compiled loop."""
-
-    def __init__(self, job):
-        super().__init__(job)
-        self.y = targets(job.X, job.y)
-
-    @cached_property
-    def buffer(self):
-        """Row numbers and losses, (n,) each; not every trainer comes to the leaves, which need them."""
-        return np.arange(len(self.job.X)), np.empty(len(self.job.X))
+    """A trainer whose learner needs no Python: it walks whole branches in one compiled loop."""
 
     def learn(self, state, rows):
-        rows = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        """As in `Trainer`, without a copy of the rows."""
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
         self.counts["updates"] += len(rows)
-        self.learner.learn(state, self.job.X, self.y, rows)
-        return state
+        return self.learner.learn(state, self.data.X, self.data.y, rows)
 
-    def is_block(self, n_chunks):
-        return (n_chunks - 1) * BLOCKS < self.job.k
+    def below(self, state, first, last, whole=True):
+        """As in `Trainer`, with one `Outcome` for a whole branch."""
+        if not whole:
+            yield from super().below(state, first, last, whole)
+            return
+        from .compiled import descend  # slow to import
 
-    def parts(self, n_chunks):
-        return (
-            1
-            if self.is_block(n_chunks)
-            else self.parts(n_chunks - n_chunks // 2) + self.parts(n_chunks // 2)
-        )
-
-    def descend(self, state, first, last):
-        if self.is_block(last - first + 1):
-            yield self.run("descend", state, first, last)
-        else:
-            yield from super().descend(state, first, last)
-
-    def standard(self, fold):
-        return self.run("standard", self.learner.init(), fold, fold)
-
-    def run(self, loop, state, first, last):
-        """The `Outcome` of chunks first ... last by one of the loops of `compiled`."""
-        from . import compiled  # compiles once, which a mere import of acvlib should not wait for
-
-        learner, job, counts = self.learner, self.job, np.zeros(2, np.int64)
+        span = self.job.span(first, last)
+        X, y = self.data.select(span)
+        y = np.zeros(len(X)) if y is None else y
+        bounds = self.job.bounds[first : last + 2] - span.start
+        losses = np.empty(len(X))
         states = np.empty((2 + int(last - first).bit_length(), len(state)))
         states[0] = state
-        kernels = learner.update_kernel, learner.loss_kernel
-        problem = learner.constants, job.X, self.y, job.bounds, first, last, job.seed
-        getattr(compiled, loop)(*kernels, *problem, states, *self.buffer, counts)
-        self.counts.update(
-            updates=int(counts[compiled.UPDATES]), copies=int(counts[compiled.COPIES])
-        )
-        return Outcome(first, last, self.buffer[1][job.bounds[first] : job.bounds[last + 1]].copy())
+        learner = self.learner
+        model = (learner.update_kernel, learner.loss_kernel, learner.constants)
+        order = (self.job.seed, span.start)
+        work = (states, np.arange(len(X)), losses)
+        updates, copies = descend(*model, X, y, bounds, *order, *work)
+        self.counts.update(updates=updates, copies=copies)
+        yield Outcome(first, last, losses)
 
 
-def trainer(job):
-    """The `Trainer` for the job's learner."""
-    return (CompiledTrainer if isinstance(job.learner, CompiledLearner) else Trainer)(job)
+def tree(job: Job) -> tuple[list[Outcome], Counter]:
+    """Run Algorithm 1: (outcomes, counts), which do not depend on the number of workers.
+
+    Level by level until there are branches for all workers; then each branch to its leaves. A
+    learner in Python that runs alone goes depth first, which keeps one model a level.
+    """
+    n_workers = effective_n_jobs(None)
+    n_tasks = n_workers * TASKS_PER_WORKER
+    worker = _trainer(job)
+    root = (job.learner.init(), 0, job.k - 1)
+    if isinstance(worker, CompiledTrainer):
+        n_tasks = max(n_tasks, COMPILED_TASKS)
+    elif n_workers == 1:
+        return list(track(worker.below(*root), "treecv", job.k)), worker.counts
+    outcomes = []
+    branches = list(worker.below(*root, whole=False))
+    counts = worker.counts
+    while branches:
+        whole = len(branches) >= n_tasks
+        tasks = [(job, *branch, whole) for branch in branches]
+        found = _spread(tasks, "treecv", counts)
+        outcomes += [item for item in found if isinstance(item, Outcome)]
+        branches = [item for item in found if isinstance(item, Branch)]
+    return outcomes, counts
+
+
+def standard(job: Job) -> tuple[list[Outcome], Counter]:
+    """Run standard cross-validation, a task a fold: (outcomes, counts)."""
+    counts: Counter = Counter()
+    folds = [Edge(fold, fold) for fold in range(job.k)]
+    tasks = [(job, job.learner.init(), fold, True) for fold in folds]
+    return _spread(tasks, "kfold", counts), counts
+
+
+def _spread(tasks, label, counts):
+    """What is found by following all branches, which adds to `counts`."""
+    job, *_ = tasks[0]
+    # Threads serve compiled learners best, which hold no lock, and processes all others.
+    prefer = "threads" if isinstance(job.learner, CompiledLearner) else "processes"
+    found = []
+    for items, more in spread(_follow, tasks, prefer, label):
+        found += items
+        counts.update(more)
+    return found
+
+
+def _follow(job, state, edge, whole):
+    worker = _trainer(job)
+    return list(worker.follow(state, edge, whole)), worker.counts
+
+
+def _trainer(job):
+    compiled = isinstance(job.learner, CompiledLearner)
+    return CompiledTrainer(job) if compiled else Trainer(job)

@@ -1,14 +1,16 @@
-"""Posteriors of the hidden states of many chains, scaled instead of in logarithms: the one fast kernel.
+"""Posteriors of the hidden states of many chains, scaled, not in logarithms: the one fast kernel.
 
-Sequences stand end to end: row t of (M, K) arrays is one site, sequence n is rows starts[n]:starts[n + 1].
+Sequences stand end to end: row t of (M, K) arrays is one site, sequence n is the rows
+starts[n]:starts[n + 1], and
 
-    log Z_n = log sum_z exp( start[z_1] + sum_t density[t, z_t] + sum_t transition[z_t, z_t+1] + end[z_T] )
+    log Z_n = log sum_z exp( start[z_1] + sum_t density[t, z_t]
+                             + sum_t transition[z_t, z_t+1] + end[z_T] )
 
-Rows of densities are divided by their largest entry, forward messages by their sum. The backward pass goes from
-posterior to posterior, gamma_{t-1}(j) = filtered_{t-1}(j) sum_k A_jk gamma_t(k) / predicted_t(k), and has no beta
-that could overflow. A path that underflows is lost to one that jumps, as long as no jump is nearly impossible:
-chains with a potential `UNLIKELY` nats below the largest of its kind are summed in logarithms by `chain` instead,
-which is exact and slower.
+Rows of densities are divided by their largest entry, forward messages by their sum. The backward
+pass goes from posterior to posterior, gamma_{t-1}(j) = filtered_{t-1}(j) sum_k A_jk gamma_t(k) /
+predicted_t(k), and has no beta that could overflow. A path that underflows is lost to one that
+jumps, as long as no jump is nearly impossible: chains with a potential `UNLIKELY` nats below the
+largest of its kind are summed in logarithms by `chain` instead, which is exact and slower.
 """
 
 from functools import cache, reduce
@@ -68,7 +70,7 @@ def smooth(
     ----------
     density: `factors` of the (M, K) log-densities, or log-potentials, of the sites.
     starts: (N + 1,) first row of each sequence, of one row or more, and M.
-    log_start, log_transition, log_end: (K,), (K, K), (K,) finite log-potentials, not necessarily normalised.
+    log_start, log_transition, log_end: (K,), (K, K), (K,) finite log-potentials of any scale.
     """
     log_end = np.zeros_like(log_start) if log_end is None else log_end
     potentials = [log_start, log_transition, log_end]
@@ -88,7 +90,7 @@ def smooth(
 
 @cache
 def _kernel(constant):
-    """The forward and backward passes, compiled for a constant number of states, or for any if it is 0."""
+    """The two passes, compiled for a constant number of states, or for any number if it is 0."""
 
     @_jit
     def forward_backward(
@@ -158,7 +160,7 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
 def transition_counts(
     smoothed: Smoothed, starts: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """sum_t P(z_t-1 = j, z_t = k | all) of each sequence, (N, K, K); with weights (N,) their sum, (K, K)."""
+    """Expected moves from state j to k in each sequence, (N, K, K); with weights (N,) their sum."""
     if weights is None:
         counts = np.zeros((len(starts) - 1, *smoothed.transition.shape))
         _add_pairs(smoothed.filtered, smoothed.ahead, starts, np.ones(len(counts)), counts)
@@ -170,7 +172,7 @@ def transition_counts(
 
 @_jit
 def _add_pairs(filtered, ahead, starts, weights, counts):
-    """Adds sum_t weights_n filtered_t-1 ahead_t' to counts[n], or to counts[0] if that is all there is."""
+    """Adds sum_t weights_n filtered_t-1 ahead_t' to counts[n], or to a single counts[0]."""
     k, step = filtered.shape[1], 1 if len(counts) > 1 else 0
     for n in range(len(starts) - 1):
         for t in range(starts[n] + 1, starts[n + 1]):
@@ -182,7 +184,7 @@ def _add_pairs(filtered, ahead, starts, weights, counts):
 
 @_jit
 def best_states(log_density, starts, log_start, log_transition, log_end):
-    """The most probable states of every sequence, (M,), by Viterbi's recursion on the same potentials."""
+    """The most probable states of every sequence, (M,), by Viterbi's recursion."""
     k, best = log_density.shape[1], np.empty(len(log_density), np.int64)
     came = np.empty(log_density.shape, np.int64)
     reach, ahead = np.empty(k), np.empty(k)

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from ..derivatives import is_equation
 from ..folds import Folds
 from ..protocol import CVResult, Fit
 from .run import Run
@@ -20,6 +23,10 @@ def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float =
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
     H = fit.hessian.damped(damping)
-    J = run.derivatives.cross(fit.params, run.folds)
-    params = fit.params - H.solve(J.T).T
+    if is_equation(model) and model.n_sites < len(run.folds):  # a solve a site: these are fewer
+        J = run.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
+        params = fit.params + run.folds.indicator(model.n_sites) @ H.solve(J).T
+    else:
+        J = run.derivatives.cross(fit.params, run.folds)
+        params = fit.params - H.solve(J.T).T
     return run.finish(params, {"cross": 1})

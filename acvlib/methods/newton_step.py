@@ -23,14 +23,14 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     indefinite = np.zeros(len(run.folds), bool)
 
     def steps(part):
-        _, gradients = derivatives.fold_gradients(fit.params, run.folds[part], values=False)
-        H = derivatives.fold_hessians(fit.params, run.folds[part], damping, fit.hessian)
-        step = H.solve(gradients)
-        indefinite[part] = H.indefinite
+        step, indefinite[part] = derivatives.newton_steps(
+            fit.params, run.folds[part], damping, fit.hessian
+        )
         return step
 
     portions = derivatives.portions(run.folds, len(fit.params))
-    params = fit.params - by_portions(steps, portions)
+    step = by_portions(steps, portions)
+    params = np.subtract(fit.params, step, out=step)
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, indefinite)

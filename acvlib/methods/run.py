@@ -44,7 +44,7 @@ class Run:
             method=self.method,
             fit=self.fit,
             folds=self.folds,
-            params=np.array(np.broadcast_to(params, (len(self.folds), len(self.fit.params)))),
+            params=params if params.ndim == 2 else np.tile(params, (len(self.folds), 1)),
             pointwise=pointwise,
             seconds=time.perf_counter() - self.started,
             evaluations=Counter({**evaluations, "heldout": len(self.folds)}),

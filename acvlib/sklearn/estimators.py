@@ -1,48 +1,59 @@
 """From a fitted scikit-learn estimator to a `GLM`: the conventions of each, spelled out and tested.
 
-| estimator            | minimises                                       | as a GLM                                |
-| LogisticRegression   | C sum_n s_n loss_n + |beta|^2 / 2               | logistic, penalty = 1 / C               |
-| Ridge                | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2      | gaussian, penalty = alpha               |
-| PoissonRegressor     | mean_s loss_n + alpha |beta|^2 / 2              | poisson, site_penalty = alpha           |
+| estimator          | minimises                                  | as a GLM                      |
+| LogisticRegression | C sum_n s_n loss_n + |beta|^2 / 2          | logistic, penalty = 1 / C     |
+| Ridge              | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha     |
+| PoissonRegressor   | mean_s loss_n + alpha |beta|^2 / 2         | poisson, site_penalty = alpha |
 
 A mean of losses is penalised less, in all, by a smaller training set: `site_penalty` follows that.
 """
 
 import warnings
+from copy import copy
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
-from sklearn.utils.validation import check_is_fitted
 
+from ..extras import require
 from ..fit import UnconvergedFit, fit
-from ..models import GLM
+from ..models.glm import GLM
+from ..protocol import Fit
 
-CLOSE = 0.1  # standard errors between an estimator's coefficients and the optimum that pass without a word
+linear_model = require("sklearn.linear_model", extra="sklearn")
+validation = require("sklearn.utils.validation", extra="sklearn")
+
+CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 
 
-def as_glm(estimator, X, y, sample_weight=None):
-    """The `GLM` that a LogisticRegression (two classes, L2 or no penalty), Ridge or PoissonRegressor fits.
+def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> GLM:
+    """Translate a LogisticRegression (two classes, L2 or no penalty), Ridge or PoissonRegressor.
 
-    Raises TypeError for other estimators and sparse X, NotFittedError, and ValueError for settings that are no
-    smooth penalised likelihood, or whose meaning changes from fold to fold (class_weight="balanced").
+    Raises
+    ------
+    TypeError: another estimator, or sparse X.
+    NotFittedError: the estimator is not fitted.
+    ValueError: settings that are no smooth penalised likelihood, or whose meaning changes from fold
+        to fold (class_weight="balanced").
     """
     if type(estimator) not in _TRANSLATIONS:
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
         raise TypeError(
             f"{type(estimator).__name__} has no translation to a GLM; there is one for {known}"
         )
-    check_is_fitted(estimator)
+    validation.check_is_fitted(estimator)
     x, y = _checked(estimator, X, y)
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
     settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
-    return GLM(x, **(settings | _TRANSLATIONS[type(estimator)](estimator, y, weights)))
+    settings |= _TRANSLATIONS[type(estimator)](estimator, y, weights)
+    return GLM(x, **settings)
 
 
 def _checked(estimator, X, y):
     if issparse(X):
         raise TypeError("X is sparse: pass X.toarray(), as the Hessian is dense")
-    x, y = np.asarray(X, float), np.asarray(y)
+    x = np.asarray(X, float)
+    y = np.asarray(y)
     if x.ndim != 2 or x.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has shape {x.shape}; the estimator was fitted to {estimator.n_features_in_} columns"
@@ -76,7 +87,8 @@ def _refuse_logistic_settings(estimator):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         raise ValueError(
-            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' or 'newton-cholesky'"
+            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' "
+            "or 'newton-cholesky'"
         )
     if estimator.class_weight == "balanced":
         raise ValueError(
@@ -107,35 +119,39 @@ def _poisson(estimator, y, weights):
     return {"y": y.astype(float), "family": "poisson", "site_penalty": float(estimator.alpha)}
 
 
-_TRANSLATIONS = {LogisticRegression: _logistic, Ridge: _ridge, PoissonRegressor: _poisson}
+_TRANSLATIONS = {
+    linear_model.LogisticRegression: _logistic,
+    linear_model.Ridge: _ridge,
+    linear_model.PoissonRegressor: _poisson,
+}
 
 
-def params_of(estimator):
-    """[intercept, coefficients] of a fitted estimator, or the coefficients alone without an intercept."""
+def params_of(estimator: Any) -> np.ndarray:
+    """[intercept, coefficients] of a fitted estimator; no intercept where it fits none."""
     head = np.ravel(estimator.intercept_) if estimator.fit_intercept else []
     return np.concatenate([head, np.ravel(estimator.coef_)])
 
 
-def with_params(estimator, params):
+def with_params(estimator: Any, params: np.ndarray) -> Any:
     """The estimator as if it had been fitted to params (D,): what scorers ask for predictions."""
-    from copy import copy
-
-    twin, head = copy(estimator), int(estimator.fit_intercept)
+    twin = copy(estimator)
+    head = int(estimator.fit_intercept)
     twin.coef_ = params[head:].reshape(np.shape(estimator.coef_))
-    twin.intercept_ = (
-        params[0].reshape(np.shape(estimator.intercept_)) if head else estimator.intercept_
-    )
+    if head:
+        twin.intercept_ = params[0].reshape(np.shape(estimator.intercept_))
     return twin
 
 
-def fit_of(estimator, model):
-    """The optimum next to the estimator's own coefficients, polished; warns where they were far from it."""
+def fit_of(estimator: Any, model: GLM) -> Fit:
+    """Fit from the estimator's own coefficients; warn where they are far from the optimum."""
     start = params_of(estimator)
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)
     if distance > CLOSE:
-        message = f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on X and y"
         warnings.warn(
-            f"{message}: was it fitted to these data, to convergence?", UnconvergedFit, stacklevel=3
+            f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on "
+            "X and y: was it fitted to these data, to convergence?",
+            UnconvergedFit,
+            stacklevel=3,
         )
     return result

@@ -202,4 +202,5 @@ def folds_at_once(dim: int) -> int:
 
 def by_portions(solve: Callable[[slice], np.ndarray], portions: list[slice]) -> np.ndarray:
     """Concatenate what `solve` gives for each slice of the folds."""
-    return np.concatenate([solve(part) for part in portions])
+    parts = [solve(part) for part in portions]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

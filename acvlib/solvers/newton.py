@@ -20,6 +20,7 @@ from .inverse import FoldSolver
 
 MAX_STEPS = 60
 FRESH = 0.1  # standard errors that a fold may move before its Hessian counts as old
+ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
 
 
@@ -67,10 +68,12 @@ class _Kept:
 class _Lockstep:
     """The state of n folds, one entry or row a fold."""
 
-    def __init__(self, derivatives, params, folds, first):
+    def __init__(self, derivatives, params, folds, first, accuracy):
         n = len(folds)
         self.derivatives = derivatives
         self.folds = folds
+        self.centre = at(params, 0)
+        self.accuracy = accuracy  # of the gradients of chord steps
         self.convex = bool(derivatives.defaults.convex)
         self.precision = derivatives.residual_precision(at(params, 0))
         self.values, self.gradients = derivatives.fold_gradients(params, folds)
@@ -157,8 +160,12 @@ class _Lockstep:
 
     def _evaluate(self, params, rows, wanted):
         self.evaluations["gradient"] += len(rows)
-        values, gradients = self.derivatives.fold_gradients(params, self.folds[rows], values=wanted)
-        return (values if wanted else np.full(len(rows), np.nan)), gradients
+        folds = self.folds[rows]
+        if wanted:
+            return self.derivatives.fold_gradients(params, folds)
+        values = np.full(len(rows), np.nan)
+        near = (self.centre, self.accuracy)
+        return values, self.derivatives.chord_gradients(params, folds, *near)
 
     def _limits(self, rows):
         """What F may be after a step, up to rounding."""
@@ -191,7 +198,7 @@ def newton(
 
     first: Hessians for the first step that are not the folds' own, if they are at hand.
     """
-    state = _Lockstep(derivatives, params, folds, first)
+    state = _Lockstep(derivatives, params, folds, first, ROUNDING * tolerance)
     rows = np.arange(len(folds))
     for _ in range(MAX_STEPS):
         state.renew_hessians(rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from acvbook.studies import crf_epochs, entities, hidden_labels, inexact
 from oracles.toy_models import Ridge, Saddle
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import LinearChainCRF
@@ -27,7 +27,7 @@ def model():
 def test_batch_gradients_average_to_the_whole_one(model):
     params = np.random.default_rng(1).normal(size=15)
     parts = [crf_epochs.batch_gradient(model, params, rows) for rows in np.split(np.arange(60), 6)]
-    _, gradient = model.fast.value_and_gradient(params, np.ones(60))
+    _, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
     assert np.mean(parts, axis=0) == pytest.approx(gradient / 60, abs=1e-12)
 
 
@@ -86,7 +86,6 @@ def test_proposition_2_on_a_quadratic():
     """Ridge regression: H is constant, so L_Hinv = 0; lambda_min and L_g are known."""
     rng = np.random.default_rng(5)
     model = Ridge(rng.normal(size=(30, 3)), rng.normal(size=30))
-    model.fast = None
     full, folds = acv.fit(model), acv.folds.leave_one_out(30)
     reference = acv.exact(model, full, folds)
     iterates = {1: full.params + rng.normal(size=3), 2: full.params + 0.1}
@@ -112,7 +111,7 @@ def test_loss_slopes_are_gradients(model):
 
 def test_pulls_agree_with_autograd(model):
     params, folds = np.random.default_rng(7).normal(size=15), [np.array([3]), np.array([4, 9])]
-    expected = inexact.pulls(WithoutFast(model), params, folds)
+    expected = inexact.pulls(ByAutograd(model), params, folds)
     assert inexact.pulls(model, params, folds) == pytest.approx(expected, abs=1e-10)
 
 

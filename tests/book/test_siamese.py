@@ -55,17 +55,15 @@ def test_objective_is_the_mean_over_all_pairs(model, params):
 
 def test_derivatives_are_finite_differences(model, params):
     rng, ones = np.random.default_rng(2), np.ones(12)
-    v, fast = rng.standard_normal(len(params)), model.fast
+    v, fast = rng.standard_normal(len(params)), model.derivatives
     value, gradient = fast.value_and_gradient(params, ones)
     assert_allclose(central(lambda p: model.objective(p, ones), params, v), gradient @ v, rtol=1e-6)
-    product = fast.hessian_products(params[None], [np.array([], int)]).multiply(
-        v[None], np.zeros(1, int)
-    )[0]
+    product = fast.products(params[None], acv.folds.WHOLE).multiply(v[None], np.zeros(1, int))[0]
     expected = central(lambda p: fast.value_and_gradient(p, ones)[1], params, v)
     assert_allclose(product, expected, rtol=1e-4, atol=1e-6)
     change = acv.folds.weights(12, FOLD) - 1.0
     cross = central(lambda w: fast.value_and_gradient(params, w)[1], ones, change)
-    assert_allclose(fast.fold_cross(params, [FOLD])[0], cross, rtol=1e-5, atol=1e-7)
+    assert_allclose(fast.cross(params, acv.folds.Folds([FOLD]))[0], cross, rtol=1e-5, atol=1e-7)
     move = 0.1 * v
     slope = central(lambda p: model.heldout_loss(p, FOLD), params, move)
     expected = model.heldout_loss(params, FOLD) + slope
@@ -74,9 +72,10 @@ def test_derivatives_are_finite_differences(model, params):
 
 def test_the_printed_cross_differs_by_the_normaliser(model, params):
     ones, without = np.ones(12), replace(model, gamma_i=0.0)
-    mean = without.fast.value_and_gradient(params, ones)[1]
+    mean = without.derivatives.value_and_gradient(params, ones)[1]
     printed, ours = (
-        f(params, [FOLD])[0] for f in (model.fast.printed_cross, model.fast.fold_cross)
+        f(params, acv.folds.Folds([FOLD]))[0]
+        for f in (model.printed_cross, model.derivatives.cross)
     )
     assert_allclose(printed * (9 / 12) ** 2, ours - 2 * 3 / 12 * mean, rtol=1e-8, atol=1e-12)
 
@@ -85,8 +84,8 @@ def test_weights_of_a_fold_are_the_network_without_its_images(model, params):
     kept = np.setdiff1d(np.arange(12), FOLD)
     alone = replace(model, images=model.images[kept], person=model.person[kept])
     alone.__dict__["inputs"] = model.inputs[kept]  # standardised as all images are
-    ours = model.fast.value_and_gradient(params, acv.folds.weights(12, FOLD))
-    theirs = alone.fast.value_and_gradient(params, np.ones(9))
+    ours = model.derivatives.value_and_gradient(params, acv.folds.weights(12, FOLD))
+    theirs = alone.derivatives.value_and_gradient(params, np.ones(9))
     for mine, other in zip(ours, theirs, strict=True):
         assert_allclose(mine / 12, other / 9, rtol=1e-9, atol=1e-12)
 

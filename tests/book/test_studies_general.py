@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets import Libsvm, simulate_msd
+from acvbook.neighbours import neighbour_affinity
 from acvbook.studies import general, general_choice, general_rates, general_timing
 from numpy.testing import assert_allclose
 from oracles.wrappers import no_collector
 
 from acvlib import fit, infinitesimal_jackknife
-from acvlib.models import RBFAffinity, neighbour_affinity
+from acvlib.models import RBFAffinity
 
 
 def small(name="svmguide3", n=120, seed=0):

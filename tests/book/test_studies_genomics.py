@@ -90,7 +90,7 @@ def test_influence_is_the_slope_of_a_share(run):
         for sign in (1, -1):
             weights[time] = 1.0 + sign * step
             ends.append(
-                np.log(run.model.unpack(run.model.fast.solve(run.fit.params, weights)[0]).shares[1])
+                np.log(run.model.unpack(run.model.solve(run.fit.params, weights).params).shares[1])
             )
         weights[time] = 1.0
         assert_allclose(influence[time], (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-7)

@@ -1,6 +1,4 @@
-"""Repetitions over random orders: which cells there are, what a summary says of them,
-and how it is drawn.
-"""
+"""Repetitions over random orders: which cells there are, their summary, and how it is drawn."""
 
 import joblib
 import numpy as np

@@ -24,7 +24,10 @@ def trained(learner, data):
 
 
 def test_pegasos_takes_the_steps_of_its_paper(table):
-    """w <- (1 - eta lambda) w + eta [y w.x < 1] y x with eta = 1/(lambda t) (Shalev-Shwartz et al. 2011, Fig. 1)."""
+    """w <- (1 - eta lambda) w + eta [y w.x < 1] y x with eta = 1/(lambda t).
+
+    Source: Shalev-Shwartz et al. (2011), Fig. 1.
+    """
     regularization, w = 0.01, np.zeros(4)
     for t, (x, y) in enumerate(zip(table.X, table.y, strict=True), 1):
         eta = 1.0 / (regularization * t)
@@ -54,7 +57,10 @@ def test_lsqsgd_averages_the_projected_iterates(table):
 
 @pytest.mark.parametrize("batch_size", [1, 10, 37])
 def test_k_means_moves_centres_by_batches(table, batch_size):
-    """Sculley (2010), Algorithm 1: assign a batch to the centres as they are, then give each its running mean."""
+    """Assign a batch to the centres as they are, then give each its running mean.
+
+    Source: Sculley (2010), Algorithm 1.
+    """
     centres, counts = table.X[:3].copy(), np.ones(3)
     for start in range(3, 300 - (300 - 3) % batch_size, batch_size):
         batch = table.X[start : start + batch_size]
@@ -96,9 +102,7 @@ def test_histogram_is_a_density(table):
 def test_order_does_not_matter_to_a_histogram(table, k):
     """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
     learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
-    np.testing.assert_array_equal(
-        treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise
-    )
+    np.testing.assert_array_equal(treecv(learner, data, k).losses, kfold(learner, data, k).losses)
 
 
 @pytest.mark.parametrize(
@@ -173,3 +177,54 @@ def test_errors_of_an_estimator_name_the_fold(table):
         match="fold 0 failed while testing on chunk 0: ZeroDivisionError: no loss .and 4",
     ):
         treecv(learners.PartialFit(SGDRegressor(), row_loss=always), table, 5)
+
+
+COMPILED = {
+    "pegasos": learners.pegasos(4),
+    "lsqsgd": learners.lsqsgd(4, 0.1),
+    "k_means": learners.k_means(4, 3),
+    "histogram": learners.histogram([-1] * 4, [1] * 4, 3),
+}
+
+
+@pytest.mark.parametrize("name", sorted(COMPILED))
+def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, name):
+    """A kernel does not look: what is not there would be read from, or written to, other memory."""
+    learner = COMPILED[name]
+    state = learner.init()
+    for rows in ([-1], [300], [0, 10**12], [-(10**12)]):
+        with pytest.raises(ValueError, match=r"they must be 0 \.\.\. 299"):
+            learner.learn(state, table.X, table.y, np.array(rows))
+    with pytest.raises(TypeError, match="Cannot cast"):
+        learner.learn(state, table.X, table.y, np.array([0.5]))
+    wide = np.ones((300, 2_000))
+    for call in (learner.update, learner.loss):
+        with pytest.raises(ValueError, match="X has 2000 features, and the learner 4"):
+            call(state, wide, table.y)
+        with pytest.raises(ValueError, match=r"X has shape \(4,\)"):
+            call(state, np.ones(4), table.y)
+        with pytest.raises(ValueError, match=r"y has shape \(299,\), not \(300,\)"):
+            call(state, table.X, table.y[1:])
+        with pytest.raises(ValueError, match="is not of"):
+            call(state[1:], table.X, table.y)
+    np.testing.assert_array_equal(state, learner.init())
+
+
+@pytest.mark.parametrize("name", ["pegasos", "lsqsgd"])
+def test_a_supervised_learner_does_not_learn_without_targets(table, name):
+    learner = COMPILED[name]
+    for call in (learner.update, learner.loss):
+        with pytest.raises(ValueError, match="the learner needs"):
+            call(learner.init(), table.X, None)
+
+
+def test_rows_far_outside_the_box_count_in_the_nearest_cell():
+    learner = learners.histogram([0], [1], 3)
+    state = learner.update(learner.init(), np.array([[-1e300], [1e300], [1e30]]), None)
+    np.testing.assert_array_equal(state, [1, 0, 2, 3])
+
+
+def test_a_classifier_needs_labels(table):
+    learner = learners.PartialFit(SGDClassifier(), classes=(-1.0, 1.0))
+    with pytest.raises(ValueError, match="needs labels y"):
+        treecv(learner, Examples(table.X), 5)

@@ -1,4 +1,4 @@
-"""TreeCV against its definition: every model is the one trained on the complement, in the order fed."""
+"""TreeCV against its definition: each model is the one trained on the complement, in its order."""
 
 import joblib
 import numpy as np
@@ -12,7 +12,7 @@ from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLe
 
 
 class Recorder:
-    """Its state is the list of rows it has seen, by their first feature; tested rows are logged with it."""
+    """Its state is the list of rows it has seen, by first feature; tested rows are logged."""
 
     def __init__(self):
         self.log = {}
@@ -134,18 +134,18 @@ def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order
     log = recorded(n, k, order, method)
     for row in range(n):
         state = learner.update(learner.init(), *(part[log[row]] for part in (data.X, data.y)))
-        assert result.pointwise[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
+        assert result.losses[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
 
 
 def test_a_state_is_seen_to_the_last_bit():
-    """The check above would pass on 0/1 losses alone; a squared error shows every bit of the state."""
+    """The check above would pass on 0/1 losses; a squared error shows every bit of the state."""
     data, learner = table(30), LEARNERS["lsqsgd"]
     fixed, other = treecv(learner, data, 30), treecv(learner, data, 30, **options("randomized"))
-    assert (fixed.pointwise != other.pointwise).mean() > 0.9
+    assert (fixed.losses != other.losses).mean() > 0.9
 
 
 def test_the_paper_feeds_its_figure_1_like_this():
-    """Figure 1: the model tested on z1 learns z3, z4, z2; the one tested on z2 learns z3, z4, z1."""
+    """Figure 1: the model tested on z1 learns z3, z4, z2; that tested on z2 learns z3, z4, z1."""
     assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
 
 
@@ -186,9 +186,7 @@ def test_compiled_and_plain_walks_agree(order, name):
     """A learner that is not a `CompiledLearner` by type goes through Python, node by node."""
 
     class Plain:
-        init, update, loss, copy = (
-            getattr(LEARNERS[name], part) for part in ("init", "update", "loss", "copy")
-        )
+        init, update, loss = (getattr(LEARNERS[name], part) for part in ("init", "update", "loss"))
 
     data = table(200)
     for method in (treecv, kfold):
@@ -196,7 +194,7 @@ def test_compiled_and_plain_walks_agree(order, name):
             plain, compiled = (
                 method(learner, data, k, **options(order)) for learner in (Plain(), LEARNERS[name])
             )
-            np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
+            np.testing.assert_array_equal(plain.losses, compiled.losses)
             assert plain.evaluations == compiled.evaluations
 
 
@@ -208,7 +206,7 @@ def test_parallel_is_the_same_to_the_bit(order, backend, method):
     serial = method(learner, data, 11, **options(order))
     with joblib.parallel_config(backend=backend, n_jobs=2):
         parallel = method(learner, data, 11, **options(order))
-    np.testing.assert_array_equal(parallel.pointwise, serial.pointwise)
+    np.testing.assert_array_equal(parallel.losses, serial.losses)
     assert parallel.evaluations["updates"] == serial.evaluations["updates"]
 
 
@@ -227,14 +225,14 @@ def test_save_and_revert_in_place_of_copies():
         reverted, copied = (
             treecv(one, Examples(X), 60, **options(order)) for one in (Reverting(), Copying())
         )
-        np.testing.assert_array_equal(reverted.pointwise, copied.pointwise)
+        np.testing.assert_array_equal(reverted.losses, copied.losses)
         assert (reverted.evaluations["copies"], copied.evaluations["copies"]) == (0, 59)
 
 
 def test_loss_is_the_mean_of_fold_means():
     """With unequal chunks this is not the mean over rows (Joulani et al. 2015, Section 2)."""
     result = treecv(LEARNERS["lsqsgd"], table(11), [np.arange(8), np.array([8]), np.array([9, 10])])
-    losses = [result.pointwise[:8].mean(), result.pointwise[8], result.pointwise[9:].mean()]
+    losses = [result.losses[:8].mean(), result.losses[8], result.losses[9:].mean()]
     np.testing.assert_allclose(result.fold_losses, losses, rtol=1e-15)
     assert result.loss == pytest.approx(np.mean(losses), rel=1e-15)
     assert result.se == pytest.approx(np.std(losses, ddof=1) / np.sqrt(3), rel=1e-12)
@@ -280,7 +278,7 @@ def test_bad_folds(folds, message):
 def test_order_and_rng_belong_together(order):
     rng = np.random.default_rng(0) if order == "fixed" else None
     with pytest.raises(ValueError, match='"randomized" needs one'):
-        treecv(LEARNERS["pegasos"], table(10), 5, order, rng)
+        treecv(LEARNERS["pegasos"], table(10), 5, order=order, rng=rng)
 
 
 class Failing(Recorder):
@@ -330,7 +328,7 @@ def test_an_interrupted_run_leaves_nothing_behind():
     with pytest.raises(KeyboardInterrupt):
         treecv(Failing(testing=data.X[20, 0], error=KeyboardInterrupt), data, 8)
     np.testing.assert_array_equal(data.X, before)
-    np.testing.assert_array_equal(treecv(Recorder(), data, 8).pointwise, np.zeros(40))
+    np.testing.assert_array_equal(treecv(Recorder(), data, 8).losses, np.zeros(40))
 
 
 @pytest.mark.parametrize("order", ["fixed", "randomized"])

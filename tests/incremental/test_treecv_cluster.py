@@ -1,4 +1,4 @@
-"""TreeCV on a real cluster of two worker processes: the local answer, models in motion, chunks at rest."""
+"""TreeCV on a cluster of two worker processes: the local answer, models move, chunks stay."""
 
 import os
 import pickle
@@ -15,12 +15,7 @@ distributed = pytest.importorskip("distributed")
 
 import joblib  # noqa: E402
 
-from acvlib.incremental import (  # noqa: E402
-    FoldsFailed,
-    kfold,
-    learners,  # noqa: E402
-    treecv,
-)
+from acvlib.incremental import FoldsFailed, kfold, learners, treecv  # noqa: E402
 from acvlib.incremental.chunks import count_updates  # noqa: E402
 from acvlib.incremental.cluster import count_messages  # noqa: E402
 from acvlib.incremental.protocol import Examples  # noqa: E402
@@ -47,7 +42,7 @@ def table(n=600):
 
 
 class Slow:
-    """LSQSGD that takes its time, so that there is a run to disturb; fails on a row that starts with `bad`."""
+    """LSQSGD that takes its time, so as to be disturbed; fails on a row that starts with `bad`."""
 
     def __init__(self, seconds, bad=None):
         self.seconds, self.bad = seconds, bad
@@ -75,7 +70,7 @@ def received(client):
 def test_the_answer_is_the_local_one_to_the_bit(client, k):
     folds = np.array_split(np.random.default_rng(1).permutation(600), k)
     local, remote = treecv(LEARNER, table(), folds), treecv(LEARNER, table(), folds, client=client)
-    np.testing.assert_array_equal(remote.pointwise, local.pointwise)
+    np.testing.assert_array_equal(remote.losses, local.losses)
     assert (
         remote.evaluations["updates"]
         == local.evaluations["updates"]
@@ -94,9 +89,9 @@ def test_only_models_travel_and_as_many_as_counted(client):
 
 @pytest.mark.parametrize("k", [2, 3, 16, 100, 1000])
 def test_messages_grow_as_k_log_k(k):
-    """Section 4.1: with a node for each chunk, each level sends a model to every chunk; then one to test it.
+    """Section 4.1: with a node for each chunk, each level sends a model to every chunk.
 
-    The two models that start from nothing are not sent by another worker.
+    Then one to test it. The two models that start from nothing are not sent by another worker.
     """
     assert (
         count_messages(list(range(k)))
@@ -114,7 +109,7 @@ def test_a_killed_worker_changes_nothing(client):
     disturbed = treecv(Slow(0.03), table(), 16, client=client)
     killer.join()
     assert victim not in client.run(os.getpid).values()
-    np.testing.assert_array_equal(disturbed.pointwise, treecv(LEARNER, table(), 16).pointwise)
+    np.testing.assert_array_equal(disturbed.losses, treecv(LEARNER, table(), 16).losses)
     assert disturbed.evaluations["updates"] > count_updates(np.full(16, 600 // 16))
 
 
@@ -131,7 +126,7 @@ def test_an_exception_on_a_worker_names_its_folds(client):
 
 def test_a_random_order_would_move_the_rows(client):
     with pytest.raises(ValueError, match="with a client"):
-        treecv(LEARNER, table(), 4, "randomized", np.random.default_rng(0), client=client)
+        treecv(LEARNER, table(), 4, order="randomized", rng=np.random.default_rng(0), client=client)
 
 
 @pytest.mark.parametrize("method", [treecv, kfold])
@@ -139,7 +134,6 @@ def test_joblib_runs_on_the_same_cluster(client, method):
     """The way to scale out that serves every method: joblib's own Dask backend."""
     rng = np.random.default_rng
     with joblib.parallel_config(backend="dask"):
-        remote = method(LEARNER, table(), 7, "randomized", rng(3))
-    np.testing.assert_array_equal(
-        remote.pointwise, method(LEARNER, table(), 7, "randomized", rng(3)).pointwise
-    )
+        remote = method(LEARNER, table(), 7, order="randomized", rng=rng(3))
+    local = method(LEARNER, table(), 7, order="randomized", rng=rng(3))
+    np.testing.assert_array_equal(remote.losses, local.losses)

@@ -1,4 +1,4 @@
-"""Sums over graphs against enumeration, the chain kernels and finite differences; what cannot be summed says so."""
+"""Sums over graphs against enumeration, the chain kernels and finite differences; errors."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from oracles.enumerate import paths
 from scipy.special import logsumexp
 
 from acvlib.inference import chain, graph
-from acvlib.inference.graph import collect, elimination
+from acvlib.inference.graph import elimination, passes
 
 
 def random_graph(seed, n_sites, n_states, density, scale=1.0):
@@ -59,7 +59,7 @@ def test_sums_equal_enumeration(seed, n_sites, n_states, density, scale):
     edges, node, edge = random_graph(seed, n_sites, n_states, density, scale)
     order = graph.eliminate(n_sites, edges, n_states)
     log_z, mean, _ = moments(edges, node, edge)
-    posterior = graph.Posterior(node, edge, order)
+    posterior = graph.GraphPosterior(node, edge, order)
     assert posterior.log_partition == pytest.approx(log_z, rel=1e-12, abs=1e-11)
     assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-12, abs=1e-11)
     np.testing.assert_allclose(flat(posterior.marginals()), mean, rtol=0, atol=1e-11)
@@ -75,22 +75,59 @@ def test_second_derivatives_equal_enumeration(seed, n_sites, n_states, density):
     edges, node, edge = random_graph(seed, n_sites, n_states, density)
     order = graph.eliminate(n_sites, edges, n_states)
     _, _, covariance = moments(edges, node, edge)
-    posterior = graph.Posterior(node, edge, order)
-    a, b = (random_graph(seed + shift, n_sites, n_states, density)[1:] for shift in (1, 2))
-    b = b[0], np.random.default_rng(seed).normal(size=edge.shape)
-    a = a[0], np.random.default_rng(seed + 3).normal(size=edge.shape)
-    directions = np.array([flat(a), flat(b)])
-    expected = posterior.expect(*(np.stack(pair) for pair in zip(a, b, strict=True)))
-    moved = [flat(part) for part in posterior.tangents(expected)]
-    np.testing.assert_allclose(moved, directions @ covariance, rtol=0, atol=1e-11)
-    np.testing.assert_allclose(
-        posterior.covariance(expected), directions @ covariance @ directions.T, atol=1e-10
-    )
+    along = random_graph(seed + 1, n_sites, n_states, density)[1]
+    along = along, np.random.default_rng(seed + 3).normal(size=edge.shape)
+    moved = flat(graph.tangent(node, edge, order, *along))
+    np.testing.assert_allclose(moved, flat(along) @ covariance, rtol=0, atol=1e-11)
+
+
+def site_sums(seed, n_sums, node):
+    """Sums over sites (D, n, K), and all their pairs."""
+    sums = np.random.default_rng(seed).normal(size=(n_sums, *node.shape))
+    return sums, np.argwhere(np.tri(n_sums))
+
+
+@settings(max_examples=25)
+@given(n_sites=st.integers(1, 6), scale=st.sampled_from([1.0, 300.0]), **graphs)
+def test_moments_of_sums_equal_enumeration(seed, n_sites, n_states, density, scale):
+    edges, node, edge = random_graph(seed, n_sites, n_states, density, scale)
+    order = graph.eliminate(n_sites, edges, n_states)
+    sums, pairs = site_sums(seed, 3, node)
+    log_z, mean, covariance = moments(edges, node, edge)
+    found = graph.SumMoments(node, edge, sums, pairs, order).whole
+    rows = sums.reshape(3, -1)
+    n = node.size
+    assert found.log_partition == pytest.approx(log_z, rel=1e-12, abs=1e-11)
+    np.testing.assert_allclose(found.mean, rows @ mean[:n], rtol=0, atol=1e-10)
+    expected = (rows @ covariance[:n, :n] @ rows.T)[np.tri(3, dtype=bool)]
+    np.testing.assert_allclose(found.covariance, expected, rtol=0, atol=1e-9)
+
+
+@settings(max_examples=25)
+@given(n_sites=st.integers(2, 12), scale=st.sampled_from([1.0, 300.0]), **graphs)
+def test_renewed_moments_equal_new_ones(seed, n_sites, n_states, density, scale):
+    """Wherever node potentials, edge potentials or sums change; one change after the other."""
+    edges, node, edge = random_graph(seed, n_sites, n_states, min(density, 0.6), scale)
+    order = graph.eliminate(n_sites, edges, n_states)
+    sums, pairs = site_sums(seed, 2, node)
+    shared = graph.SumMoments(node, edge, sums, pairs, order)
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        parts = [np.array(part) for part in (node, edge, sums)]
+        site = rng.integers(n_sites)
+        parts[0][site] = 0.0
+        parts[2][:, rng.integers(n_sites)] = 1.0
+        parts[1][(edges == site).any(axis=1)] = 0.0
+        ours = shared.renewed(*parts)
+        anew = graph.SumMoments(*parts, pairs, order).whole
+        assert ours.log_partition == pytest.approx(anew.log_partition, rel=1e-12, abs=1e-11)
+        np.testing.assert_allclose(ours.mean, anew.mean, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(ours.covariance, anew.covariance, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_states", [2, 3])
 def test_derivatives_are_right_to_second_order(n_states):
-    """A primitive that unboxes its argument has a right gradient and a zero Hessian: this is what would show it."""
+    """A primitive that unboxes its argument has a right gradient and a zero Hessian."""
     edges, node, edge = random_graph(3, 5, n_states, 0.6)
     order = graph.eliminate(5, edges, n_states)
     check_grads(lambda a, b: graph.log_partition(a, b, order), modes=["rev"], order=2)(node, edge)
@@ -131,8 +168,7 @@ def test_agrees_with_the_chain_kernels(n_states):
     ):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
     d_node, d_edge = rng.normal(size=node.shape), rng.normal(size=edge.shape)
-    posterior = graph.Posterior(node, edge, order)
-    (moved,) = posterior.tangents(posterior.expect(d_node[None], d_edge[None]))
+    moved = graph.tangent(node, edge, order, d_node, d_edge)
     for ours, theirs in zip(moved, chain._tangent(node, edge, d_node, d_edge), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-11)
 
@@ -144,10 +180,9 @@ def test_extreme_potentials_are_summed_in_logarithms():
         order = graph.eliminate(8, edges, 2)
         log_z, mean, _ = moments(edges, node, edge)
         nothing = np.zeros(8, bool)
-        assert collect.collect(order, node, edge, nothing)[2] == in_products
-        assert collect.collect_logs(order, node, edge, nothing)[0] == pytest.approx(
-            log_z, rel=1e-13
-        )
+        assert passes.collect(order, node, edge, nothing, False)[2] == in_products
+        by_logs = passes.collect(order, node, edge, nothing, True)[0]
+        assert by_logs == pytest.approx(log_z, rel=1e-13)
         assert graph.log_partition(node, edge, order) == pytest.approx(log_z, rel=1e-13)
         np.testing.assert_allclose(
             flat(graph.marginals(node, edge, order)), mean, rtol=0, atol=1e-11
@@ -156,7 +191,7 @@ def test_extreme_potentials_are_summed_in_logarithms():
 
 def test_samples_have_the_marginals():
     edges, node, edge = random_graph(2, 6, 3, 0.5)
-    posterior = graph.Posterior(node, edge, graph.eliminate(6, edges, 3))
+    posterior = graph.GraphPosterior(node, edge, graph.eliminate(6, edges, 3))
     z = posterior.sample(np.random.default_rng(0), 40_000)
     gamma, xi = posterior.marginals()
     off = (np.eye(3)[z].mean(axis=0) - gamma) / np.sqrt(gamma * (1 - gamma) / len(z))
@@ -170,7 +205,7 @@ def test_samples_have_the_marginals():
 
 
 def test_min_fill_adds_nothing_to_a_graph_without_long_cycles():
-    """A tree has width 1, a ring 2, an n-clique n - 1; disconnected parts and islands need no special care."""
+    """A tree has width 1, a ring 2, an n-clique n - 1; parts and islands need no special care."""
     path = [[i, i + 1] for i in range(9)]
     assert graph.eliminate(10, path, 2).width == 1
     assert graph.eliminate(10, [*path, [9, 0]], 2).width == 2
@@ -204,6 +239,42 @@ def test_potentials_must_be_finite():
     order = graph.eliminate(2, [[0, 1]], 2)
     with pytest.raises(ValueError, match="finite"):
         graph.log_partition(np.array([[0.0, np.nan], [0.0, 0.0]]), np.zeros((1, 2, 2)), order)
+
+
+@pytest.mark.parametrize("bad", ["node", "edge", "states", "site", "float", "sums", "pairs"])
+def test_nothing_unchecked_reaches_a_kernel(bad):
+    """A wrong shape would read past an array, and a site too many end in a segmentation fault."""
+    order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
+    node = np.zeros({"node": (4, 2), "states": (3, 3)}.get(bad, (3, 2)))
+    edge = np.zeros((1 if bad == "edge" else 2, 2, 2))
+    sums = np.zeros((1, 2 if bad == "sums" else 3, 2))
+    sites = {"site": [3], "float": [0.5]}.get(bad, [0])
+    pairs = [(0, 1)] if bad == "pairs" else [(0, 0)]
+    calls = [
+        lambda: graph.marginals_at(node, edge, order, sites),
+        lambda: graph.SumMoments(node, edge, sums, pairs, order),
+    ]
+    if bad in ("node", "edge", "states"):
+        calls += [
+            lambda: graph.log_partition(node, edge, order),
+            lambda: graph.marginals(node, edge, order),
+            lambda: graph.GraphPosterior(node, edge, order),
+            lambda: graph.tangent(np.zeros((3, 2)), np.zeros((2, 2, 2)), order, node, edge),
+        ]
+    elif bad in ("site", "float"):
+        calls = calls[:1]
+    else:
+        calls = calls[1:]
+    for call in calls:
+        with pytest.raises(ValueError, match="shape|site|sums"):
+            call()
+
+
+def test_a_graph_needs_sites_and_states_and_edges_among_them():
+    with pytest.raises(ValueError, match="n_sites = 0"):
+        graph.eliminate(0, [], 2)
+    with pytest.raises(ValueError, match="leaves the sites 0 ... 2"):
+        graph.eliminate(3, [[0, 3]], 2)
 
 
 @pytest.mark.parametrize(

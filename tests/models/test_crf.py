@@ -10,11 +10,12 @@ from autograd.scipy.special import logsumexp
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.refit import refit
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import derivatives_of
 from acvlib.fit import UnconvergedFit
+from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
@@ -79,11 +80,12 @@ def test_objective_gradient_and_hessian_are_those_of_enumeration(scheme):
     model, rng = crf(scheme), np.random.default_rng(1)
     params = rng.normal(size=D)
     for weights in some_weights(model, rng):
-        value, gradient = curvature.value_and_gradient(model, params, weights)
+        value, gradient = model.derivatives.value_and_gradient(params, weights)
         assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
         assert gradient == pytest.approx(grad(enumerated, 1)(model, params, weights), abs=1e-10)
         expected = hessian(enumerated, 1)(model, params, weights)
-        assert curvature.hessian(model, params, weights) == pytest.approx(expected, abs=1e-10)
+        matrix = np.asarray(model.derivatives.hessian(params, weights))
+        assert matrix == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
@@ -94,31 +96,40 @@ def test_autograd_path_agrees_with_enumeration(scheme):
         assert model.objective(params, weights) == pytest.approx(
             enumerated(model, params, weights), rel=1e-12
         )
-    slow, weights = WithoutFast(model), np.ones(model.n_sites)
-    matrix, cross = curvature.hessian_and_cross(slow, params, weights)
-    assert matrix == pytest.approx(curvature.hessian(model, params, weights), abs=1e-10)
+    slow, weights = ByAutograd(model), np.ones(model.n_sites)
+    matrix = np.asarray(derivatives_of(slow).hessian(params, weights))
+    fast = np.asarray(model.derivatives.hessian(params, weights))
+    assert matrix == pytest.approx(fast, abs=1e-10)
     expected = jacobian(grad(enumerated, 1), 2)(model, params, weights)
-    assert cross == pytest.approx(expected, abs=1e-10)
+    assert derivatives_of(slow).cross_matrix(params, weights) == pytest.approx(expected, abs=1e-10)
+    assert model.derivatives.cross_matrix(params, weights) == pytest.approx(expected, abs=1e-10)
 
 
 def test_check_derivatives_passes_on_both_schemes():
     rng = np.random.default_rng(3)
     for scheme in (None, hide_labels):
-        slow = WithoutFast(crf(scheme))
+        slow = ByAutograd(crf(scheme))
         assert max(acv.check_derivatives(slow, rng.normal(size=D), rng).values()) < 1e-4
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
 def test_fold_paths_agree_with_autograd(scheme):
     model, rng = crf(scheme, n_tags=2), np.random.default_rng(4)
-    slow, folds = WithoutFast(model), [np.array([1]), np.array([0, 3, 4])]
-    for params in (rng.normal(size=(2, FEW)), np.tile(rng.normal(size=FEW), (2, 1))):
-        for fast, plain in zip(
-            *(curvature.fold_gradients(m, params, folds) for m in (model, slow)), strict=True
-        ):
-            assert fast == pytest.approx(plain, abs=1e-10)
-        hessians = curvature.fold_hessians(model, params, folds)
-        assert hessians == pytest.approx(curvature.fold_hessians(slow, params, folds), abs=1e-10)
+    slow, folds = ByAutograd(model), Folds([np.array([1]), np.array([0, 3, 4])])
+    fast, plain = model.derivatives, derivatives_of(slow)
+    vectors = rng.normal(size=(2, FEW))
+    for params in (rng.normal(size=(2, FEW)), rng.normal(size=FEW)):
+        pairs = zip(
+            fast.fold_gradients(params, folds), plain.fold_gradients(params, folds), strict=True
+        )
+        for found, expected in pairs:
+            assert found == pytest.approx(expected, abs=1e-10)
+        solvers = [each.fold_hessians(params, folds, 0.5) for each in (fast, plain)]
+        assert solvers[0].matrices == pytest.approx(solvers[1].matrices, abs=1e-10)
+        assert solvers[0].solve(vectors) == pytest.approx(solvers[1].solve(vectors), abs=1e-8)
+        losses = zip(fast.heldout(params, folds), plain.heldout(params, folds), strict=True)
+        assert all(found == pytest.approx(expected, abs=1e-10) for found, expected in losses)
+    assert fast.cross(params, folds) == pytest.approx(plain.cross(params, folds), abs=1e-10)
     fit = acv.fit(model)
     for rung in (acv.infinitesimal_jackknife, acv.newton_step):
         assert rung(model, fit, folds).params == pytest.approx(
@@ -126,14 +137,46 @@ def test_fold_paths_agree_with_autograd(scheme):
         )
 
 
-def test_lanes_give_what_single_passes_give():
-    """More parameters than lanes, sentences long enough for the product of normalisers to be cut."""
-    chains = LinearChainCRF(*data(5, (700, 1, 2))).fast.data.chains
-    params = np.random.default_rng(5).normal(0, 3, (19, D))
-    values, features = chains.many_sums(params)
-    singles = [chains.sums(row, np.ones(3)) for row in params]
-    assert values == pytest.approx([log_z.sum() for log_z, _ in singles], rel=1e-12)
-    assert features == pytest.approx(np.array([total for _, total in singles]), rel=1e-9)
+def test_scored_sites_are_picked_from_the_omitted_ones():
+    model, params = crf(hide_labels), np.random.default_rng(4).normal(size=D)
+    every, some = Folds([np.array([1, 2, 4])]), Folds([np.array([1, 2, 4])], [np.array([2])])
+    losses = model.derivatives.heldout(params, every)[0]
+    assert model.derivatives.heldout(params, some)[0] == pytest.approx(losses[1:2])
+
+
+def test_sums_side_by_side_are_those_of_single_sentences():
+    """More sentences of a length than stand side by side, and one long enough for its product to be cut."""
+    lengths = (700, *[2] * 150, 1, 3, 2)
+    chains = LinearChainCRF(*data(5, lengths)).derivatives._terms.chains
+    rng = np.random.default_rng(5)
+    params, weights = rng.normal(0, 3, D), rng.uniform(size=len(lengths))
+    log_z, features = chains.each(params)
+    for value, total in (chains.sums(params, weights), chains.many_sums(params, weights)):
+        assert value == pytest.approx(weights @ log_z, rel=1e-12)
+        assert total == pytest.approx(weights @ features, rel=1e-9)
+
+
+def test_no_sentence_has_weight():
+    model, params = crf(), np.random.default_rng(5).normal(size=D)
+    value, gradient = model.derivatives.value_and_gradient(params, np.zeros(len(LENGTHS)))
+    assert value == pytest.approx(0.05 * params @ params)
+    assert gradient == pytest.approx(0.1 * params)
+    hessian = np.asarray(model.derivatives.hessian(params, np.zeros(len(LENGTHS))))
+    assert hessian == pytest.approx(0.1 * np.eye(D))
+
+
+def test_models_copy_what_they_are_given():
+    emissions, labels = data(0)
+    model = LinearChainCRF(emissions, labels)
+    emissions[0][:] = np.nan
+    assert np.isfinite(model.emissions[0]).all()
+    with pytest.raises(ValueError, match="read-only"):
+        model.labels[0][:] = 1
+
+
+def test_pack_is_the_inverse_of_unpack():
+    model, params = crf(), np.random.default_rng(5).normal(size=D)
+    np.testing.assert_array_equal(model.pack(model.unpack(params)), params)
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
@@ -154,10 +197,10 @@ def test_folds_whose_hessian_is_indefinite_are_refitted_by_newtons_method():
     emissions, labels = data(12, (6, 6, 6), 2)
     model = LinearChainCRF([0.0 * e for e in emissions], labels, 0.05, hide_labels)
     fit, folds = acv.fit(model), [np.setdiff1d(np.arange(18), keep) for keep in ([0, 9], [3, 17])]
-    assert (model.fast.fold_chords(fit, folds).smallest_eigenvalue <= 0).all()
+    assert model.derivatives.fold_hessians(fit.params, Folds(folds)).indefinite.all()
     result = acv.exact(model, fit, folds)
     assert result.diagnostics["converged"].all()
-    assert (result.diagnostics["smallest_eigenvalue"] > 0).all()
+    assert not result.indefinite.any()
 
 
 def test_exact_is_the_same_from_far_away():
@@ -259,7 +302,7 @@ def test_shifts_that_cancel_change_no_probability(seed, shift, tilt):
 @given(st.integers(0, 10_000))
 def test_covariance_is_positive_and_sums_over_sentences(seed):
     model, rng = crf(seed=seed % 5), np.random.default_rng(seed)
-    params, chains = rng.normal(0, 2, D), model.fast.data.chains
+    params, chains = rng.normal(0, 2, D), model.derivatives._terms.chains
     single = [chains.covariance(params, unit) for unit in np.eye(model.n_sites)]
     assert chains.covariance(params, np.ones(model.n_sites)) == pytest.approx(sum(single), abs=1e-9)
     assert np.linalg.eigvalsh(sum(single))[0] > -1e-9
@@ -268,31 +311,26 @@ def test_covariance_is_positive_and_sums_over_sentences(seed):
 def test_scores_far_apart_do_not_overflow():
     emissions, labels = data(10)
     model = LinearChainCRF([140.0 * np.sign(e) for e in emissions], labels, 0.1)
-    value, gradient = curvature.value_and_gradient(
-        model, np.linspace(-70, 70, D), np.ones(model.n_sites)
+    value, gradient = model.derivatives.value_and_gradient(
+        np.linspace(-70, 70, D), np.ones(model.n_sites)
     )
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
 
 
-def test_params_that_stray_give_nan_and_harm_no_other_fold():
-    model = crf(hide_labels)
-    folds, near = np.array([[0], [3]]), np.zeros(D)
-    far = near + np.where(np.arange(D) == K, 400.0, 0.0)
-    values, gradients = model.fast.fold_gradients(np.array([near, far]), folds)
-    assert np.isnan(values[1])
-    assert np.isnan(gradients[1]).all()
-    np.testing.assert_allclose(
-        values[0], model.fast.fold_gradients(near[None], folds[:1])[0][0], rtol=1e-14
-    )
-    with pytest.warns(
-        UserWarning, match="1 of 2 folds have params that differ by more than 300 nats"
-    ):
-        losses = model.fast.fold_heldout_losses(np.array([near, far]), folds)
-    assert np.isfinite(losses[0]).all()
-    assert np.isnan(losses[1]).all()
-    with pytest.raises(ValueError, match="300 nats"):
-        model.marginals(far)
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_params_that_stray_are_summed_exactly(scheme):
+    model = crf(scheme)
+    folds = Folds([np.array([0]), np.array([3])])
+    points = np.array([np.zeros(D), np.where(np.arange(D) == K, -500.0, 0.0)])
+    values, gradients = model.derivatives.fold_gradients(points, folds)
+    for params, fold, value, gradient in zip(points, folds, values, gradients, strict=True):
+        weights = acv.folds.weights(model.n_sites, fold)
+        assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
+        expected = grad(enumerated, 1)(model, params, weights)
+        assert gradient == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert np.isfinite(model.derivatives.heldout(points, folds)[0]).all()
+    assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
 
 
 def test_unseen_transitions_have_a_finite_optimum():

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles.refit import central_difference, refit
-from oracles.wrappers import WithoutFast, no_collector
+from oracles.wrappers import ByAutograd, no_collector
 from scipy.stats import norm
 from threadpoolctl import threadpool_limits
 
 import acvlib as acv
-from acvlib import derivatives as curvature
 from acvlib import parallel
 from acvlib.models import FAMILIES, GLM
 from acvlib.models.glm.sums import SINGLE
@@ -59,16 +58,15 @@ def some_folds(model):
     one = acv.folds.leave_one_out(model.n_sites, model.observed)
     return [
         one,
-        pairs,
+        acv.Folds(pairs),
         acv.folds.k_fold(model.n_sites, 7, np.random.default_rng(0), model.observed),
     ]
 
 
 def both(name, model, *arguments):
-    """The same function of `curvature` by the fast path and by autograd."""
-    return getattr(curvature, name)(model, *arguments), getattr(curvature, name)(
-        WithoutFast(model), *arguments
-    )
+    """The same method of the model's own derivatives and of those by autograd."""
+    each = (acv.derivatives_of(model), acv.derivatives_of(ByAutograd(model)))
+    return tuple(getattr(derivatives, name)(*arguments) for derivatives in each)
 
 
 def test_families_differentiate_themselves(family):
@@ -102,55 +100,72 @@ def test_losses_are_normalised():
 def test_one_weighting_equals_autograd(model):
     rng = np.random.default_rng(1)
     params, weights = 0.3 * rng.normal(size=model.design.shape[1]), rng.random(model.n_sites)
-    for name in ("value_and_gradient", "hessian_and_cross"):
-        for fast, slow in zip(*both(name, model, params, weights), strict=True):
-            assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
-    assert_allclose(*both("hessian", model, params, weights), rtol=1e-11, atol=1e-11)
+    for own, slow in zip(*both("value_and_gradient", model, params, weights), strict=True):
+        assert_allclose(own, slow, rtol=1e-11, atol=1e-11)
+    for name in ("hessian", "cross_matrix"):
+        own, slow = both(name, model, params, weights)
+        assert_allclose(np.asarray(own), np.asarray(slow), rtol=1e-11, atol=1e-11)
 
 
 def test_many_folds_equal_autograd(model, some_folds):
     rng = np.random.default_rng(2)
     for folds in some_folds:
         scattered = 0.3 * rng.normal(size=(len(folds), model.design.shape[1]))
-        for params in (scattered, np.tile(scattered[0], (len(folds), 1))):
-            for fast, slow in zip(*both("fold_gradients", model, params, folds), strict=True):
-                assert_allclose(fast, slow, rtol=1e-11, atol=1e-11)
-        assert_allclose(*both("fold_hessians", model, scattered, folds), rtol=1e-11, atol=1e-11)
-        losses = both("heldout_losses", model, scattered, folds)
-        assert_allclose(*(np.concatenate(list(each)) for each in losses), rtol=1e-12)
+        for params in (scattered, scattered[0]):
+            for own, slow in zip(*both("fold_gradients", model, params, folds), strict=True):
+                assert_allclose(own, slow, rtol=1e-11, atol=1e-11)
+            own, slow = both("fold_hessians", model, params, folds)
+            assert_allclose(own.solve(scattered), slow.solve(scattered), rtol=1e-9, atol=1e-11)
+            assert not own.indefinite.any()
+            losses = both("heldout", model, params, folds)
+            assert_allclose(*(np.concatenate(list(each)) for each in losses), rtol=1e-12)
+        assert_allclose(*both("cross", model, scattered[0], folds), rtol=1e-11, atol=1e-11)
+
+
+def test_losses_of_fewer_sites_than_are_omitted(model):
+    sites = np.flatnonzero(model.observed)[:6]
+    rng = np.random.default_rng(2)
+    params = 0.3 * rng.normal(size=(2, model.design.shape[1]))
+    listed = acv.Folds([sites[:3], sites[3:]], [sites[1:3], sites[5:]])
+    table = acv.Folds(sites.reshape(2, 3), sites.reshape(2, 3)[:, :2])
+    for folds in (listed, table):
+        for at in (params, params[0]):
+            losses = both("heldout", model, at, folds)
+            assert_allclose(*(np.concatenate(list(each)) for each in losses), rtol=1e-12)
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.5])
 @pytest.mark.parametrize("optimal", [True, False])
-def test_jackknife_and_newton_params_equal_autograd(model, some_folds, damping, optimal):
+def test_newton_steps_equal_autograd(model, some_folds, damping, optimal):
     fit = acv.fit(model) if optimal else acv.fit_at(model, np.full(model.design.shape[1], 0.2))
     for folds in some_folds:
-        assert_allclose(
-            *both("jackknife_params", model, fit, folds, damping), rtol=1e-10, atol=1e-12
-        )
-        fast, slow = both("newton_params", model, fit, folds, damping)
-        assert_allclose(fast.params, slow.params, rtol=1e-10, atol=1e-12)
-        assert (fast.smallest_eigenvalue > 0).all()
-        assert (fast.smallest_eigenvalue <= slow.smallest_eigenvalue * (1 + 1e-9)).all()
-        assert (fast.heldout is not None) == (acv.folds.sizes(folds).max() == 1)
-        if fast.heldout is not None:
-            assert_allclose(
-                fast.heldout,
-                curvature.heldout_losses(model, fast.params, folds),
-                rtol=1e-10,
-                atol=1e-13,
-            )
+        own, slow = both("newton_steps", model, fit.params, folds, damping, fit.hessian)
+        assert_allclose(own[0], slow[0], rtol=1e-10, atol=1e-12)
+        assert not own[1].any()
 
 
-def test_threads_that_share_the_folds_leave_no_trace(model, some_folds, monkeypatch):
-    fit, (singles, *_) = acv.fit(model), some_folds
-    alone = curvature.newton_params(model, fit, singles)
-    monkeypatch.setattr(parallel, "LARGE", 0.0)
+@pytest.mark.parametrize("rows", [None, np.array([3, 0, 3, 7])])
+def test_a_fold_solver_solves_for_the_rows_it_is_asked_for(model, some_folds, rows):
+    params = np.full(model.design.shape[1], 0.2)
+    for folds in some_folds:
+        wanted = np.arange(len(folds)) if rows is None else np.minimum(rows, len(folds) - 1)
+        vectors = np.random.default_rng(3).normal(size=(len(wanted), len(params)))
+        own, slow = both("fold_hessians", model, params, folds)
+        expected = slow.solve(vectors, wanted)
+        asked = rows if rows is None else wanted
+        assert_allclose(own.solve(vectors, asked), expected, rtol=1e-9, atol=1e-11)
+        assert_allclose(own.descend(vectors, asked), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_threads_that_share_the_folds_leave_no_trace():
+    """With threads of BLAS and without, at a size that is worth sharing."""
+    model = GLM(*draw("logistic", np.random.default_rng(5), n=60_000, p=100, scale=0.1))
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(60_000)
+    alone = acv.newton_step(model, fit, folds)
     with threadpool_limits(2, "blas"):
-        assert len(parallel.shares(len(singles), 1.0)) == 2
-        shared = curvature.newton_params(model, fit, singles)
-    for one, other in zip(alone, shared, strict=True):
-        assert_allclose(one, other, rtol=1e-12, atol=1e-14)
+        assert len(parallel.shares(60_000, 60_000 * 101**2)) == 2
+        shared = acv.newton_step(model, fit, folds)
+    assert_allclose(alone.params, shared.params, rtol=1e-12, atol=1e-14)
 
 
 def test_exact_equals_delete_and_refit(model, some_folds):
@@ -169,13 +184,11 @@ def test_exact_folds_have_at_most_the_decrement_they_report(family):
     """In the metric that is documented: the fold's Hessian at the full fit."""
     model = GLM(*draw(family, np.random.default_rng(3), n=300, p=8, scale=0.3), family)
     folds = acv.folds.leave_one_out(300)
-    fit, slow = acv.fit(model), WithoutFast(model)
+    fit, slow = acv.fit(model), acv.derivatives_of(ByAutograd(model))
     result = acv.exact(model, fit, folds)
-    _, gradients = curvature.fold_gradients(slow, result.params, folds)
-    hessians = curvature.fold_hessians(slow, np.tile(fit.params, (300, 1)), folds)
-    decrement = np.sqrt(
-        np.einsum("ni,ni->n", gradients, np.linalg.solve(hessians, gradients[..., None])[..., 0])
-    )
+    _, gradients = slow.fold_gradients(result.params, folds)
+    hessians = slow.fold_hessians(fit.params, folds)
+    decrement = np.sqrt(np.einsum("ni,ni->n", gradients, hessians.solve(gradients)))
     assert (decrement <= result.diagnostics["decrement"] * (1 + 1e-6) + 1e-12).all()
     assert result.diagnostics["decrement"].max() <= 1e-6
     certified = decrement < 0.9 * result.diagnostics["decrement"]
@@ -189,11 +202,11 @@ def test_few_gradients_a_fold():
 
 
 def distance(model, fit, eps):
-    """SE from the exact optimum at w = 1 - eps in the first three sites to the first-order expansion's."""
+    """SE between optimum and first-order expansion at w = 1 - eps in the first three sites."""
     weights = np.ones(model.n_sites)
     weights[:3] -= eps
-    hessian, cross = curvature.hessian_and_cross(model, fit.params, np.ones(model.n_sites))
-    expansion = fit.params - np.linalg.solve(hessian, cross @ (weights - 1))
+    cross = acv.derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
+    expansion = fit.params - fit.hessian.solve(cross @ (weights - 1))
     return fit.standard_errors_between(
         refit(model.objective, fit.params, weights, gtol=1e-11), expansion
     )
@@ -210,13 +223,12 @@ def test_halving_the_perturbation_quarters_the_jackknife_error(model):
 def test_single_precision_gradients_are_as_accurate_as_they_say(family):
     model = GLM(*draw(family, np.random.default_rng(7), n=700, p=5), family)
     fit, folds = acv.fit(model), acv.folds.leave_one_out(700)
-    chords, rows = model.fast.fold_chords(fit, folds), np.arange(700)
-    moved = fit.params + 3.0 * (chords.start - fit.params)
+    derivatives = acv.derivatives_of(model)
+    moved = fit.params + 3.0 * (acv.newton_step(model, fit, folds).params - fit.params)
     furthest = fit.standard_errors_between(moved, fit.params).max()
-    error = chords.gradients(moved, rows, np.inf) - chords.gradients(moved, rows, 0.0)
-    error_in_se = np.sqrt(
-        np.einsum("ni,ni->n", error, np.linalg.solve(fit.metric, error.T).T)
-    ).max()
+    single = derivatives.chord_gradients(moved, folds, fit.params, np.inf)
+    error = single - derivatives.chord_gradients(moved, folds, fit.params, 0.0)
+    error_in_se = np.sqrt(np.einsum("ni,ni->n", error, fit.hessian.solve(error.T).T)).max()
     assert 0.0 < error_in_se <= SINGLE * furthest
 
 
@@ -230,7 +242,7 @@ def test_newton_step_is_exact_for_squares():
 
 
 def test_a_model_goes_with_its_last_name():
-    """No cycle keeps a design alive, which may be most of a process' memory, until the garbage is collected."""
+    """No cycle keeps a design, which may be most of a process' memory, until it is collected."""
     rng = np.random.default_rng(0)
     model = GLM(rng.standard_normal((30, 2)), rng.standard_normal(30), "gaussian", penalty=1.0)
     acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(30))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import PairwiseLinear, contrastive
@@ -47,15 +47,15 @@ def test_objective_is_the_sum_over_all_pairs(loss):
 
 @pytest.mark.parametrize("block", [100, 2**20])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_closed_forms_are_autograds(loss, block, monkeypatch):
-    monkeypatch.setattr("acvlib.models.pairwise.derivatives.BLOCK", block)
-    model, rng = problem(loss), np.random.default_rng(2)
+def test_closed_forms_are_autograds(loss, block):
+    model, rng = replace(problem(loss), block=block), np.random.default_rng(2)
     params, weights = rng.standard_normal(3), rng.random(30)
     weights[4] = 0.0
-    value, gradient = model.fast.value_and_gradient(params, weights)
+    value, gradient = model.derivatives.value_and_gradient(params, weights)
     assert_allclose(value, model.objective(params, weights), rtol=1e-12)
     assert_allclose(gradient, grad(model.objective)(params, weights), rtol=1e-9)
-    found, cross = model.fast.hessian_and_cross(params, weights)
+    found = np.asarray(model.derivatives.hessian(params, weights))
+    cross = model.derivatives.cross_matrix(params, weights)
     assert_allclose(found, hessian(model.objective)(params, weights), rtol=1e-8)
     expected = jacobian(lambda w: grad(model.objective)(params, w))(weights)
     assert_allclose(cross, expected, rtol=1e-8, atol=1e-10)
@@ -76,7 +76,7 @@ def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     folds, full = acv.folds.k_fold(30, 5), acv.fit(model)
     results = [
-        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, WithoutFast(model))
+        acv.infinitesimal_jackknife(m, full, folds).params for m in (model, ByAutograd(model))
     ]
     assert_allclose(*results, rtol=1e-8)
 
@@ -111,10 +111,27 @@ def test_linearised_losses_are_first_order(loss):
     model = problem(loss)
     full, folds = acv.fit(model), acv.folds.k_fold(30, 5)
     jackknife = acv.infinitesimal_jackknife(model, full, folds)
-    ours, autograds = (
-        acv.linearised(m, jackknife).pointwise[0] for m in (model, WithoutFast(model))
-    )
-    assert_allclose(ours, autograds, rtol=1e-9)
+    move = jackknife.params[0] - full.params
+    losses = [model.heldout_loss(full.params + step * move, folds[0]) for step in (1e-5, -1e-5)]
+    slope = (losses[0] - losses[1]) / 2e-5
+    expected = model.heldout_loss(full.params, folds[0]) + slope
+    assert_allclose(acv.linearised(model, jackknife).pointwise[0], expected, rtol=1e-8)
+
+
+def test_unsigned_responses_are_ranked_as_signed_ones():
+    model = problem("ranking")
+    ranks = np.argsort(np.argsort(model.y)).astype(np.uint8)
+    ours, signed = (PairwiseLinear(model.X, y) for y in (ranks, ranks.astype(int)))
+    assert ours.objective(np.ones(3), np.ones(30)) == signed.objective(np.ones(3), np.ones(30))
+
+
+def test_a_model_keeps_its_own_copy_of_the_data():
+    given = np.array(problem("ranking").X)
+    model = PairwiseLinear(given, np.arange(30))
+    given[:] = 0.0
+    assert model.X.any()
+    with pytest.raises(ValueError, match="read-only"):
+        model.X[0] = 1.0
 
 
 def test_a_wider_margin_pushes_further():

@@ -1,5 +1,6 @@
 """Manifold-regularised models: sums over pairs by enumeration, derivatives by autograd, folds by deleting points."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -7,12 +8,14 @@ import pytest
 from autograd import grad, hessian, jacobian
 from numpy.testing import assert_allclose
 from oracles.refit import refit
-from oracles.wrappers import WithoutFast
+from oracles.wrappers import ByAutograd
 from scipy.sparse import csr_matrix
 
 import acvlib as acv
+from acvlib.derivatives import derivatives_of
 from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised, kernel_form
 from acvlib.models.semisupervised.affinity import median_square_distance
+from acvlib.models.semisupervised.derivatives import fold_sums
 
 LOSSES = ("square", "logistic", "squared_hinge")
 
@@ -65,33 +68,28 @@ def test_closed_forms_are_autograds(loss):
         rng.random(model.n_sites),
         np.ones(model.n_sites),
     )
-    value, gradient = model.fast.value_and_gradient(params, weights)
+    value, gradient = model.derivatives.value_and_gradient(params, weights)
     assert_allclose(value, model.objective(params, weights), rtol=1e-12)
     assert_allclose(gradient, grad(model.objective)(params, weights), rtol=1e-9, atol=1e-12)
-    assert_allclose(
-        model.fast.hessian(params, weights), hessian(model.objective)(params, weights), rtol=1e-9
-    )
+    found = np.asarray(model.derivatives.hessian(params, weights))
+    assert_allclose(found, hessian(model.objective)(params, weights), rtol=1e-9)
     cross = jacobian(lambda w: grad(model.objective)(params, w))(ones)
-    assert_allclose(
-        model.fast.site_cross(params, np.arange(model.n_sites)), cross.T, rtol=1e-9, atol=1e-10
-    )
+    folds = acv.folds.Folds([np.array([i]) for i in range(model.n_sites)])
+    assert_allclose(model.derivatives.cross(params, folds), -cross.T, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_folds_at_once_are_weightings_one_by_one(loss):
     model = problem(loss)
-    folds, plain = folds_of(model), WithoutFast(model)
+    folds, plain = folds_of(model), ByAutograd(model)
     params = np.random.default_rng(4).standard_normal((len(folds), 3))
-    for ours, autograds in zip(
-        acv.curvature.fold_gradients(model, params, folds),
-        acv.curvature.fold_gradients(plain, params, folds),
-        strict=True,
+    ours, autograds = derivatives_of(model), derivatives_of(plain)
+    for mine, other in zip(
+        ours.fold_gradients(params, folds), autograds.fold_gradients(params, folds), strict=True
     ):
-        assert_allclose(ours, autograds, rtol=1e-9, atol=1e-11)
-    hessians = acv.curvature.fold_hessians(plain, params, folds)
-    assert_allclose(
-        acv.curvature.fold_hessians(model, params, folds), hessians, rtol=1e-9, atol=1e-11
-    )
+        assert_allclose(mine, other, rtol=1e-9, atol=1e-11)
+    matrices, expected = (d.fold_hessians(params, folds).matrices for d in (ours, autograds))
+    assert_allclose(matrices, expected, rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -99,7 +97,7 @@ def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     full, folds = acv.fit(model), folds_of(model)
     ours = acv.infinitesimal_jackknife(model, full, folds)
-    autograds = acv.infinitesimal_jackknife(WithoutFast(model), full, folds)
+    autograds = acv.infinitesimal_jackknife(ByAutograd(model), full, folds)
     assert_allclose(ours.params, autograds.params, rtol=1e-9)
 
 
@@ -141,17 +139,15 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     full, folds = acv.fit(model, tolerance=1e-10), folds_of(model)
     m, s, p = len(folds[0]), len(model.labelled), model.n_sites
     ones, pointwise = np.ones(p), replace(model, gamma_p=0.0, gamma_i=0.0)
-    slope_s = pointwise.fast.value_and_gradient(full.params, ones)[1]
+    slope_s = pointwise.derivatives.value_and_gradient(full.params, ones)[1]
     slope_p = 2.0 * s * model.gamma_p * model.energy.full @ full.params / p**2
-    own = np.linalg.solve(full.metric, m / s * slope_s + 2.0 * m / p * slope_p)
+    metric = np.asarray(full.metric)
+    own = np.linalg.solve(metric, m / s * slope_s + 2.0 * m / p * slope_p)
     printed = acv.as_printed(model, full, folds[:1]).params[0]
     # The printed normalisers are those of the fold, in place of those at w = 1.
-    sums = [
-        np.sum(f(full.params, folds[0]), axis=0)
-        for f in (model.fast._own_slopes, model.fast._own_pairs)
-    ]
-    at_one = np.linalg.solve(full.metric, s * (sums[0] / s + sums[1] / p**2))
-    at_fold = np.linalg.solve(full.metric, s * (sums[0] / (s - m) + sums[1] / (p - m) ** 2))
+    sums = [each[0] for each in fold_sums(model, full.params, folds[:1])]
+    at_one = np.linalg.solve(metric, s * (sums[0] / s + sums[1] / p**2))
+    at_fold = np.linalg.solve(metric, s * (sums[0] / (s - m) + sums[1] / (p - m) ** 2))
     jackknife = acv.infinitesimal_jackknife(model, full, folds[:1]).params[0]
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 
@@ -188,16 +184,16 @@ def test_linearised_losses_are_first_order():
     assert expanded.method == "infinitesimal_jackknife, linearised"
 
 
-def test_blocks_change_nothing(monkeypatch):
+def test_blocks_change_nothing():
     points = np.random.default_rng(5).standard_normal((50, 3))
-    affinity, right = RBFAffinity(points, 1.5), np.random.default_rng(6).standard_normal((50, 2))
-    whole, rows = affinity.entries(np.arange(50)), np.array([3, 7, 8, 40])
-    monkeypatch.setattr("acvlib.models.semisupervised.affinity.BLOCK", 200)
-    assert_allclose(affinity.product(right), whole @ right, rtol=1e-12)
-    assert_allclose(affinity.product(right, rows), whole[rows] @ right, rtol=1e-12)
-    assert_allclose(
-        affinity.transposed_product(right[rows], rows), whole[:, rows] @ right[rows], rtol=1e-12
+    affinity, right = (
+        RBFAffinity(points, 1.5, block=200),
+        np.random.default_rng(6).standard_normal((50, 2)),
     )
+    whole, rows = affinity.entries(np.arange(50)), np.array([3, 7, 8, 40])
+    assert_allclose(affinity.product(right), whole @ right, rtol=1e-12)
+    ours = affinity.product(right[rows], rows)
+    assert_allclose(ours, whole[:, rows] @ right[rows], rtol=1e-12)
 
 
 def test_a_sparse_graph_gives_what_its_matrix_gives():
@@ -225,6 +221,27 @@ def test_kernel_form_with_all_centres_is_the_kernel_matrix():
     assert_allclose(
         acv.exact(model, full, folds).params, acv.newton_step(model, full, folds).params, atol=1e-6
     )
+
+
+@pytest.mark.parametrize("kept", [0, 2**20])
+def test_threads_share_an_energy(kept):
+    """Its sums of folds are forgotten now and then, while other threads use them."""
+    model = problem()
+    energy = ManifoldEnergy(model.energy.features, model.energy.affinity, kept)
+    folds = [np.array([i, i + 1]) for i in range(30)] * 10
+    expected = [model.energy.left_out(fold).linear for fold in folds]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda fold: energy.left_out(fold).linear, folds))
+    assert_allclose(found, expected, rtol=1e-12)
+    assert len(energy._kept) <= max(1, kept)
+
+
+def test_a_model_keeps_its_own_copy_of_the_labels():
+    model = problem()
+    y = np.array(model.y)
+    copied = replace(model, y=y)
+    y[:] = 7.0
+    assert_allclose(copied.y, model.y)
 
 
 def test_median_square_distance():

@@ -53,7 +53,13 @@ class CountingDerivatives:
     """Derivatives that count, fold by fold, under the names of `CVResult.evaluations`."""
 
     ONE = {"value_and_gradient": "gradient", "hessian": "hessian", "cross": "cross"}
-    FOLDS = {"fold_gradients": "gradient", "fold_hessians": "hessian", "heldout": "heldout"}
+    FOLDS = {
+        "fold_gradients": ["gradient"],
+        "chord_gradients": ["gradient"],
+        "fold_hessians": ["hessian"],
+        "newton_steps": ["gradient", "hessian"],
+        "heldout": ["heldout"],
+    }
 
     def __init__(self, own, calls):
         self._own, self._calls = own, calls
@@ -64,7 +70,10 @@ class CountingDerivatives:
             return found
 
         def counted(params, folds, *args, **settings):
-            self._calls[(self.ONE | self.FOLDS)[name]] += len(folds) if name in self.FOLDS else 1
+            for what in self.FOLDS.get(name, []):
+                self._calls[what] += len(folds)
+            if name in self.ONE:
+                self._calls[self.ONE[name]] += 1
             return found(params, folds, *args, **settings)
 
         return counted

@@ -1,49 +1,63 @@
-"""Mini-batch K-means (Sculley 2010): centres move towards each batch at the rate 1 / rows they have had.
-
-A batch is `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in the
-state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting counts (K,), rows seen.
-"""
+"""Mini-batch K-means."""
 
 from functools import partial
 
 import numpy as np
 from numba import njit
 
-from ..protocol import CompiledLearner
-from .pegasos import FASTMATH, check_features
+from ..protocol import FASTMATH, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
 
-def k_means(n_features, n_clusters, batch_size=1):
-    """K centres that start as the first K rows; loss: squared distance to the nearest (Table 1)."""
+def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
+    """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
+
+    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). A batch is
+    `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in
+    the state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting
+    counts (K,), rows seen.
+
+    Source: Sculley (2010).
+    """
     if n_clusters < 1 or batch_size < 1:
         raise ValueError(
             f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1"
         )
-    check = partial(_check, n_features=n_features, n_clusters=n_clusters)
-    name = f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})"
-    initial = np.zeros(2 * n_clusters * (n_features + 1) + 1)
     return CompiledLearner(
-        name, initial, np.array([n_clusters, batch_size], float), _update, _loss, check
+        name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
+        n_features=n_features,
+        initial=np.zeros(2 * n_clusters * (n_features + 1) + 1),
+        constants=np.array([n_clusters, batch_size], float),
+        update_kernel=_update,
+        loss_kernel=_loss,
+        validate=partial(_check_number, n_clusters),
     )
 
 
-def _check(X, y, n_features, n_clusters):
-    check_features(X, n_features)
+def _check_number(n_clusters, X, y):
     if len(X) <= n_clusters:
         raise ValueError(f"{len(X)} rows for {n_clusters} clusters: more rows are needed")
 
 
 @_jit
-def _nearest(states, at, n_centres, X, row):
+def _views(states, at, n_clusters, d):
+    """Centres, their counts, waiting sums and waiting counts."""
+    state = states[at]
+    counts, half = n_clusters * d, n_clusters * (d + 1)
+    centres = state[:counts].reshape(n_clusters, d)
+    sums = state[half : half + counts].reshape(n_clusters, d)
+    return centres, state[counts:half], sums, state[half + counts : 2 * half]
+
+
+@_jit
+def _nearest(centres, n_centres, X, row):
     """(centre, squared distance) of the nearest of the first n_centres centres."""
-    d = X.shape[1]
     best, least = 0, np.inf
     for centre in range(n_centres):
         square = 0.0
-        for j in range(d):
-            gap = states[at, centre * d + j] - X[row, j]
+        for j in range(X.shape[1]):
+            gap = centres[centre, j] - X[row, j]
             square += gap * gap
         if square < least:
             best, least = centre, square
@@ -51,46 +65,44 @@ def _nearest(states, at, n_centres, X, row):
 
 
 @_jit
-def _finish_batch(states, at, n_clusters, d):
-    """Each centre becomes the mean of all rows it has had; the waiting room is emptied."""
-    counts, half = n_clusters * d, n_clusters * (d + 1)
-    for centre in range(n_clusters):
-        new = states[at, half + counts + centre]
+def _finish_batch(centres, counts, sums, waiting):
+    """Each centre becomes the mean of all rows it has had; nothing waits any longer."""
+    for centre in range(len(centres)):
+        new = waiting[centre]
         if new > 0.0:
-            total = states[at, counts + centre] + new
-            for j in range(d):
-                waiting = states[at, half + centre * d + j]
-                states[at, centre * d + j] += (waiting - new * states[at, centre * d + j]) / total
-                states[at, half + centre * d + j] = 0.0
-            states[at, counts + centre] = total
-            states[at, half + counts + centre] = 0.0
+            counts[centre] += new
+            for j in range(centres.shape[1]):
+                change = sums[centre, j] - new * centres[centre, j]
+                centres[centre, j] += change / counts[centre]
+                sums[centre, j] = 0.0
+            waiting[centre] = 0.0
 
 
 @_jit
 def _update(states, at, constants, X, y, rows, start, stop):
     d, n_clusters, batch_size = X.shape[1], int(constants[0]), int(constants[1])
-    counts, half = n_clusters * d, n_clusters * (d + 1)
-    seen = int(states[at, 2 * half])
+    centres, counts, sums, waiting = _views(states, at, n_clusters, d)
+    seen = int(states[at, -1])
     for i in range(start, stop):
         row = rows[i]
         if seen < n_clusters:
-            for j in range(d):
-                states[at, seen * d + j] = X[row, j]
-            states[at, counts + seen] = 1.0
+            centres[seen] = X[row]
+            counts[seen] = 1.0
         else:
-            centre, _ = _nearest(states, at, n_clusters, X, row)
+            centre, _ = _nearest(centres, n_clusters, X, row)
             for j in range(d):
-                states[at, half + centre * d + j] += X[row, j]
-            states[at, half + counts + centre] += 1.0
+                sums[centre, j] += X[row, j]
+            waiting[centre] += 1.0
             if (seen - n_clusters + 1) % batch_size == 0:
-                _finish_batch(states, at, n_clusters, d)
+                _finish_batch(centres, counts, sums, waiting)
         seen += 1
-    states[at, 2 * half] = seen
+    states[at, -1] = seen
 
 
 @_jit
 def _loss(states, at, constants, X, y, start, stop, out):
     n_clusters = int(constants[0])
-    n_centres = min(n_clusters, int(states[at, 2 * n_clusters * (X.shape[1] + 1)]))
+    centres, _, _, _ = _views(states, at, n_clusters, X.shape[1])
+    n_centres = min(n_clusters, int(states[at, -1]))
     for i in range(start, stop):
-        out[i] = _nearest(states, at, n_centres, X, i)[1]
+        out[i] = _nearest(centres, n_centres, X, i)[1]

@@ -1,16 +1,17 @@
-"""All sentences of a CRF as scaled factors, and sums over their tag sequences on several threads."""
+"""Sums over the tag sequences of sentences: log Z, expected features and their covariance."""
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from ...parallel import in_threads
-from . import kernels
+from ...inference.smoothing import Factors, factors, smooth, transition_counts
+from ...parallel import in_blas_threads
+from .blocks import block_sums, portions, side_by_side
+from .moments import covariances
 
-PARTS = 8  # pieces of work of about equal size; fixed, so that results do not depend on the number of threads
-SHORT = 4000  # tokens that are not worth a second thread
-LANES = 16  # parameters handled together
-SPREAD = 300.0  # nats between the largest and the smallest score or parameter: products of two stay in range
+PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
+SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
 
 
 class CRFParams(NamedTuple):
@@ -21,107 +22,120 @@ class CRFParams(NamedTuple):
     end: np.ndarray
 
 
-def split(params, n_tags):
-    """Params (2 K + K^2, ...) as `CRFParams`, whatever axes follow."""
-    links = params[n_tags:-n_tags].reshape(n_tags, n_tags, *params.shape[1:])
-    return CRFParams(params[:n_tags], links, params[-n_tags:])
+def split(params: np.ndarray, n_tags: int) -> CRFParams:
+    """Name the parts of params (2 K + K^2,)."""
+    transitions = params[n_tags:-n_tags].reshape(n_tags, n_tags)
+    return CRFParams(params[:n_tags], transitions, params[-n_tags:])
 
 
 class Chains:
-    """scores (n_tokens, K) of sentences that begin at starts (N + 1,), the last entry n_tokens.
+    """Sentences end to end: `density` their emission factors, starts (N + 1,) their first tokens and the end."""
 
-    factor (n_tokens, K): multiplies the exponentials of the scores, 0 to forbid a tag.
-    """
+    def __init__(self, density: Factors, starts: np.ndarray):
+        self.density = density
+        self.starts = starts
+        self.lengths = np.diff(starts)
+        self.n_tags = density.scaled.shape[1]
 
-    def __init__(self, scores, starts, factor=1.0):
-        largest = scores.max(axis=1)
-        self.starts, self.n_tags, self.scores = starts, scores.shape[1], scores
-        self.e = np.exp(scores - largest[:, None]) * factor
-        self.shift, self.lengths = np.add.reduceat(largest, starts[:-1]), np.diff(starts)
+    @classmethod
+    def of(cls, scores, starts):
+        """Chains of emission scores (n_tokens, K)."""
+        return cls(factors(scores), starts)
 
-    def scaled(self, params):
-        """((start, transition, end), (lost a sentence, lost a transition)) of params (D,) or (D, lanes).
+    @cached_property
+    def pieces(self):
+        """Slices of the sentences, for threads."""
+        return portions(self.lengths, PIECE)
 
-        The first are exponentials, each divided by its largest, and nan where params differ by more than SPREAD:
-        all sums are nan then, so that a step that strays is not taken. The second is what dividing takes from log Z.
+    def __len__(self):
+        return len(self.lengths)
+
+    def tokens(self, sentences):
+        """The numbers of the tokens of the sentences, one sentence after the other."""
+        lengths = self.lengths[sentences]
+        begins = np.cumsum(lengths) - lengths
+        return np.repeat(self.starts[sentences] - begins, lengths) + np.arange(lengths.sum())
+
+    def take(self, sentences, known=1.0):
+        """Chains of the numbered sentences, each as often as it is named.
+
+        known: factors of the emissions of their tokens (n_tokens, K), 0 to forbid a tag.
         """
-        parts = split(params, self.n_tags)
-        tops = [part.max(axis=_but_lanes(part, params)) for part in parts]
-        spreads = [np.ptp(part, axis=_but_lanes(part, params)) for part in parts]
-        scale = np.where(np.max(spreads, axis=0) > SPREAD, np.nan, 1.0)
-        powers = [
-            np.ascontiguousarray(np.exp(part - top) * scale)
-            for part, top in zip(parts, tops, strict=True)
-        ]
-        return powers, (tops[0] + tops[2], tops[1])
+        rows = self.tokens(sentences)
+        density = Factors(self.density.scaled[rows] * known, self.density.log_scale[rows])
+        return Chains(density, np.concatenate([[0], np.cumsum(self.lengths[sentences])]))
 
-    def log_partitions(self, log_z, lost, sentences):
-        """log Z of the sentences from that of the scaled factors."""
-        return log_z + self.shift[sentences] + lost[0] + (self.lengths[sentences] - 1) * lost[1]
+    def part(self, rows: slice):
+        """Chains of consecutive sentences, which share memory with these."""
+        starts = self.starts[rows.start : rows.stop + 1]
+        tokens = slice(starts[0], starts[-1])
+        density = Factors(self.density.scaled[tokens], self.density.log_scale[tokens])
+        return Chains(density, starts - starts[0])
+
+    def smooth(self, params):
+        """The `Smoothed` posteriors of all sentences."""
+        return smooth(self.density, self.starts, *split(params, self.n_tags))
+
+    def smooth_each(self, params, owner):
+        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or at the row of params of each sentence's owner."""
+        if params.ndim == 1:
+            smoothed = self.smooth(params)
+            return smoothed.log_z, smoothed.gamma
+        bounds = np.searchsorted(owner, np.arange(len(params) + 1))
+        rows = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        found = [self.part(r).smooth(p) for r, p in zip(rows, params, strict=True)]
+        return np.concatenate([s.log_z for s in found]), np.concatenate([s.gamma for s in found])
+
+    def each(self, params):
+        """(log Z (N,), E[features] (N, D)) of each sentence."""
+        smoothed = self.smooth(params)
+        return smoothed.log_z, self._features(smoothed)
+
+    def _features(self, smoothed):
+        first = smoothed.gamma[self.starts[:-1]]
+        links = transition_counts(smoothed, self.starts).reshape(len(self), -1)
+        last = smoothed.gamma[self.starts[1:] - 1]
+        return np.hstack([first, links, last])
 
     def sums(self, params, weights):
-        """(log Z (N,), sum_n weights_n E[features] (D,)); log Z is 0 where the weight is."""
-        powers, lost = self.scaled(params)
-        sentences, log_z = np.flatnonzero(weights), np.zeros(len(self.lengths))
-        parts = self._spread(
-            lambda rows: kernels.sums(self.e, self.starts, rows, weights[rows], *powers), sentences
-        )
-        log_z[sentences] = self.log_partitions(
-            np.concatenate([part[0] for part in parts]), lost, sentences
-        )
-        return log_z, np.sum([part[1] for part in parts], axis=0)
+        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)) of a few sentences."""
+        smoothed = self.smooth(params)
+        first = weights @ smoothed.gamma[self.starts[:-1]]
+        links = transition_counts(smoothed, self.starts, weights).ravel()
+        last = weights @ smoothed.gamma[self.starts[1:] - 1]
+        return weights @ smoothed.log_z, np.concatenate([first, links, last])
 
-    def each(self, params, sentences):
-        """(log Z (n,), E[features] (n, D)) of the numbered sentences."""
-        powers, lost = self.scaled(params)
-        parts = self._spread(
-            lambda rows: kernels.each(self.e, self.starts, rows, *powers), sentences
-        )
-        log_z, features = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return self.log_partitions(log_z, lost, sentences), features
+    @cached_property
+    def _blocks(self):
+        return side_by_side(self.density.scaled, self.starts)
+
+    @cached_property
+    def _log_scale(self):
+        return np.add.reduceat(self.density.log_scale, self.starts[:-1])
+
+    def many_sums(self, params, weights, threads=True):
+        """`sums` of many sentences; on threads, unless the caller has them already."""
+        parts = split(params, self.n_tags)
+        if max(np.ptp(part) for part in parts) > SPREAD:
+            return self.sums(params, weights)
+        tops = [part.max() for part in parts]
+        potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
+        log_z, features = block_sums(self._blocks, weights, potentials, threads)
+        lost = self._log_scale + tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        return log_z + weights @ lost, features
 
     def covariance(self, params, weights):
-        """sum_n weights_n Cov(features), (D, D)."""
-        powers, _ = self.scaled(params)
-        sentences = np.flatnonzero(weights)
-        parts = self._spread(
-            lambda rows: kernels.covariance(self.e, self.starts, rows, weights[rows], *powers),
-            sentences,
-        )
-        return np.sum(parts, axis=0)
+        """sum_n weights_n Cov(features), (D, D): the Hessian of sum_n weights_n log Z_n."""
+        parts = in_blas_threads(lambda rows: self._covariance(params, weights, rows), self.pieces)
+        return sum(parts)
 
-    def marginals(self, params, sentences):
-        """P(z_t = k) (n_tokens, K); rows of other sentences hold nothing of use."""
-        powers, _ = self.scaled(params)
-        out = np.empty_like(self.e)
-        kernels.node_marginals(self.e, self.starts, sentences, *powers, out)
-        return out
+    def _covariance(self, params, weights, rows):
+        owner = np.zeros(rows.stop - rows.start, int)
+        return self.part(rows).covariances(params, weights[rows], owner, 1)[0]
 
-    def many_sums(self, params):
-        """(sum of log Z (n,), sum of E[features] (n, D)) over all sentences for each row of params (n, D)."""
-        blocks = [params[i : i + LANES] for i in range(0, len(params), LANES)]
-        parts = in_threads(self._lane_block, blocks)
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
-
-    def _lane_block(self, params):
-        filled = np.concatenate([params, np.repeat(params[-1:], LANES - len(params), axis=0)])
-        powers, lost = self.scaled(filled.T)
-        sentences = np.arange(len(self.lengths))
-        log_z, features = kernels.lane_sums(self.e, self.starts, sentences, *powers)
-        log_z += self.shift.sum() + len(sentences) * lost[0] + (self.lengths - 1).sum() * lost[1]
-        return log_z[: len(params)], features.T[: len(params)]
-
-    def _spread(self, function, sentences):
-        """function(rows) for PARTS pieces of the sentences with about as many tokens each; one piece if short."""
-        ends = np.cumsum(self.lengths[sentences])
-        cuts = (
-            np.searchsorted(ends, ends[-1] * np.arange(1, PARTS) / PARTS)
-            if ends[-1] > SHORT
-            else []
-        )
-        return in_threads(function, [rows for rows in np.split(sentences, cuts) if rows.size])
-
-
-def _but_lanes(part, params):
-    """The axes of a part of params (D,) or (D, lanes) that are not lanes."""
-    return tuple(range(part.ndim - (params.ndim - 1)))
+    def covariances(self, params, weights, owner, n_owners):
+        """The same of each owner's sentences, (n_owners, D, D); owner (N,): rising numbers."""
+        s = self.smooth(params)
+        bounds = np.searchsorted(owner, np.arange(n_owners + 1))
+        posterior = (s.filtered, s.ahead, s.gamma, s.transition)
+        return covariances(posterior, self._features(s), self.starts, weights, bounds)

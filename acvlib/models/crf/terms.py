@@ -1,186 +1,200 @@
 """What a fold takes out of a CRF's objective: whole sentences (LSCV), or the knowledge of some labels (LWCV).
 
-Both ways F(theta, w_o) = F(theta, 1) - own(theta, o). For sentences own is their -log p(z_n | x_n). For tokens it is
-log sum of the sequences that agree with the labels outside the fold, minus the score of the labels, summed over
-the sentences that the fold touches: minus the log-probability of the hidden labels given all others.
+Both ways F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences that the fold touches:
+
+    own = sum_n log sum exp(score of the sequences that agree with what is known) - score of the labels
+
+For sentences nothing is known, and own is -log p(z_n | x_n). For tokens it is minus the log-probability of the
+hidden labels given all others.
 """
 
-import numpy as np
+from typing import NamedTuple
 
-from ...folds import weights as fold_weights
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ...folds import Folds
 from ...weighting import hide_labels
 from .chains import Chains
 
 
-class Data:
-    """Chains of all tag sequences, and the features (N, D) and scores (N,) of the labelled ones."""
+class Own(NamedTuple):
+    """The own terms of folds: their chains, and of each chain the sentence and the fold.
 
-    def __init__(self, model):
-        self.model, self.chains = model, Chains(model.scores, model.starts)
-        self.tags, self.starts = model.tags, model.starts
-        self.observed = observed_features(model.tags, model.starts, model.n_tags)
-        emitted = model.scores[np.arange(len(model.tags)), model.tags]
-        self.emitted = np.add.reduceat(emitted, model.starts[:-1])
+    rows: the row among the chains' tokens of each omitted site, where sites are tokens.
+    """
 
-    def path_scores(self, params, sentences):
-        """The score of the labels of each sentence."""
-        return self.observed[sentences] @ params + self.emitted[sentences]
-
-
-def observed_features(tags, starts, n_tags):
-    """First tag, transitions and last tag of each labelled sentence, counted: (N, D)."""
-    n = len(starts) - 1
-    features, rows = np.zeros((n, 2 * n_tags + n_tags**2)), np.arange(n)
-    features[rows, tags[starts[:-1]]] = 1.0
-    features[rows, n_tags + n_tags**2 + tags[starts[1:] - 1]] = 1.0
-    inside = np.setdiff1d(np.arange(1, len(tags)), starts[1:-1])  # tokens with another before them
-    sentence = np.searchsorted(starts, inside, side="right") - 1
-    np.add.at(features, (sentence, n_tags + n_tags * tags[inside - 1] + tags[inside]), 1.0)
-    return features
+    chains: Chains
+    sentence: np.ndarray
+    fold: np.ndarray
+    rows: np.ndarray | None = None
 
 
 class SentenceTerms:
-    """Terms of whole sentences: F is linear in their weights."""
+    """Labelled sentences as sites: F is linear in their weights."""
 
-    linear = True
+    def __init__(self, scores: np.ndarray, tags: np.ndarray, starts: np.ndarray):
+        self.scores = scores
+        self.tags = tags
+        self.starts = starts
+        self.n_tags = scores.shape[1]
+        self.chains = Chains.of(scores, starts)
+        self.features = observed_features(tags, starts, self.n_tags)
+        self.emitted = np.add.reduceat(scores[np.arange(len(tags)), tags], starts[:-1])
 
-    def __init__(self, data):
-        self.data = data
-
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(self, params, weights, threads=True):
         """sum_n weights_n (-log p(z_n | x_n)) and its gradient (D,)."""
-        rows = np.flatnonzero(weights)
-        log_z, features = self.data.chains.sums(params, weights)
-        value = weights[rows] @ (log_z[rows] - self.data.path_scores(params, rows))
-        return value, features - weights @ self.data.observed
+        observed = weights @ self.features
+        log_z, expected = self._sums(params, weights, threads)
+        return log_z - observed @ params - weights @ self.emitted, expected - observed
+
+    def _sums(self, params, weights, threads):
+        kept = np.flatnonzero(weights)
+        if 2 * len(kept) > len(weights):
+            return self.chains.many_sums(params, weights, threads)
+        return self.chains.take(kept).sums(params, weights[kept])
 
     def hessian(self, params, weights):
         """Its Hessian (D, D)."""
-        return self.data.chains.covariance(params, weights)
+        return self.chains.covariance(params, weights)
 
-    def losses(self, params, sentences):
-        """-log p(z_n | x_n) of the sentences."""
-        log_z, _ = self.data.chains.each(params, sentences)
-        return log_z - self.data.path_scores(params, sentences)
+    def own_chains(self, folds: Folds) -> Own:
+        """The own terms of folds."""
+        sentence = np.concatenate(list(folds))
+        return Own(self.chains.take(sentence), sentence, fold_numbers(folds))
 
-    heldout = losses
+    def own(self, params, folds):
+        """(own (n_folds,), its gradient (n_folds, D)), all at params (D,)."""
+        chains, sentence, fold, _ = self.own_chains(folds)
+        log_z, expected = chains.each(params)
+        observed = self.features[sentence]
+        values = log_z - observed @ params - self.emitted[sentence]
+        member = csr_matrix((np.ones(len(fold)), (fold, np.arange(len(fold)))), (len(folds), len(fold)))
+        return member @ values, member @ expected - (member @ observed).toarray()
 
-    def own(self, params, fold):
-        """(own, its gradient (D,))."""
-        log_z, features = self.data.chains.each(params, fold)
-        value = log_z - self.data.path_scores(params, fold)
-        return value.sum(), (features - self.data.observed[fold]).sum(axis=0)
+    def own_hessians(self, params, folds):
+        """own's Hessians (n_folds, D, D), all at params (D,)."""
+        chains, _, fold, _ = self.own_chains(folds)
+        return chains.covariances(params, np.ones(len(fold)), fold, len(folds))
 
-    def own_covariance(self, params, fold):
-        """own's Hessian (D, D)."""
-        return self.data.chains.covariance(params, fold_members(len(self.data.starts) - 1, fold))
+    def slopes(self, params, folds):
+        """sum over each fold of d2F / dparams dw at w = 1, (n_folds, D)."""
+        return self.own(params, folds)[1]
 
-    def slope(self, params, fold):
-        """sum over the fold of d2F / dparams dw_n at w = 1, (D,)."""
-        return self.own(params, fold)[1]
+    def heldout(self, params, folds):
+        """-log p(z_n | x_n) of the sentences of the folds, one after the other; params (D,) or (n_folds, D)."""
+        own = self.own_chains(folds)
+        log_z, _ = own.chains.smooth_each(params, own.fold)
+        return log_z - self._path_scores(params, own)
+
+    def _path_scores(self, params, own):
+        """The scores of the labels of each chain."""
+        observed = self.features[own.sentence]
+        if params.ndim == 1:
+            return observed @ params + self.emitted[own.sentence]
+        products = observed.multiply(params[own.fold])
+        return np.asarray(products.sum(axis=1))[:, 0] + self.emitted[own.sentence]
 
 
-class TokenTerms:
-    """Terms of single labels, known with weight 1 and summed out with weight 0."""
+class TokenTerms(SentenceTerms):
+    """Labels of tokens as sites, known with weight 1 and summed out with weight 0."""
 
-    linear = False
-
-    def __init__(self, data):
-        self.data = data
-
-    def value_and_gradient(self, params, weights):
-        """sum_n (log Z_n - log of the sum over sequences that agree with the labels as far as known), gradient (D,)."""
-        everything = np.ones(len(self.data.starts) - 1)
-        log_z, features = self.data.chains.sums(params, everything)
-        known, known_features = self._known(params, weights)
-        return log_z.sum() - known, features - known_features
-
-    def _known(self, params, weights):
-        touched = self._touched(np.flatnonzero(weights < 1.0))
-        whole = np.setdiff1d(np.arange(len(self.data.starts) - 1), touched)
-        value, features = (
-            self.data.path_scores(params, whole).sum(),
-            self.data.observed[whole].sum(axis=0),
-        )
-        if touched.size:
-            log_z, partial = self._hidden(touched, weights).each(params, np.arange(len(touched)))
-            value, features = value + log_z.sum(), features + partial.sum(axis=0)
-        return value, features
+    def value_and_gradient(self, params, weights, threads=True):
+        """-log p(known labels) with all labels, less what hidden ones add; gradient (D,)."""
+        everything = np.ones(len(self.chains))
+        value, gradient = super().value_and_gradient(params, everything, threads)
+        touched = self._touched(weights)
+        if not touched.size:
+            return value, gradient
+        member = np.ones(len(touched))
+        log_z, expected = self._known(touched, weights).sums(params, member)
+        observed = member @ self.features[touched]
+        own = log_z - observed @ params - self.emitted[touched].sum()
+        return value - own, gradient - (expected - observed)
 
     def hessian(self, params, weights):
         """Its Hessian (D, D): indefinite where hidden labels are more uncertain than all labels together."""
-        total = self.data.chains.covariance(params, np.ones(len(self.data.starts) - 1))
-        hidden = np.flatnonzero(weights < 1.0)
-        return total - self._hidden_covariance(params, hidden, weights) if hidden.size else total
+        total = super().hessian(params, np.ones(len(self.chains)))
+        touched = self._touched(weights)
+        if not touched.size:
+            return total
+        return total - self._known(touched, weights).covariance(params, np.ones(len(touched)))
 
-    def own(self, params, fold):
-        """(own, its gradient (D,))."""
-        touched = self._touched(fold)
-        log_z, partial = self._hide(fold, touched).each(params, np.arange(len(touched)))
-        value = log_z - self.data.path_scores(params, touched)
-        return value.sum(), (partial - self.data.observed[touched]).sum(axis=0)
+    def _touched(self, weights):
+        """The sentences in which a label is not known for sure."""
+        return np.flatnonzero(np.minimum.reduceat(weights, self.starts[:-1]) < 1.0)
 
-    def own_covariance(self, params, fold):
-        """own's Hessian (D, D)."""
-        return self._hidden_covariance(params, fold, fold_weights(len(self.data.tags), fold))
+    def _known(self, sentences, weights):
+        """Chains of the sentences, with labels known by their weights."""
+        tokens = self.chains.tokens(sentences)
+        return self.chains.take(sentences, hide_labels(weights[tokens], self.tags[tokens], self.n_tags))
 
-    def _hidden_covariance(self, params, hidden, weights):
-        touched = self._touched(hidden)
-        return self._hidden(touched, weights).covariance(params, np.ones(len(touched)))
+    def own_chains(self, folds: Folds) -> Own:
+        """The own terms of folds: each sentence that a fold touches, with the fold's labels hidden."""
+        tokens = np.concatenate(list(folds))
+        sentence_of = np.searchsorted(self.starts, tokens, side="right") - 1
+        pairs = fold_numbers(folds) * len(self.chains) + sentence_of
+        pairs, chain = np.unique(pairs, return_inverse=True)
+        fold, sentence = np.divmod(pairs, len(self.chains))
+        ends = np.cumsum(self.chains.lengths[sentence])
+        rows = ends[chain] - self.starts[sentence_of + 1] + tokens
+        known = np.ones(ends[-1])
+        known[rows] = 0.0
+        factor = hide_labels(known, self.tags[self.chains.tokens(sentence)], self.n_tags)
+        return Own(self.chains.take(sentence, factor), sentence, fold, rows)
 
-    def heldout(self, params, fold):
-        """-log p(z_t | x, labels outside the fold) of each token t of the fold."""
-        touched = self._touched(fold)
-        chains, tokens = self._hide(fold, touched), self._tokens(touched)
-        gamma = chains.marginals(params, np.arange(len(touched)))
-        return -np.log(gamma[np.searchsorted(tokens, fold), self.data.tags[fold]])
+    def heldout(self, params, folds):
+        """-log p(z_t | x, labels outside the fold) of the tokens of the folds, one after the other."""
+        own = self.own_chains(folds)
+        _, gamma = own.chains.smooth_each(params, own.fold)
+        return -np.log(gamma[own.rows, self.tags[np.concatenate(list(folds))]])
 
-    def slope(self, params, fold):
-        """sum over the fold of d2F / dparams dw_t at w = 1, (D,).
+    def slopes(self, params, folds):
+        """sum over each fold of d2F / dparams dw_t at w = 1, (n_folds, D).
 
         With s(k) the score of the sentence with label k at t and all others as they are, dF/dw_t is the sum of
         exp(s(k) - s(z_t)) over the other labels k.
         """
-        total = np.zeros(len(params))
-        for t in fold:
-            features = self._relabelled(t)
-            score = features @ params + self.data.chains.scores[t]
-            ratio = np.exp(score - score[self.data.tags[t]])
-            total += ratio @ (features - features[self.data.tags[t]])
-        return total
+        tokens = np.concatenate(list(folds))
+        rows = np.arange(len(tokens))
+        tags = self.tags[tokens]
+        before, after = self._features_at(tokens)
+        score = params[before] + params[after] + self.scores[tokens]
+        ratio = np.exp(score - score[rows, tags][:, None])
+        ratio[rows, tags] -= ratio.sum(axis=1)
+        slopes = np.zeros((len(folds), len(params)))
+        fold = fold_numbers(folds)[:, None]
+        np.add.at(slopes, (fold, before), ratio)
+        np.add.at(slopes, (fold, after), ratio)
+        return slopes
 
-    def _relabelled(self, t):
-        """The features that depend on the label of token t, for each label, (K, D)."""
-        n_tags, starts, tags = self.data.chains.n_tags, self.data.starts, self.data.tags
-        features, labels = np.zeros((n_tags, 2 * n_tags + n_tags**2)), np.arange(n_tags)
-        first, last = t in starts, t + 1 in starts
-        before = labels if first else n_tags + n_tags * tags[t - 1] + labels
-        after = n_tags + n_tags**2 + labels if last else n_tags + n_tags * labels + tags[t + 1]
-        features[labels, before] += 1.0
-        features[labels, after] += 1.0
-        return features
-
-    def _touched(self, tokens):
-        """The sentences of the tokens, each once."""
-        return np.unique(np.searchsorted(self.data.starts, tokens, side="right") - 1)
-
-    def _tokens(self, sentences):
-        """The tokens of the sentences, in order."""
-        starts = self.data.starts
-        return np.concatenate([np.arange(starts[n], starts[n + 1]) for n in sentences])
-
-    def _hide(self, fold, touched):
-        return self._hidden(touched, fold_weights(len(self.data.tags), fold))
-
-    def _hidden(self, touched, weights):
-        """`Chains` of the touched sentences alone, with labels known by their weights."""
-        tokens, lengths = self._tokens(touched), np.diff(self.data.starts)[touched]
-        known = hide_labels(weights[tokens], self.data.tags[tokens], self.data.chains.n_tags)
-        return Chains(
-            self.data.chains.scores[tokens], np.concatenate([[0], np.cumsum(lengths)]), known
-        )
+    def _features_at(self, tokens):
+        """Which two features a label of each token takes part in, (n_tokens, K) each, for each label."""
+        k = self.n_tags
+        labels = np.arange(k)
+        first = np.isin(tokens, self.starts)[:, None]
+        last = np.isin(tokens + 1, self.starts)[:, None]
+        left = self.tags[tokens - 1][:, None]
+        right = self.tags[(tokens + 1) % len(self.tags)][:, None]
+        before = np.where(first, labels, k + k * left + labels)
+        after = np.where(last, k + k**2 + labels, k + k * labels + right)
+        return before, after
 
 
-def fold_members(n, fold):
-    """1 in the fold and 0 elsewhere, (n,)."""
-    return 1.0 - fold_weights(n, fold)
+def fold_numbers(folds: Folds) -> np.ndarray:
+    """The number of the fold of each omitted site."""
+    return np.repeat(np.arange(len(folds)), folds.sizes)
+
+
+def observed_features(tags: np.ndarray, starts: np.ndarray, n_tags: int) -> csr_matrix:
+    """Count first tag, transitions and last tag of each labelled sentence, (N, D)."""
+    n_sentences = len(starts) - 1
+    sentence = np.repeat(np.arange(n_sentences), np.diff(starts))
+    inside = np.setdiff1d(np.arange(1, len(tags)), starts[1:-1])  # tokens with another before them
+    first = tags[starts[:-1]]
+    links = n_tags + n_tags * tags[inside - 1] + tags[inside]
+    last = n_tags + n_tags**2 + tags[starts[1:] - 1]
+    columns = np.concatenate([first, links, last])
+    rows = np.concatenate([np.arange(n_sentences), sentence[inside], np.arange(n_sentences)])
+    shape = (n_sentences, 2 * n_tags + n_tags**2)
+    return csr_matrix((np.ones(len(columns)), (rows, columns)), shape=shape)

@@ -1,26 +1,27 @@
-"""Response families of a generalised linear model: each a loss -log p(y | eta) and its derivatives in eta.
+"""Response families of a GLM: each a loss -log p(y | eta), with its derivatives in eta.
 
-All four losses are convex in eta, and log-concave in curvature: inside an interval of eta their curvature is
-least at an end, and it and the size of the third derivative are largest at an end or at a peak named here.
+All four losses are convex in eta, and log-concave in curvature: inside an interval of eta their
+curvature is least at an end, and it and |third| are largest at an end or at a peak named here.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
 
 class Family(NamedTuple):
-    """Functions of eta and y, elementwise; `loss` alone is differentiable by autograd, and convex in eta.
+    """Functions of eta and y, elementwise; `loss` is differentiable by autograd, and convex in eta.
 
-    slope, curvature, third: d/d eta, d2/d eta2, d3/d eta3 of loss; mean(eta) and its inverse `link`;
-    accepts(y): which responses are possible; response: them in words; free_direction(y): 1, -1 where the loss
-    never rises as eta goes to plus, minus infinity, 0 where it does both ways; change(mean, d), where there is a form
-    without cancellation: [slope(eta + d) - slope(eta)] / curvature(eta), which may overwrite d; self_concordant:
-    whether |third| <= curvature, so that curvature changes by a factor of at most exp(|change of eta|);
-    curvature_peaks, third_peaks: where |.| may be largest inside an interval.
+    slope, curvature, third: the derivatives of loss in eta, first to third.
+    mean, link: E[y | eta] and its inverse.
+    accepts, response: which y are possible, as a function and in words.
+    free_direction(y): 1, -1 where the loss never rises as eta goes to plus, minus infinity, else 0.
+    change(mean, d): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
+    self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
+    curvature_peaks, third_peaks: where each may be largest inside an interval.
     """
 
     name: str
@@ -44,27 +45,27 @@ def _binary(y):
 
 
 def _towards_its_class(y):
-    return onp.where(y == 1, 1, -1)
+    return np.where(y == 1, 1, -1)
 
 
 # y ~ N(eta, 1)
 
 
 def _gaussian_loss(eta, y):
-    return 0.5 * (y - eta) ** 2 + 0.5 * onp.log(2 * onp.pi)
+    return 0.5 * (y - eta) ** 2 + 0.5 * np.log(2 * np.pi)
 
 
 gaussian = Family(
     name="gaussian",
     loss=_gaussian_loss,
     slope=lambda eta, y: eta - y,
-    curvature=lambda eta, y: onp.ones_like(eta),
-    third=lambda eta, y: onp.zeros_like(eta),
+    curvature=lambda eta, y: np.ones_like(eta),
+    third=lambda eta, y: np.zeros_like(eta),
     mean=lambda eta: eta,
     link=lambda mean: mean,
-    accepts=onp.isfinite,
+    accepts=np.isfinite,
     response="finite numbers",
-    free_direction=lambda y: onp.zeros(len(y), int),
+    free_direction=lambda y: np.zeros(len(y), int),
     change=lambda mean, d: d,
     self_concordant=True,
 )
@@ -74,14 +75,14 @@ gaussian = Family(
 
 
 def _logistic_loss(eta, y):
-    return np.logaddexp(0.0, (1 - 2 * y) * eta)
+    return anp.logaddexp(0.0, (1 - 2 * y) * eta)
 
 
 def _logistic_slope(eta, y):
-    with onp.errstate(over="ignore"):  # exp(-eta) = inf is a mean of 0
-        mean = onp.exp(-eta)
+    with np.errstate(over="ignore"):  # exp(-eta) = inf is a mean of 0
+        mean = np.exp(-eta)
     mean += 1.0
-    onp.reciprocal(mean, out=mean)
+    np.reciprocal(mean, out=mean)
     mean -= y
     return mean
 
@@ -92,14 +93,14 @@ def _logistic_third(eta, y):
 
 
 def _logistic_change(mean, d):
-    grown = onp.expm1(d, out=d)
+    grown = np.expm1(d, out=d)
     scale = grown * mean
     scale += 1
     grown /= scale
     return grown
 
 
-_STEEPEST = float(onp.log(2 + onp.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
+_STEEPEST = float(np.log(2 + np.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
 
 logistic = Family(
     name="logistic",
@@ -123,21 +124,21 @@ logistic = Family(
 
 
 def _poisson_loss(eta, y):
-    return np.exp(eta) - y * eta + gammaln(y + 1.0)
+    return anp.exp(eta) - y * eta + gammaln(y + 1.0)
 
 
 poisson = Family(
     name="poisson",
     loss=_poisson_loss,
-    slope=lambda eta, y: onp.exp(eta) - y,
-    curvature=lambda eta, y: onp.exp(eta),
-    third=lambda eta, y: onp.exp(eta),
-    mean=onp.exp,
-    link=onp.log,
-    accepts=lambda y: (y >= 0) & (y == onp.floor(y)) & onp.isfinite(y),
+    slope=lambda eta, y: np.exp(eta) - y,
+    curvature=lambda eta, y: np.exp(eta),
+    third=lambda eta, y: np.exp(eta),
+    mean=np.exp,
+    link=np.log,
+    accepts=lambda y: (y >= 0) & (y == np.floor(y)) & np.isfinite(y),
     response="whole numbers >= 0",
-    free_direction=lambda y: onp.where(y == 0, -1, 0),
-    change=lambda mean, d: onp.expm1(d, out=d),
+    free_direction=lambda y: np.where(y == 0, -1, 0),
+    change=lambda mean, d: np.expm1(d, out=d),
     self_concordant=True,
 )
 
@@ -154,7 +155,7 @@ def _probit_loss(eta, y):
 def _margin_and_mills(eta, y):
     """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, without overflow."""
     margin = (2 * y - 1) * eta
-    return margin, onp.exp(-0.5 * margin**2 - 0.5 * onp.log(2 * onp.pi) - log_ndtr(margin))
+    return margin, np.exp(-0.5 * margin**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(margin))
 
 
 def _probit_slope(eta, y):
@@ -189,3 +190,12 @@ probit = Family(
 )
 
 FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, probit)}
+
+
+def family_of(family: Family | str) -> Family:
+    """The family of that name. Raises ValueError where there is none."""
+    if isinstance(family, Family):
+        return family
+    if family not in FAMILIES:
+        raise ValueError(f"unknown family {family!r}: one of {', '.join(FAMILIES)}, or a Family")
+    return FAMILIES[family]

@@ -1,214 +1,160 @@
-"""All folds of a `GLM` around one fit: the infinitesimal jackknife, Newton steps and chords in closed form.
+"""H(w_o) of all folds of a GLM around one point, in closed form.
 
-Leaving out the sites o changes the Hessian at theta_hat by a few outer products,
+Omitting the sites o takes a few outer products from the Hessian,
 
-    H(w_o) = H - X_o' diag(s curvature) X_o - t_o P,      t_o = site_penalty sum_o s_n,
+    H(w_o) = H - X_o' diag(s curvature) X_o - diag(pull) sum_o s_n,     pull = site_penalty P,
 
-so that single sites need one inverse for all (Sherman and Morrison) and larger folds a block downdate each.
+so that single sites share one inverse (Sherman and Morrison); larger folds have a matrix each.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
-from ...folds import indicator, is_table
-from ...parallel import blas_for, in_threads, pieces, shares
+from ...folds import Folds
+from ...parallel import blas_beside_threads, in_threads, pieces, shares
+from ...solvers.inverse import DenseFolds, FoldSolver
 
 ROWS = 512  # sites handled together: their rows stay in the cache
-SINGULAR = 1e-12  # share of the curvature in some direction that a fold may leave
+SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
 
 
+@dataclass(frozen=True, eq=False)
 class Expansion:
-    """What a fit of a GLM is expanded in: eta, s slope and s curvature (n,), gradient (D,) and H (D, D)."""
+    """A GLM around params (D,), for steps by the Hessian there.
 
-    def __init__(self, fast, fit):
-        self.params, self.hessian = fit.params, fit.metric
-        self.eta, self.beta = fast.eta(fit.params), fast.penalised * fit.params
-        self.slopes = fast.s * fast.family.slope(self.eta, fast.y)
-        self.curvature = fast.s * fast.family.curvature(self.eta, fast.y)
-        self.gradient = self.slopes @ fast.x + fast.ridge(fast.s.sum()) * self.beta
-        self.pull = (
-            fast.model.site_penalty * self.beta
-        )  # what a unit of a site's weight adds to the gradient
-
-
-def left_out_weight(s, folds):
-    """The sample weight that each fold leaves out, (n_folds,)."""
-    return s[folds].sum(axis=1) if is_table(folds) else np.array([s[fold].sum() for fold in folds])
-
-
-def shared_gradients(fast, params, folds):
-    """`fold_gradients` where every fold has the same params (D,): one gradient, less each fold's own terms."""
-    value, gradient = fast.value_and_gradient(params, np.ones(len(fast.y)))
-    eta, beta = fast.eta(params), fast.penalised * params
-    drop = indicator(folds, len(fast.y))
-    light = fast.model.site_penalty * left_out_weight(fast.s, folds)
-    own = drop @ (fast.s * fast.family.loss(eta, fast.y)) + 0.5 * light * (beta @ beta)
-    slopes = fast.s * fast.family.slope(eta, fast.y)
-    return value - own, gradient - drop @ (slopes[:, None] * fast.x) - light[:, None] * beta
-
-
-def jackknife_params(fast, fit, folds, damping):
-    """theta + H^-1 sum_o (s slope x + s site_penalty beta), (n_folds, D)."""
-    at = Expansion(fast, fit)
-    inverse = np.linalg.inv(at.hessian + damping * np.eye(len(at.hessian)))
-    pull = inverse @ at.pull
-    if _single(folds):
-        flat = np.zeros_like(at.slopes)
-        return rank_one(fast, folds[:, 0], inverse, at.slopes, flat, fit.params, 0.0 * pull, pull)[
-            0
-        ]
-    left_out = indicator(folds, len(at.slopes)) @ (at.slopes[:, None] * fast.x)
-    return fit.params + left_out @ inverse + left_out_weight(fast.s, folds)[:, None] * pull
-
-
-def _single(folds):
-    return is_table(folds) and folds.shape[1] == 1
-
-
-def rank_one(fast, sites, inverse, slopes, curvature, params, centre, pull):
-    """(params (n_folds, D), 1 - leverage, change of the site's own eta (n_folds,)) of single sites.
-
-    By one matrix product for all. With z = inverse x and leverage = curvature x'z, the params are
-    params + z (slope + curvature x'c) / (1 - leverage) + c,
-    where c = centre + s pull is what the step has besides the site's own slope.
+    hessian (D, D): at weights 1, damping included; x (n, D); s (n,): sample weights; curvature
+    (n,): s times that of the losses; pull (D,): the diagonal of site_penalty P.
     """
-    out, spare, change = np.empty((len(sites), len(params))), *np.empty((2, len(sites)))
-    first = (
-        sites[0] if (np.diff(sites) == 1).all() else None
-    )  # of consecutive sites, whose rows need not be copied
 
-    def steps(share):
-        for cut in pieces(share.stop, ROWS, share.start):
-            rows = sites[cut] if first is None else slice(first + cut.start, first + cut.stop)
-            x, s = fast.x[rows], fast.s[rows]
-            np.matmul(x, inverse, out=out[cut])
-            _finish_steps(
-                out[cut],
-                spare[cut],
-                change[cut],
-                x,
-                s,
-                slopes[rows],
-                curvature[rows],
-                params,
-                centre,
-                pull,
-            )
+    params: np.ndarray
+    hessian: np.ndarray
+    x: np.ndarray
+    s: np.ndarray
+    curvature: np.ndarray
+    pull: np.ndarray
+    self_concordant: bool
 
-    in_threads(steps, shares(len(sites), out.size * len(params)))
-    check_spare(spare, "site", sites)
-    return out, spare, change
+    def without(self, sites: np.ndarray) -> np.ndarray:
+        """H(w_o) (D, D)."""
+        x = self.x[sites]
+        pull = np.diag(self.s[sites].sum() * self.pull)
+        return self.hessian - (x.T * self.curvature[sites]) @ x - pull
 
+    def contraction(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """exp(M) - 1, M < 1 a bound on how far any eta is from here along the step; else inf.
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _finish_steps(z, spare, change, x, s, slopes, curvature, params, centre, pull):
-    for n in range(len(z)):
-        size = along = pulled = 0.0
-        for d in range(len(params)):
-            size += z[n, d] * x[n, d]
-            along += x[n, d] * centre[d]
-            pulled += x[n, d] * pull[d]
-        spare[n] = 1.0 - curvature[n] * size
-        along += s[n] * pulled
-        length = (slopes[n] + curvature[n] * along) / spare[n]
-        change[n] = length * size + along
-        for d in range(len(params)):
-            z[n, d] = params[d] + length * z[n, d] + centre[d] + s[n] * pull[d]
+        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
+        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
+        """
+        if not self.self_concordant:
+            return np.full(len(after), np.inf)
+        furthest = self._reach * np.maximum(self._distance(before), self._distance(after))
+        return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)
 
-
-def downdates(fast, at, folds, damping=0.0):
-    """The Hessians of the folds around an `Expansion`: `SingleSites` for one site a fold, `Blocks` otherwise."""
-    return (SingleSites if _single(folds) else Blocks)(fast, at, folds, damping)
-
-
-class SingleSites:
-    """H(w_n) for single sites n: a rank-one downdate of one inverse for each distinct sample weight."""
-
-    def __init__(self, fast, at, folds, damping):
-        self.fast, self.at, self.sites, self.damping = fast, at, folds[:, 0], damping
-        shift = fast.model.site_penalty * fast.s[self.sites]
-        values = np.unique(shift)  # one value where site_penalty = 0
-        self.groups = [(np.flatnonzero(shift == t), self._inverse(t)) for t in values]
-
-    def _inverse(self, shift):
-        """[H - shift P + damping I]^-1."""
-        diagonal = self.damping - shift * self.fast.penalised
-        with blas_for(len(diagonal) ** 3):
-            return np.linalg.inv(self.at.hessian + np.diag(diagonal))
-
-    def newton(self):
-        """(params (n_folds, D), lower bounds of the smallest eigenvalues, held-out losses (n_folds, 1))."""
-        parts = [self._group_newton(folds, inverse) for folds, inverse in self.groups]
-        if len(parts) == 1:
-            return parts[0]
-        order = np.argsort(np.concatenate([folds for folds, _ in self.groups]))
-        return tuple(np.concatenate(part)[order] for part in zip(*parts, strict=True))
-
-    def _group_newton(self, folds, inverse):
-        at, sites = self.at, self.sites[folds]
-        steps = -inverse @ at.gradient, inverse @ at.pull
-        params, spare, change = rank_one(
-            self.fast, sites, inverse, at.slopes, at.curvature, at.params, *steps
-        )
-        heldout = self.fast.family.loss(at.eta[sites] + change, self.fast.y[sites])
-        with blas_for(inverse.size * len(inverse)):
-            return params, spare / np.linalg.eigvalsh(inverse)[-1], heldout[:, None]
-
-    def solve(self, vectors, rows):
-        """H(w_o)^-1 vectors for the folds numbered `rows`."""
-        out = np.empty_like(vectors)
-        for folds, inverse in self.groups:
-            mine = np.isin(rows, folds) if len(self.groups) > 1 else slice(None)
-            out[mine] = self._group_solve(vectors[mine], self.sites[rows[mine]], inverse)
-        return out
-
-    def _group_solve(self, vectors, sites, inverse):
-        x, solved, curvature = self.fast.x[sites], vectors @ inverse, self.at.curvature[sites]
-        z = x @ inverse
-        along = np.einsum("nd,nd->n", solved, x)
-        spare = 1.0 - curvature * np.einsum("nd,nd->n", z, x)
-        return solved + (curvature * along / spare)[:, None] * z
-
-
-def check_spare(spare, kind, numbers):
-    """Raises LinAlgError for the first site or fold without which the Hessian is singular."""
-    if (spare < SINGULAR).any():
-        raise np.linalg.LinAlgError(
-            f"the Hessian is singular without {kind} {numbers[np.argmax(spare < SINGULAR)]}, which alone identifies "
-            "some parameter: leave it in, or pass penalty > 0"
-        )
-
-
-class Blocks:
-    """H(w_o) of folds of any size: the inverse of each block downdate."""
-
-    def __init__(self, fast, at, folds, damping):
-        self.fast, self.at, self.folds, self.damping = fast, at, folds, damping
+    def _distance(self, params):
+        """In standard errors."""
+        gap = params - self.params
+        return np.sqrt(_row_sums(gap @ self.hessian, gap))
 
     @cached_property
-    def eigen(self):
-        """Eigenvalues (n_folds, D) and vectors (n_folds, D, D)."""
-        values, vectors = np.linalg.eigh(np.array([self._downdated(fold) for fold in self.folds]))
-        check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(values)))
-        return values, vectors
+    def _reach(self):
+        """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
+        inverse = np.linalg.inv(self.hessian)
+        blocks = (self.x[rows] for rows in pieces(len(self.x), ROWS))
+        return np.sqrt(max(_row_sums(block @ inverse, block).max() for block in blocks))
 
-    def _downdated(self, fold):
-        x, fast = self.fast.x[fold], self.fast
-        diagonal = self.damping - fast.model.site_penalty * fast.s[fold].sum() * fast.penalised
-        return self.at.hessian - (x.T * self.at.curvature[fold]) @ x + np.diag(diagonal)
 
-    def newton(self):
-        """(params (n_folds, D), smallest eigenvalues, None: held-out losses are not at hand)."""
-        _, gradients = shared_gradients(self.fast, self.at.params, self.folds)
-        return (
-            self.at.params - self.solve(gradients, np.arange(len(self.folds))),
-            self.eigen[0][:, 0],
-            None,
+class _AroundOnePoint(FoldSolver):
+    at: Expansion
+
+    def contraction(
+        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """As `Expansion.contraction`."""
+        return self.at.contraction(before, after)
+
+
+class SingleSites(_AroundOnePoint):
+    """H(w_n) for single sites n of one sample weight: rank-one downdates of one inverse."""
+
+    def __init__(self, at: Expansion, sites: np.ndarray):
+        self.at = at
+        self.sites = sites
+        self._inverse = np.linalg.inv(at.hessian - np.diag(at.s[sites[0]] * at.pull))
+
+    @cached_property
+    def indefinite(self) -> np.ndarray:
+        """(n,) False: every loss is convex."""
+        return np.zeros(len(self.sites), bool)
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_n)^-1 times one vector a fold."""
+        sites = self.sites if rows is None else self.sites[rows]
+
+        def finish(cut, x, z, leverage, growth):
+            solved = vectors[cut] @ self._inverse
+            z *= (growth * _row_sums(solved, x))[:, None]
+            z += solved
+
+        return self._downdated(sites, finish)
+
+    def newton(self, gradient: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """H(w_n)^-1 (gradient - slope_n x_n), by one matrix product in place of two."""
+        solved = self._inverse @ gradient
+        slope = slope[self.sites]
+
+        def finish(cut, x, z, leverage, growth):
+            along = x @ solved - slope[cut] * leverage
+            z *= (growth * along - slope[cut])[:, None]
+            z += solved
+
+        return self._downdated(self.sites, finish)
+
+    def _downdated(self, sites: np.ndarray, finish: Callable) -> np.ndarray:
+        """For each site x_n, z = H^-1 x_n, which `finish` turns into H(w_n)^-1 v_n.
+
+        H(w_n)^-1 v = H^-1 v + z growth x_n' H^-1 v,   growth = curvature / (1 - curvature x_n' z).
+        """
+        out = np.empty((len(sites), len(self._inverse)))
+
+        def solve_share(share):
+            for cut in pieces(share.stop, ROWS, share.start):
+                x = self.at.x[sites[cut]]
+                curvature = self.at.curvature[sites[cut]]
+                z = np.matmul(x, self._inverse, out=out[cut])
+                leverage = _row_sums(z, x)
+                spare = 1.0 - curvature * leverage
+                check_spare(spare, "site", sites[cut])
+                finish(cut, x, z, leverage, curvature / spare)
+
+        work = out.size * len(self._inverse)
+        with blas_beside_threads(work):
+            in_threads(solve_share, shares(len(sites), work))
+        return out
+
+
+class Blocks(_AroundOnePoint, DenseFolds):
+    """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
+
+    def __init__(self, at: Expansion, folds: Folds):
+        super().__init__(np.array([at.without(sites) for sites in folds]))
+        self.at = at
+        values = np.linalg.eigvalsh(self.matrices)
+        check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(folds)))
+
+
+def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
+    """Raise LinAlgError for the first site or fold without which the Hessian is singular."""
+    singular = spare < SINGULAR
+    if singular.any():
+        raise np.linalg.LinAlgError(
+            f"the Hessian is singular without {kind} {numbers[np.argmax(singular)]}, which alone "
+            "identifies some parameter: leave it in, or pass penalty > 0"
         )
 
-    def solve(self, vectors, rows):
-        """H(w_o)^-1 vectors for the folds numbered `rows`."""
-        values, basis = (part[rows] for part in self.eigen)
-        return np.einsum("nij,nj->ni", basis, np.einsum("nji,nj->ni", basis, vectors) / values)
+
+def _row_sums(a, b):
+    return np.einsum("nd,nd->n", a, b)

@@ -1,52 +1,70 @@
-"""Separable data: directions along which a likelihood rises for ever; of all sites, or of those a fold keeps."""
+"""Data without a finite optimum: collinear columns, or a direction in which a likelihood rises."""
 
 import numpy as np
 from scipy.optimize import linprog
 
-from ...folds import indicator, sizes
+from ...folds import Folds
+
+COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
 class NoFiniteOptimum(ValueError):
     """The objective has no minimum: it keeps falling along a ray."""
 
 
-def separating_direction(design, free):
-    """A direction (D,) along which no loss rises and some fall, or None (Albert and Anderson 1984).
+def check_rank(design: np.ndarray) -> None:
+    """Raise ValueError where columns are collinear, naming the most nearly dependent one."""
+    lengths = np.linalg.norm(design, axis=0)
+    scaled = design / np.maximum(lengths, np.finfo(float).tiny)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    if len(values) and values[0] <= COLLINEAR * values[-1]:
+        worst = np.argmax(abs(vectors[:, 0]))
+        raise ValueError(
+            f"the {design.shape[1]} columns (intercept first, if any) of {len(design)} observed "
+            f"rows are collinear, column {worst} among them: drop it, or pass penalty > 0"
+        )
 
-    design (n, D) of full rank; free (n,): 1, -1 where the loss does not rise as eta goes to plus, minus
-    infinity, 0 where it rises both ways.
+
+def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:
+    """Find a direction (D,) along which no loss rises and some fall, or None.
+
+    Parameters
+    ----------
+    design: (n, D) of full rank.
+    free: (n,) 1, -1 where the loss does not rise as eta goes to plus, minus infinity, else 0.
+
+    Source: Albert and Anderson (1984).
     """
     one_way = free != 0
     gains = design[one_way] * free[one_way, None]
-    fixed = design[~one_way]
     found = linprog(
         -gains.sum(axis=0),
-        A_ub=-gains if len(gains) else None,
-        b_ub=np.zeros(len(gains)) if len(gains) else None,
-        A_eq=fixed if len(fixed) else None,
-        b_eq=np.zeros(len(fixed)) if len(fixed) else None,
+        A_ub=-gains,
+        b_ub=np.zeros(len(gains)),
+        A_eq=design[~one_way],
+        b_eq=np.zeros(np.sum(~one_way)),
         bounds=(-1.0, 1.0),
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
     return found.x if found.success and -found.fun > 1e-8 * scale else None
 
 
-def check_folds(free, folds):
-    """Raises NoFiniteOptimum for the first fold that leaves responses of one kind only; free as above.
+def check_folds(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
+    """Raise NoFiniteOptimum for the first fold that leaves responses of one kind only.
 
-    An unpenalised intercept then runs to infinity, whatever the other columns.
+    An unpenalised intercept then runs to infinity, whatever the other columns; free as above.
     """
-    if sizes(folds).max() < min(
-        (free == 1).sum() + (free == 0).sum(), (free == -1).sum() + (free == 0).sum()
-    ):
+    kinds = [observed & (free == sign) for sign in (-1, 0, 1)]
+    falling, both, rising = [kind.sum() for kind in kinds]
+    if folds.sizes.max() < both + min(falling, rising):
         return
-    kept = np.array(
-        [(free == sign).sum() - indicator(folds, len(free)) @ (free == sign) for sign in (-1, 0, 1)]
-    )
-    alone = (kept[1] == 0) & ((kept[0] == 0) | (kept[2] == 0))
+    omitted = folds.indicator(len(free))
+    falling, both, rising = [kind.sum() - omitted @ kind for kind in kinds]
+    alone = (both == 0) & ((falling == 0) | (rising == 0))
     if alone.any():
         fold = np.argmax(alone)
+        n_left = falling[fold] + rising[fold]
         raise NoFiniteOptimum(
-            f"fold {fold} leaves {kept[:, fold].sum():.0f} sites to fit, and their responses are all of one class: "
-            "use fewer sites a fold, or stratified folds"
+            f"fold {fold} leaves {n_left:.0f} sites to fit, and their responses are all of one "
+            "class: use fewer sites a fold, or stratified folds"
         )

@@ -1,57 +1,62 @@
-"""Sums over all sites of a GLM for many parameter vectors at once, tile by tile."""
+"""Sums over all sites of a GLM for many params or weights at once, tile by tile."""
 
-from functools import cached_property
+from collections.abc import Callable
 
 import numpy as np
 
 from ...parallel import in_blas_threads, pieces
+from .families import Family
 
-TILE = (
-    128,
-    512,
-)  # folds and sites handled together: a work array that stays in the cache between passes
-SINGLE = 5e-7  # relative error of `SlopeChanges`, in the metric of H; tested
+FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
+SITES = 512
+SINGLE = 5e-7  # relative error of `slope_changes`, in standard errors; tested
 
 
-def over_sites(function, params, n_sites):
-    """Sums over all sites of the arrays that function(params, sites) gives for a tile, a row for each of params.
+def over_sites(function: Callable, params: np.ndarray, n_sites: int) -> list[np.ndarray]:
+    """Sum function(params, sites), arrays with a row for each of params (n, D), over all sites."""
 
-    Each thread has rows of its own.
-    """
-
-    def rows(cut):
-        tiles = [function(params[cut], sites) for sites in pieces(n_sites, TILE[1])]
+    def sums(cut):
+        tiles = [function(params[cut], sites) for sites in pieces(n_sites, SITES)]
         return [np.sum(part, axis=0, dtype=float) for part in zip(*tiles, strict=True)]
 
-    parts = in_blas_threads(rows, pieces(len(params), TILE[0]), "gradients")
+    parts = in_blas_threads(sums, pieces(len(params), FOLDS), "gradients")
     return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 
-class SlopeChanges:
-    """sum_n s_n [slope(eta_n + d_n) - slope(eta_n)] x_n for d = X (params - centre), in single precision.
+def slope_changes(
+    family: Family, x: np.ndarray, mean: np.ndarray, curvature: np.ndarray, moves: np.ndarray
+) -> np.ndarray:
+    """sum_n s_n [slope(eta_n + x_n move) - slope(eta_n)] x_n of each move (n, D), in float32.
 
-    The change is small where the parameters are near, and so is its rounding error: the gradient itself is
-    that of the centre, known in double precision, plus this. `expansion`: a `glm_folds.Expansion`.
+    mean, curvature (n_sites,): at eta, the latter times s.
     """
+    x, mean, curvature = (part.astype(np.float32) for part in (x, mean, curvature))
 
-    def __init__(self, fast, expansion):
-        self._fast, self._expansion = fast, expansion
+    def changes(few, sites):
+        change = family.change(mean[sites], few @ x[sites].T)
+        change *= curvature[sites]
+        return (change @ x[sites],)
 
-    @cached_property
-    def _x(self):
-        return self._fast.x.astype(np.float32)
+    return over_sites(changes, moves.astype(np.float32), len(x))[0]
 
-    @cached_property
-    def _mean(self):
-        return self._fast.family.mean(self._expansion.eta).astype(np.float32)
 
-    @cached_property
-    def _curvature(self):
-        return self._expansion.curvature.astype(np.float32)
+def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
+    if np.ptp(weights) == 0.0:  # no weighted copy of x
+        return weights[0] * (x.T @ x)
+    gram = np.zeros((x.shape[1], x.shape[1]))
+    root = np.sqrt(weights)[:, None]
+    for rows in pieces(len(x), 2048):
+        block = x[rows] * root[rows]
+        gram += block.T @ block
+    return gram
 
-    def __call__(self, params, sites):
-        """((n, D),): the sum over a slice of sites for each row of params (n, D)."""
-        moves = (params - self._expansion.params).astype(np.float32)
-        change = self._fast.family.change(self._mean[sites], moves @ self._x[sites].T)
-        change *= self._curvature[sites]
-        return (change @ self._x[sites],)
+
+def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
+    dim = x.shape[1]
+    grams = np.zeros((len(weights), dim**2))
+    for rows in pieces(len(x), SITES):
+        products = x[rows, :, None] * x[rows, None, :]
+        grams += weights[:, rows] @ products.reshape(-1, dim**2)
+    return grams.reshape(-1, dim, dim)

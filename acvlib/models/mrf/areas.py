@@ -1,4 +1,4 @@
-"""Counts by area: tracts, districts, cells; with their neighbours and, for a map, their outlines."""
+"""Counts by area: tracts, districts, cells; with their neighbours and, for a map, outlines."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Areas:
-    """n areas. counts: (n,) int64; edges: (m, 2) int64, neighbours, each pair once.
+    """n areas with counts, neighbours and, for a map, outlines.
 
-    outlines: for each area its rings, each (p, 2), outer ones counter-clockwise and holes clockwise, of longitude
-    and latitude where `in_degrees`, else of x and y; empty where there is no map. sha256: of the files, or of
-    simulated counts.
+    Parameters
+    ----------
+    counts : (n,) int64
+    edges : (m, 2) int64, neighbours, each pair once
+    sha256 : of the files, or of simulated counts
+    outlines : for each area its rings (p, 2), outer ones counter-clockwise and holes clockwise; of
+        longitude and latitude where `in_degrees`, else of x and y; empty where there is no map
     """
 
     counts: np.ndarray
@@ -32,7 +36,7 @@ class Areas:
 
     @property
     def aspect(self) -> float:
-        """How much longer a unit of y is drawn than one of x: degrees of longitude shrink with latitude."""
+        """A unit of y over one of x as drawn: degrees of longitude shrink with latitude."""
         if not self.in_degrees:
             return 1.0
         latitudes = np.concatenate([ring[:, 1] for rings in self.outlines for ring in rings])
@@ -48,38 +52,52 @@ class Areas:
 
 
 def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Areas:
-    """Any map of polygons with a property `column` of counts; two areas that share a corner are neighbours.
+    """Read any map of polygons with a property `column` of counts.
 
-    Queen contiguity: corners are the same where they agree to `decimals` places, so outlines must not have been
-    simplified one by one. Raises KeyError naming the properties there are, and ValueError for features without
-    a polygon or counts that are no whole numbers >= 0.
+    Areas that share a corner are neighbours (queen contiguity). Corners are the same where they
+    agree to `decimals` places, so outlines must not have been simplified one by one.
+
+    Raises
+    ------
+    KeyError : a feature lacks the property; names those it has
+    ValueError : a feature is no polygon, or a count no whole number >= 0
     """
     path = Path(path)
-    features = json.loads(path.read_text(encoding="utf-8"))["features"]
-    outlines = [_rings(number, feature) for number, feature in enumerate(features)]
-    counts = np.array(
-        [_count(number, feature, column) for number, feature in enumerate(features)], np.int64
+    features = _features(path)
+    outlines = _outlines(features)
+    counts = [_count(number, feature, column) for number, feature in enumerate(features)]
+    return Areas(
+        counts=np.array(counts, np.int64),
+        edges=shared_corners(outlines, decimals),
+        provenance="real",
+        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        name=f"{path.stem}, {column}",
+        outlines=outlines,
+        in_degrees=True,
     )
-    edges = shared_corners(outlines, decimals)
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Areas(counts, edges, "real", sha256, f"{path.stem}, {column}", outlines, True)
 
 
 def read_outlines(path: Path) -> list[list[np.ndarray]]:
-    """The rings of each feature of a geojson file, in its order."""
-    features = json.loads(path.read_text(encoding="utf-8"))["features"]
+    """Return the rings of each feature of a geojson file, in its order."""
+    return _outlines(_features(path))
+
+
+def _features(path):
+    return json.loads(path.read_text(encoding="utf-8"))["features"]
+
+
+def _outlines(features):
     return [_rings(number, feature) for number, feature in enumerate(features)]
 
 
 def _rings(number, feature):
     geometry = feature.get("geometry") or {}
-    if geometry.get("type") not in ("Polygon", "MultiPolygon"):
+    kind = geometry.get("type")
+    if kind not in ("Polygon", "MultiPolygon"):
         raise ValueError(
-            f"feature {number} is no polygon but {geometry.get('type')}: drop it, or give it an outline"
+            f"feature {number} is no polygon but {kind}: drop it or give it an outline"
         )
-    polygons = (
-        [geometry["coordinates"]] if geometry["type"] == "Polygon" else geometry["coordinates"]
-    )
+    polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
     return [
         _turned(ring, outer=place == 0)
         for polygon in polygons
@@ -88,34 +106,35 @@ def _rings(number, feature):
 
 
 def _turned(ring, outer):
-    """A ring (p, 2), counter-clockwise where it is an outer one and clockwise where it is a hole."""
-    x, y = corners = np.array(ring, float)[:, :2].T
+    """A ring (p, 2), counter-clockwise where it is an outer one, clockwise where it is a hole."""
+    corners = np.array(ring, float)[:, :2]
+    x, y = corners.T
     twice_area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
-    return corners.T if (twice_area > 0) == outer else corners.T[::-1]
+    return corners if (twice_area > 0) == outer else corners[::-1]
 
 
 def _count(number, feature, column):
     properties = feature.get("properties") or {}
     if column not in properties:
-        raise KeyError(
-            f"feature {number} has no property {column!r}; it has {', '.join(properties) or 'none'}"
-        )
+        names = ", ".join(properties) or "none"
+        raise KeyError(f"feature {number} has no property {column!r}; it has {names}")
     value = properties[column]
-    if not isinstance(value, (int, float)) or not (value >= 0 and value == int(value)):
+    if not isinstance(value, int | float) or not (value >= 0 and value == int(value)):
         raise ValueError(f"feature {number}: {column} = {value!r} is no whole number >= 0")
     return int(value)
 
 
-def shared_corners(outlines, decimals=5):
-    """(m, 2): the pairs of areas with a corner in common."""
+def shared_corners(outlines: list[list[np.ndarray]], decimals: int = 5) -> np.ndarray:
+    """Return the pairs of areas (m, 2) with a corner in common."""
     owners = defaultdict(set)
     for area, rings in enumerate(outlines):
-        for corner in np.unique(np.round(np.concatenate(rings), decimals), axis=0):
+        corners = np.round(np.concatenate(rings), decimals)
+        for corner in np.unique(corners, axis=0):
             owners[tuple(corner)].add(area)
     pairs = {pair for areas in owners.values() for pair in combinations(sorted(areas), 2)}
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 
 def counts_sha256(counts: np.ndarray) -> str:
-    """The sha256 of counts as little-endian 64-bit integers."""
+    """Return the sha256 of counts as little-endian 64-bit integers."""
     return hashlib.sha256(np.asarray(counts, "<i8").tobytes()).hexdigest()

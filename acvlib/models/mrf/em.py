@@ -1,42 +1,51 @@
-"""Expectation maximisation of a `HiddenMRF`, the way the paper fits it (Ghosh et al. 2020, Appendix L.3).
+"""Expectation maximisation of a `HiddenMRF`, the way the paper fits it.
 
-E-step: P(z_t = k | x) by variable elimination. M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
+E-step: P(z_t = k | x) by variable elimination.
+M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
+Source: Ghosh et al. (2020), Appendix L.3.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .derivatives import Expansion
-
-TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum, as steps shrink linearly
+TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum
 MAX_STEPS = 2000
 
 
 class EMFit(NamedTuple):
-    """params (K,), log rates in ascending order; steps taken; whether the last one was small enough."""
+    """Log rates (K,), ascending; steps taken; whether the last one was small enough."""
 
     params: np.ndarray
     steps: int
     converged: bool
 
 
-def em(model, weights=None, start=None, tolerance=TOLERANCE, max_steps=MAX_STEPS):
-    """argmin F(params, weights) by EM from `start`, by default `model.initial_params()`: an `EMFit`.
+def em(
+    model,
+    weights: np.ndarray | None = None,
+    start: np.ndarray | None = None,
+    tolerance: float = TOLERANCE,
+    max_steps: int = MAX_STEPS,
+) -> EMFit:
+    """Minimise F(params, weights) by EM from `start`, by default `model.initial_params()`.
 
     States are sorted at the end: a cold start may end at any labelling.
     """
     weights = np.ones(model.n_sites) if weights is None else weights
-    params, step = np.array(model.initial_params() if start is None else start, float), np.inf
+    params = np.array(model.initial_params() if start is None else start, float)
+    step = np.inf
     steps = 0
     while step > tolerance and steps < max_steps:
-        params, before = maximise(model, params, weights), params
-        step, steps = np.abs(params - before).max(), steps + 1
+        before = params
+        params = maximise(model, before, weights)
+        step = np.abs(params - before).max()
+        steps += 1
     return EMFit(np.sort(params), steps, bool(step <= tolerance))
 
 
-def maximise(model, params, weights):
-    """One E-step and one M-step."""
-    expansion = Expansion(model, params, weights)
-    kept = expansion.factor.observation[:, None] * expansion.posterior.marginals()[0]
+def maximise(model, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the params (K,) after one E-step and one M-step."""
+    gamma, _ = model.posterior(params, weights).marginals()
+    kept = model.scheme(weights, model.edges).observation[:, None] * gamma
     return np.log(kept.T @ model.counts) - np.log(kept.sum(axis=0))

@@ -1,138 +1,104 @@
-"""Pairwise learning with a linear score f = X theta (Zhu and Liu 2021, Eq. 7, Example 3 and Corollary 6.2):
+"""Pairwise learning with a linear score f = X theta:
 
     F(theta, w) / p = sum_ij w_i w_j loss(f_i - f_j, t_ij) / (sum_i w_i)^2 + gamma_I |theta|^2
 
 t_ij says how i and j relate. The factor p counts distances in the metric of F as those of p points.
+Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import autograd.numpy as np
-import numpy as onp
-from scipy.special import expit
+import autograd.numpy as anp
+import numpy as np
 
-from .derivatives import PairwiseFast
+from ...folds import Folds
+from ...protocol import ModelDefaults, own_copy
+from .derivatives import PairwiseDerivatives, site_sums
+from .losses import LOSSES, PairLoss, contrastive, ranking
 
-SMOOTH = (
-    0.1  # of the margin: |u| is taken as sqrt(u^2 + (SMOOTH margin)^2), Section 5.1 of the paper
-)
-
-
-class PairLoss(NamedTuple):
-    """loss(u, t), u = f_i - f_j, and its derivatives in u; relation(y_i, y_j) gives t; value is even, slope odd."""
-
-    value: callable
-    slope: callable
-    curvature: callable
-    relation: callable
-    convex: bool
-
-
-def ranking():
-    """abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one."""
-    return PairLoss(
-        lambda u, t: abs(t) * np.logaddexp(0.0, -t * u),
-        lambda u, t: -t * expit(-t * u),
-        lambda u, t: abs(t) * expit(u) * expit(-u),
-        lambda a, b: onp.sign(a - b),
-        True,
-    )
-
-
-def contrastive(margin=1.0):
-    """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 for points of one class and 0 otherwise; |u| smoothed at 0."""
-    small = SMOOTH * margin
-
-    def slope(u, t):
-        size = onp.sqrt(u**2 + small**2)
-        return 2.0 * t * u - 2.0 * (1.0 - t) * onp.maximum(margin - size, 0.0) * u / size
-
-    def curvature(u, t):
-        size = onp.sqrt(u**2 + small**2)
-        bend = (size < margin) * (u / size) ** 2 - onp.maximum(
-            margin - size, 0.0
-        ) * small**2 / size**3
-        return 2.0 * t + 2.0 * (1.0 - t) * bend
-
-    return PairLoss(
-        lambda u, t: t * u**2 + (1.0 - t) * np.maximum(margin - np.sqrt(u**2 + small**2), 0.0) ** 2,
-        slope,
-        curvature,
-        lambda a, b: (a == b).astype(float),
-        False,
-    )
+__all__ = ["PairLoss", "PairwiseLinear", "contrastive", "ranking"]
 
 
 @dataclass(frozen=True)
-class PairwiseLinear:
-    """X (p, D); y (p,): responses for loss "ranking", classes for "contrastive", or a `PairLoss`.
+class PairwiseLinear(ModelDefaults):
+    """Every point is a site; a fold is scored by the pairs inside it.
 
-    Every point is a site; a fold is scored by the pairs inside it. Raises ValueError for other shapes, NaN, one class
-    or response only, gamma_i < 0.
+    Parameters
+    ----------
+    X : (p, D)
+    y : (p,), responses for loss "ranking", classes for "contrastive", or as a `PairLoss` has it
+    block : how many pairs are worked out together
+
+    Raises
+    ------
+    ValueError : other shapes, NaN, one class or response only, gamma_i < 0
     """
 
-    X: onp.ndarray = field(repr=False)
-    y: onp.ndarray = field(repr=False)
+    X: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
     loss: PairLoss | str = "ranking"
     gamma_i: float = 0.1
+    block: int = field(default=2**20, repr=False)
     normalised: ClassVar[bool] = True
 
     def __post_init__(self):
-        x, y = onp.asarray(self.X, float), onp.asarray(self.y)
-        if x.ndim != 2 or y.shape != x.shape[:1]:
+        for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
+            object.__setattr__(self, name, own_copy(getattr(self, name)))
+        if self.X.ndim != 2 or self.y.shape != self.X.shape[:1]:
             raise ValueError(
-                f"X {x.shape} must be 2-d and y {y.shape} have one entry for each of its rows"
+                f"X {self.X.shape} must be 2-d and y {self.y.shape} have one entry for each row"
             )
-        if not (onp.isfinite(x).all() and onp.isfinite(y).all()):
+        if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
             raise ValueError("X or y holds NaN or infinity")
-        if len(onp.unique(y)) < 2:
-            raise ValueError(f"every y is {y[0]}: no two points differ")
-        if not 0.0 <= self.gamma_i < onp.inf:
+        if len(np.unique(self.y)) < 2:
+            raise ValueError(f"every y is {self.y[0]}: no two points differ")
+        if not 0.0 <= self.gamma_i < np.inf:
             raise ValueError(f"gamma_i = {self.gamma_i}: must be >= 0 and finite")
-        for name, value in {"X": x, "y": y, "loss": _pair_loss(self.loss)}.items():
-            object.__setattr__(self, name, value)
+        if not isinstance(self.loss, PairLoss):
+            if self.loss not in LOSSES:
+                known = ", ".join(LOSSES)
+                raise ValueError(f"unknown loss {self.loss!r}: one of {known}, or a PairLoss")
+            object.__setattr__(self, "loss", LOSSES[self.loss]())
 
     @property
-    def convex(self):
+    def convex(self) -> bool:
         return self.loss.convex
 
     @property
-    def n_sites(self):
+    def n_sites(self) -> int:
         return len(self.y)
 
     @property
-    def fast(self):
-        """Closed forms, block by block; tested against autograd of `objective`."""
-        return PairwiseFast(self)
+    def derivatives(self) -> PairwiseDerivatives:
+        """Closed forms, block by block."""
+        return PairwiseDerivatives(self)
 
-    def pair_losses(self, params, fold):
-        """loss of every pair inside the fold, (len(fold), len(fold))."""
-        f, y = np.dot(self.X[fold], params), self.y[fold]
+    def pair_losses(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """Loss of every pair inside the fold, (len(fold), len(fold))."""
+        f = anp.dot(self.X[fold], params)
+        y = self.y[fold]
         return self.loss.value(f[:, None] - f, self.loss.relation(y[:, None], y))
 
-    def objective(self, params, weights):
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
-        losses = self.pair_losses(params, onp.arange(self.n_sites))
-        mean = np.dot(weights, np.dot(losses, weights)) / np.sum(weights) ** 2
-        return self.n_sites * (mean + self.gamma_i * np.sum(params**2))
+        losses = self.pair_losses(params, np.arange(self.n_sites))
+        mean = anp.dot(weights, anp.dot(losses, weights)) / anp.sum(weights) ** 2
+        return self.n_sites * (mean + self.gamma_i * anp.sum(params**2))
 
-    def heldout_loss(self, params, fold):
-        """Each left-out point's mean loss over the pairs it makes inside the fold: Eq. 8 is the mean of these."""
-        return np.mean(self.pair_losses(params, fold), axis=1)
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
+        return anp.mean(self.pair_losses(params, fold), axis=1)
 
-    def initial_params(self, rng=None):
-        """Zeros where F is convex; else the direction in which class means differ most. `rng` is not used."""
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Zeros where F is convex; else the direction in which class means differ most."""
         if self.convex:
-            return onp.zeros(self.X.shape[1])
-        means = onp.array([self.X[self.y == label].mean(axis=0) for label in onp.unique(self.y)])
-        return onp.linalg.svd(means - means.mean(axis=0))[2][0]
+            return np.zeros(self.X.shape[1])
+        means = np.array([self.X[self.y == label].mean(axis=0) for label in np.unique(self.y)])
+        return np.linalg.svd(means - means.mean(axis=0))[2][0]
 
-
-def _pair_loss(loss):
-    known = {"ranking": ranking, "contrastive": contrastive}
-    if isinstance(loss, PairLoss):
-        return loss
-    if loss not in known:
-        raise ValueError(f"unknown loss {loss!r}: one of {', '.join(known)}, or a PairLoss")
-    return known[loss]()
+    def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
+        sums = folds.indicator(self.n_sites) @ site_sums(self, params, np.ones(self.n_sites))
+        kept = self.n_sites - folds.sizes[:, None]
+        return -self.n_sites * sums / kept**2

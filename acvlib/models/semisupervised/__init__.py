@@ -1,178 +1,177 @@
-"""Semi-supervised learning with a manifold term (Zhu and Liu 2021, Eqs. 1, 2 and 6), s labelled points of p:
+"""Semi-supervised learning with a manifold term, s labelled points of p:
 
     F(theta, w) / s = gamma_S sum_i w_i loss(f_i, y_i) / sum_i w_i            over labelled i
                     + gamma_P sum_ij w_i w_j W_ij (f_i - f_j)^2 / (sum_i w_i)^2    over all i, j
                     + gamma_I theta' R theta,       f = Phi theta
 
-With weights 0 and 1 the sums of weights are the paper's s - v and p - v. The factor s makes a distance in the
-metric of F one in standard errors for the logistic loss; for the square loss, once divided by the root of twice the
-residual variance.
+With weights 0 and 1 the sums of weights are the paper's s - v and p - v. The factor s makes a
+distance in the metric of F one in standard errors for the logistic loss; for the square loss, once
+divided by the root of twice the residual variance. Source: Zhu and Liu (2021), Eqs. 1, 2 and 6.
 """
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-import autograd.numpy as np
-import numpy as onp
-from scipy.special import expit
+import autograd.numpy as anp
+import numpy as np
 
-from .derivatives import SemiSupervisedFast
+from ...folds import Folds
+from ...protocol import ModelDefaults, own_copy
+from .derivatives import SemiSupervisedDerivatives, fold_sums
 from .energy import ManifoldEnergy
+from .losses import LOSSES, Loss
 
-
-class Loss(NamedTuple):
-    """loss(f, y), and its first two derivatives in f."""
-
-    value: callable
-    slope: callable
-    curvature: callable
-    labels: bool
-
-
-LOSSES = {
-    "square": Loss(
-        lambda f, y: (f - y) ** 2, lambda f, y: 2.0 * (f - y), lambda f, y: 2.0 + 0.0 * f, False
-    ),
-    "logistic": Loss(
-        lambda f, y: np.logaddexp(0.0, -y * f),
-        lambda f, y: -y * expit(-y * f),
-        lambda f, y: expit(f) * expit(-f),
-        True,
-    ),
-    "squared_hinge": Loss(
-        lambda f, y: np.maximum(0.0, 1.0 - y * f) ** 2,
-        lambda f, y: -2.0 * y * onp.maximum(0.0, 1.0 - y * f),
-        lambda f, y: 2.0 * (y * f < 1.0),
-        True,
-    ),
-}
-
-
-FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, below which a direction is undetermined
+FLAT = (
+    1e-10  # smallest eigenvalue of a Hessian over the largest at 0: the direction is undetermined
+)
 
 
 @dataclass(frozen=True)
-class SemiSupervised:
-    """LapRLS (loss "square"), LapRLR ("logistic") or LapSVM ("squared_hinge"); D = the columns of Phi.
+class SemiSupervised(ModelDefaults):
+    """LapRLS (loss "square"), LapRLR ("logistic") or LapSVM ("squared_hinge"); a site is a point.
 
-    energy: Phi and the affinity, shared by models that differ in the rest; y (p,): nan where unlabelled, -1 or +1
-    for classification; ridge: R (D, D), the identity if None. A site is a point; only labelled ones may be in a fold.
-    Raises ValueError for other labels, fewer than two of them, gammas that are negative or leave nothing to fit.
+    Parameters
+    ----------
+    energy : Phi (p, D) and the affinity, shared by models that differ in the rest
+    y : (p,), nan where unlabelled (then in no fold), -1 or +1 for classification
+    ridge : R (D, D), by default the identity
+
+    Raises
+    ------
+    ValueError : other labels, fewer than two, gammas that are negative or leave nothing to fit
     """
 
     energy: ManifoldEnergy = field(repr=False)
-    y: onp.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
     loss: str = "square"
     gamma_s: float = 1.0
     gamma_p: float = 0.1
     gamma_i: float = 0.1
-    ridge: onp.ndarray | None = field(default=None, repr=False)
+    ridge: np.ndarray | None = field(default=None, repr=False)
     convex: ClassVar[bool] = True
-    normalised: ClassVar[bool] = (
-        True  # a mean, not a sum: leaving points out does not take curvature away
-    )
+    normalised: ClassVar[bool] = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        object.__setattr__(self, "y", onp.asarray(self.y, float))
+        object.__setattr__(self, "y", own_copy(self.y))
+        if self.ridge is not None:
+            object.__setattr__(self, "ridge", own_copy(self.ridge))
         if self.loss not in LOSSES:
             raise ValueError(f"unknown loss {self.loss!r}: one of {', '.join(LOSSES)}")
+        self._check_labels()
+        self._check_settings()
+        self.check_optimum(self.initial_params())  # every loss is curved at f = 0
+
+    def _check_labels(self):
         if self.y.shape != (self.n_sites,):
             raise ValueError(
                 f"y {self.y.shape} must have an entry for each of {self.n_sites} points"
             )
-        self._check_labels()
-        self._check_gammas()
-        self.check_optimum(self.initial_params())  # every loss is curved at f = 0
-
-    def _check_labels(self):
-        known = self.y[self.observed]
+        known = self.y[self.labelled]
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
-        if LOSSES[self.loss].labels and not onp.isin(known, (-1.0, 1.0)).all():
-            raise ValueError(
-                f"labels must be -1 or +1; found {onp.setdiff1d(known, (-1.0, 1.0))[:3]}"
-            )
-        if not onp.isfinite(known).all():
+        other = np.setdiff1d(known, (-1.0, 1.0))
+        if self.loss_functions.for_signs and other.size:
+            raise ValueError(f"labels must be -1 or +1; found {other[:3]}")
+        if not np.isfinite(known).all():
             raise ValueError("y holds infinity")
 
-    def _check_gammas(self):
+    def _check_settings(self):
         for name in ("gamma_s", "gamma_p", "gamma_i"):
-            if not 0.0 <= getattr(self, name) < onp.inf:
-                raise ValueError(f"{name} = {getattr(self, name)}: must be >= 0 and finite")
+            gamma = getattr(self, name)
+            if not 0.0 <= gamma < np.inf:
+                raise ValueError(f"{name} = {gamma}: must be >= 0 and finite")
         if self.gamma_s == 0.0:
-            raise ValueError(
-                "gamma_s = 0: without its labels a semi-supervised model fits nothing but 0"
-            )
+            raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
+        n_params = self.energy.features.shape[1]
+        square = (n_params, n_params)
+        if self.penalty.shape != square or not np.isfinite(self.penalty).all():
+            raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
 
     @property
-    def quadratic(self):
-        """Whether F is: Newton's method then takes one step."""
+    def quadratic(self) -> bool:
         return self.loss == "square"
 
     @property
-    def n_sites(self):
+    def n_sites(self) -> int:
         return len(self.energy.features)
 
+    @property
+    def loss_functions(self) -> Loss:
+        """The loss and its derivatives."""
+        return LOSSES[self.loss]
+
     @cached_property
-    def observed(self):
+    def observed(self) -> np.ndarray:
         """(p,) True where labelled."""
-        return ~onp.isnan(self.y)
+        return ~np.isnan(self.y)
 
     @cached_property
-    def labelled(self):
+    def labelled(self) -> np.ndarray:
         """The labelled points, (s,)."""
-        return onp.flatnonzero(self.observed)
+        return np.flatnonzero(self.observed)
 
     @cached_property
-    def penalty(self):
+    def penalty(self) -> np.ndarray:
         """R (D, D)."""
-        size = self.energy.features.shape[1]
-        return onp.eye(size) if self.ridge is None else onp.asarray(self.ridge, float)
-
-    @cached_property
-    def labelled_features(self):
-        """(s, D)."""
-        return self.energy.features[self.labelled]
+        return np.eye(self.energy.features.shape[1]) if self.ridge is None else self.ridge
 
     @property
-    def fast(self):
-        """Closed forms; tested against autograd of `objective`."""
-        return SemiSupervisedFast(self, LOSSES[self.loss])
+    def derivatives(self) -> SemiSupervisedDerivatives:
+        """Closed forms."""
+        return SemiSupervisedDerivatives(self)
 
-    def objective(self, params, weights):
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms W, for small p."""
-        at, kept = self.labelled, weights[self.labelled]
-        losses = LOSSES[self.loss].value(np.dot(self.energy.features[at], params), self.y[at])
-        value = self.gamma_s * np.sum(kept * losses) / np.sum(kept)
+        kept = weights[self.labelled]
+        value = (
+            self.gamma_s * anp.dot(kept, self.heldout_loss(params, self.labelled)) / anp.sum(kept)
+        )
         if self.gamma_p:
-            value = value + self.gamma_p * self.energy.value(params, weights) / np.sum(weights) ** 2
-        return len(at) * (value + self.gamma_i * np.dot(params, np.dot(self.penalty, params)))
+            energy = self.energy.value(params, weights)
+            value = value + self.gamma_p * energy / anp.sum(weights) ** 2
+        ridge = self.gamma_i * anp.dot(params, anp.dot(self.penalty, params))
+        return len(self.labelled) * (value + ridge)
 
-    def heldout_loss(self, params, fold):
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """loss(f_i, y_i) of each point i of the fold: the evaluation function of Eq. 4."""
-        return LOSSES[self.loss].value(np.dot(self.energy.features[fold], params), self.y[fold])
+        return self.loss_functions.value(anp.dot(self.energy.features[fold], params), self.y[fold])
 
-    def initial_params(self, rng=None):
-        """Zeros; `rng` is not used, as the objective is convex."""
-        return onp.zeros(self.energy.features.shape[1])
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Zeros, as the objective is convex."""
+        return np.zeros(self.energy.features.shape[1])
 
-    def check_optimum(self, params):
-        """Raises ValueError where gamma_i = 0 leaves a direction undetermined, or the optimum at infinity."""
-        if self.gamma_i == 0.0:
-            at = (params, self.initial_params())
-            values = [onp.linalg.eigvalsh(self.fast.hessian(p, onp.ones(self.n_sites))) for p in at]
-            if values[0][0] <= FLAT * values[1][-1]:
-                raise ValueError(
-                    "gamma_i = 0 and the points leave a direction of theta undetermined: pass gamma_i > 0"
-                )
+    def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
+        slopes, pairs = fold_sums(self, params, folds)
+        s = len(self.labelled)
+        left_out = folds.sizes[:, None]
+        return -s * (slopes / (s - left_out) + pairs / (self.n_sites - left_out) ** 2)
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
+        if self.gamma_i > 0.0:
+            return
+        ones = np.ones(self.n_sites)
+        here = np.linalg.eigvalsh(self.derivatives.hessian(params, ones))
+        at_zero = np.linalg.eigvalsh(self.derivatives.hessian(self.initial_params(), ones))
+        if here[0] <= FLAT * at_zero[-1]:
+            raise ValueError(
+                "gamma_i = 0 and the points leave a direction of theta undetermined: "
+                "pass gamma_i > 0"
+            )
 
 
-def kernel_form(points, centres, sigma):
-    """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in the kernel's space; k Gaussian.
+def kernel_form(
+    points: np.ndarray, centres: np.ndarray, sigma: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in k's space.
 
-    With all points as centres it is the full kernel form; with fewer, Nystrom's.
+    k is Gaussian. With all points as centres it is the full kernel form; with fewer, Nystrom's.
     """
-    square = ((points[:, None] - centres[None]) ** 2).sum(axis=2)
-    own = ((centres[:, None] - centres[None]) ** 2).sum(axis=2)
-    return onp.exp(-square / (2.0 * sigma)), onp.exp(-own / (2.0 * sigma))
+
+    def kernel(rows):
+        square = ((rows[:, None] - centres[None]) ** 2).sum(axis=2)
+        return np.exp(-square / (2.0 * sigma))
+
+    return kernel(points), kernel(centres)

@@ -1,114 +1,104 @@
 """How alike two points are: an affinity W (p, p), symmetric, that is multiplied and never held.
 
-`product(right, rows)` is W[rows] @ right and `transposed_product(right, rows)` is W[:, rows] @ right.
+`product(right, columns)` is W[:, columns] @ right (p, r), right (len(columns), r); of all columns
+by default. `entries(rows)` is W[rows, rows], `subset(kept)` the affinity of some points alone.
 """
 
-from copy import copy
+from typing import Any
 
 import numpy as np
 from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 
 from ...parallel import threads
+from ...protocol import own_copy
 
-BLOCK = 2**20  # entries of W that are computed, used and forgotten together: 8 MB, about a cache
+BLOCK = 2**20  # entries: 8 MB, about a cache
 
 
 class RBFAffinity:
-    """W_ij = exp(-|x_i - x_j|^2 / (2 sigma)) for points (p, d); sigma in squared units (Zhu and Liu 2021, Example 1).
+    """W_ij = exp(-|x_i - x_j|^2 / (2 sigma)) for points (p, d); sigma in squared units.
 
-    Memory: O(p d) and blocks of 8 MB a thread; time: O(p^2 d) for a product. Threads: `joblib.parallel_config`.
-    Raises ValueError for NaN, or sigma <= 0.
+    A product takes O(p^2 d) time and, besides O(p d), `block` entries of W at a time in a thread;
+    threads as `joblib.parallel_config` says. Raises ValueError for NaN, or sigma <= 0.
+    Source: Zhu and Liu (2021), Example 1.
     """
 
-    def __init__(self, points, sigma):
-        points = np.asarray(points, float)
-        if points.ndim != 2 or not np.isfinite(points).all():
-            raise ValueError(f"points {points.shape} must be 2-d and finite")
+    def __init__(self, points: np.ndarray, sigma: float, block: int = BLOCK):
+        self.points = own_copy(points)
+        self.sigma = float(sigma)
+        self.block = block
+        if self.points.ndim != 2 or not np.isfinite(self.points).all():
+            raise ValueError(f"points {self.points.shape} must be 2-d and finite")
         if not sigma > 0.0:
             raise ValueError(f"sigma = {sigma}: must be > 0")
-        self.sigma, self.n_points = float(sigma), len(points)
-        scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
-        half, one = -0.5 * (scaled**2).sum(axis=1, keepdims=True), np.ones((len(points), 1))
-        self._left, self._right = (
-            np.hstack([scaled, half, one]),
-            np.hstack([scaled, one, half]).T.copy(),
-        )
+        self.n_points = len(self.points)
+        scaled = (self.points - self.points.mean(axis=0)) / np.sqrt(sigma)
+        half = -0.5 * (scaled**2).sum(axis=1)
+        one = np.ones(self.n_points)
+        # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
+        self._left = np.column_stack([scaled, half, one])
+        self._right = np.column_stack([scaled, one, half]).T.copy()
 
-    def subset(self, kept):
+    def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
-        part = copy(self)
-        part.n_points, part._left, part._right = (
-            len(kept),
-            self._left[kept],
-            self._right[:, kept].copy(),
-        )
-        return part
+        return RBFAffinity(self.points[kept], self.sigma, self.block)
 
-    def rows(self, rows):
-        """W[rows] (len(rows), p)."""
-        exponent = (
-            self._left[rows] @ self._right
-        )  # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
-        return np.exp(exponent, out=exponent)
-
-    def entries(self, rows):
+    def entries(self, rows: np.ndarray) -> np.ndarray:
         """W[rows, rows]."""
         return np.exp(self._left[rows] @ self._right[:, rows])
 
-    def product(self, right, rows=None):
-        """W[rows] @ right, right (p, r); all rows where none are given."""
-        rows = np.arange(self.n_points) if rows is None else rows
-        jobs = (delayed(lambda part: self.rows(part) @ right)(part) for part in self._blocks(rows))
-        return np.concatenate(threads()(jobs))
+    def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """W[:, columns] @ right."""
+        chosen = self._right if columns is None else self._right[:, columns]
 
-    def transposed_product(self, right, rows):
-        """W[:, rows] @ right, right (len(rows), r)."""
-        places = self._blocks(np.arange(len(rows)))
-        return sum(
-            threads()(delayed(lambda at: self.rows(rows[at]).T @ right[at])(at) for at in places)
-        )
+        def rows(left):
+            exponents = left @ chosen
+            return np.exp(exponents, out=exponents) @ right
 
-    def _blocks(self, rows):
-        return np.array_split(rows, max(1, -(-len(rows) * self.n_points // BLOCK)))
+        n_blocks = -(-self.n_points * chosen.shape[1] // self.block)
+        parts = np.array_split(self._left, max(1, n_blocks))
+        return np.concatenate(threads()(delayed(rows)(part) for part in parts))
 
 
 class GraphAffinity:
-    """A given W (p, p): an array or scipy's sparse. Raises ValueError where it is not symmetric, or not finite."""
+    """A given W (p, p): an array, or scipy's sparse.
 
-    def __init__(self, matrix):
-        matrix = csr_matrix(matrix) if issparse(matrix) else np.asarray(matrix, float)
-        values = matrix.data if issparse(matrix) else matrix
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(values).all():
-            raise ValueError(f"an affinity {matrix.shape} must be square and finite")
-        gap = abs(matrix - matrix.T)
+    Raises ValueError where it is not symmetric, or not finite.
+    """
+
+    def __init__(self, matrix: Any):
+        self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
+        shape = self.matrix.shape
+        values = self.matrix.data if issparse(matrix) else self.matrix
+        if len(shape) != 2 or shape[0] != shape[1] or not np.isfinite(values).all():
+            raise ValueError(f"an affinity {shape} must be square and finite")
+        self.n_points = shape[0]
+        gap = abs(self.matrix - self.matrix.T)
         if gap.max() > 1e-12 * max(abs(values).max(initial=0.0), 1e-300):
-            i, j = np.unravel_index(gap.argmax(), matrix.shape)
-            raise ValueError(
-                f"not symmetric: W[{i}, {j}] = {matrix[i, j]:g} and W[{j}, {i}] = {matrix[j, i]:g}"
-            )
-        self.matrix, self.n_points = matrix, matrix.shape[0]
+            i, j = np.unravel_index(gap.argmax(), shape)
+            pair = f"W[{i}, {j}] = {self.matrix[i, j]:g} and W[{j}, {i}] = {self.matrix[j, i]:g}"
+            raise ValueError(f"not symmetric: {pair}")
 
-    def subset(self, kept):
+    def subset(self, kept: np.ndarray) -> "GraphAffinity":
         """The affinity of these points alone."""
         return GraphAffinity(self.matrix[kept][:, kept])
 
-    def entries(self, rows):
+    def entries(self, rows: np.ndarray) -> np.ndarray:
         """W[rows, rows]."""
         block = self.matrix[rows][:, rows]
         return block.toarray() if issparse(block) else block
 
-    def product(self, right, rows=None):
-        """W[rows] @ right, right (p, r); all rows where none are given."""
-        return (self.matrix if rows is None else self.matrix[rows]) @ right
-
-    def transposed_product(self, right, rows):
-        """W[:, rows] @ right, right (len(rows), r)."""
-        return self.matrix[rows].T @ right
+    def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """W[:, columns] @ right."""
+        return (self.matrix if columns is None else self.matrix[columns].T) @ right
 
 
-def median_square_distance(points, rng, n_pairs=10_000):
-    """The median of |x_i - x_j|^2 over random pairs of points: a scale for `sigma` at which W is neither 0 nor 1."""
+def median_square_distance(
+    points: np.ndarray, rng: np.random.Generator, n_pairs: int = 10_000
+) -> float:
+    """The median of |x_i - x_j|^2 over random pairs: a `sigma` at which W is neither 0 nor 1."""
     first, second = rng.integers(len(points), size=(2, n_pairs))
     apart = first != second
-    return float(np.median(((points[first[apart]] - points[second[apart]]) ** 2).sum(axis=1)))
+    gaps = points[first[apart]] - points[second[apart]]
+    return float(np.median((gaps**2).sum(axis=1)))

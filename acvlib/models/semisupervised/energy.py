@@ -1,102 +1,100 @@
-"""q(theta, w) = sum_ij w_i w_j W_ij (f_i - f_j)^2 = theta' M(w) theta: the pairwise term of manifold regularisation.
+"""The pairwise term of manifold regularisation, for scores f = Phi theta:
 
-f = Phi theta. With d = W w the weighted degrees, M(w) = 2 [Phi' diag(w d) Phi - (w Phi)' W (w Phi)].
+q(theta, w) = sum_ij w_i w_j W_ij (f_i - f_j)^2 = theta' M(w) theta
+M(w) = 2 [Phi' diag(w d) Phi - (w Phi)' W (w Phi)],  d = W w the weighted degrees
 """
 
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...folds import indicator
+from ...protocol import own_copy
+
+KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
+
+
+class LeftOut(NamedTuple):
+    """What M loses without a fold's points o: M(1 - 1_o) = M(1) - linear + inside, both (D, D)."""
+
+    linear: np.ndarray
+    inside: np.ndarray
 
 
 class ManifoldEnergy:
-    """q for features Phi (p, D) and an affinity of as many points; sums over pairs are kept for models to share.
+    """q for features Phi (p, D) and an affinity of as many points.
 
-    All that a model needs for many folds takes one product with all rows of W, and one with those in folds.
+    Sums over pairs are kept, those of at most `kept` numbers of folds, for models to share: a model
+    takes one product with all of W, and one with the columns of the points left out.
     """
 
-    def __init__(self, features, affinity):
-        self.features, self.affinity = np.asarray(features, float), affinity
+    def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
+        self.features = own_copy(features)
+        self.affinity = affinity
         if self.features.ndim != 2 or len(self.features) != affinity.n_points:
             raise ValueError(
-                f"features {self.features.shape} must have a row for each of {affinity.n_points} points"
+                f"features {self.features.shape} must have a row for each of "
+                f"{affinity.n_points} points"
             )
         if not np.isfinite(self.features).all():
             raise ValueError("features hold NaN or infinity")
-        self._kept = {}
+        self._max_kept = kept // (2 * self.features.shape[1] ** 2)
+        self._kept: dict[bytes, LeftOut] = {}
+
+    def value(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """q; differentiable by autograd in params (D,) and weights (p,). Forms W: for small p."""
+        weighted = weights * anp.dot(self.features, params)
+        degrees = anp.dot(self._dense, weights)
+        squares = anp.sum(weighted * anp.dot(self.features, params) * degrees)
+        return 2.0 * (squares - anp.dot(weighted, anp.dot(self._dense, weighted)))
+
+    def matrix(self, weights: np.ndarray) -> np.ndarray:
+        """M(w) (D, D), from sums that are at hand where all weights are 0 or 1."""
+        if ((weights == 0.0) | (weights == 1.0)).all():
+            linear, inside = self.left_out(np.flatnonzero(weights == 0.0))
+            return self.full - linear + inside
+        weighted = weights[:, None] * self.features
+        product = self.affinity.product(np.column_stack([weights, weighted]))
+        return 2.0 * (self._gram(weights * product[:, 0]) - weighted.T @ product[:, 1:])
+
+    @cached_property
+    def full(self) -> np.ndarray:
+        """M(1) (D, D)."""
+        degrees, product = self._products
+        return 2.0 * (self._gram(degrees) - self.features.T @ product)
+
+    def left_out(self, fold: np.ndarray) -> LeftOut:
+        """What M(1) loses without a fold's points. Threads may share it: no entry is waited for."""
+        key = fold.tobytes()
+        found = self._kept.get(key)
+        if found is None:
+            found = self._without(fold)
+            if len(self._kept) >= self._max_kept:
+                self._kept = {}
+            self._kept[key] = found
+        return found
+
+    def _without(self, fold):
+        degrees, product = self._products
+        own = self.features[fold]
+        degrees_in_fold = self.affinity.product(np.ones((len(fold), 1)), fold)[:, 0]
+        cross = own.T @ product[fold]
+        lost = own.T @ (degrees[fold, None] * own)
+        linear = 2.0 * (self._gram(degrees_in_fold) + lost - cross - cross.T)
+        among = own.T @ (degrees_in_fold[fold, None] * own)
+        inside = 2.0 * (among - own.T @ self.affinity.entries(fold) @ own)
+        return LeftOut(linear, inside)
 
     @cached_property
     def _products(self):
         """(W 1 (p,), W Phi (p, D))."""
-        both = self.affinity.product(np.hstack([np.ones((len(self.features), 1)), self.features]))
+        both = self.affinity.product(np.column_stack([np.ones(len(self.features)), self.features]))
         return both[:, 0].copy(), both[:, 1:]
-
-    @cached_property
-    def full(self):
-        """M(1) (D, D)."""
-        degree, product = self._products
-        return 2.0 * (self._gram(degree) - self.features.T @ product)
-
-    def value(self, params, weights):
-        """q as a float; differentiable by autograd in params (D,) and weights (p,)."""
-        f = anp.dot(self.features, params)
-        both = self.affinity_times(weights), self.affinity_times(weights * f)
-        return 2.0 * (anp.sum(weights * f**2 * both[0]) - anp.sum(weights * f * both[1]))
-
-    def affinity_times(self, vector):
-        """W @ vector (p,), differentiable by autograd; W is formed, so that this is for small p."""
-        return anp.dot(self._dense, vector)
 
     @cached_property
     def _dense(self):
         return self.affinity.entries(np.arange(len(self.features)))
-
-    def matrix(self, weights):
-        """M(w) (D, D) for any weights (p,)."""
-        if (weights == 1.0).all():
-            return self.full
-        weighted = weights[:, None] * np.hstack([np.ones((len(weights), 1)), self.features])
-        product = self.affinity.product(weighted)
-        return 2.0 * (self._gram(weights * product[:, 0]) - weighted[:, 1:].T @ product[:, 1:])
-
-    def fold_matrices(self, folds):
-        """M(w_o) of each fold, (n_folds, D, D); kept until folds are asked for of which none is known."""
-        keys = [fold.tobytes() for fold in folds]
-        new = [fold for key, fold in zip(keys, folds, strict=True) if key not in self._kept]
-        if len(new) == len(folds):
-            self._kept = {}
-        if new:
-            left_out = self._products_with_folds(new).T
-            self._kept |= {
-                f.tobytes(): self._without(f, column)
-                for f, column in zip(new, left_out, strict=True)
-            }
-        return np.array([self._kept[key] for key in keys])
-
-    def _products_with_folds(self, folds):
-        """W 1_o for each fold o, (p, n_folds)."""
-        sites = np.unique(np.concatenate(folds))
-        left_out = indicator(folds, len(self.features))[:, sites].toarray()
-        return self.affinity.transposed_product(left_out.T, sites)
-
-    def _without(self, fold, left_out):
-        """M(1) less the pairs of which one, or both, are in the fold."""
-        degree, product = self._products
-        own, cross = self.features[fold], self.features[fold].T @ product[fold]
-        inside = own.T @ self.affinity.entries(fold) @ own
-        lost = (degree - left_out)[fold]
-        gram = self._gram(left_out) + (own * lost[:, None]).T @ own
-        return self.full - 2.0 * (gram - cross - cross.T + inside)
-
-    def site_gradients(self, params, sites):
-        """d2q / dw_i dparams at w = 1 for each site, (len(sites), D): 4 sum_j W_ij (f_i - f_j) (phi_i - phi_j)."""
-        degree, product = self._products
-        own, f = self.features[sites], self.features @ params
-        moved = self.affinity.product(f[:, None] * self.features, sites)
-        pull = degree[sites] * f[sites] - product[sites] @ params
-        return 4.0 * (pull[:, None] * own - f[sites, None] * product[sites] + moved)
 
     def _gram(self, weights):
         return (self.features * weights[:, None]).T @ self.features

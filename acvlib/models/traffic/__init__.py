@@ -1,138 +1,159 @@
 """Counts with a rate for each day of the week and a hidden on/off event that adds an excess.
 
-    z_t | z_t-1 ~ P(stay);   x_t | z_t = 0 ~ Poisson(rate of the day);   z_t = 1 adds NegBin(a, b / (1 + b))
+    z_t | z_t-1 ~ P(stay);   x_t | z_t = 0 ~ Poisson(rate of the day);
+    x_t | z_t = 1 is that plus NegBin(a, b / (1 + b))
 
 Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-import autograd.numpy as np
-import numpy as onp
+import autograd.numpy as anp
+import numpy as np
 
 from ...inference import chain, hidden_chain
+from ...protocol import ModelDefaults
 from ...weighting import keep_latents
-from .derivatives import PoissonFast
+from .derivatives import TrafficDerivatives
 from .emission import CountClasses
 from .prior import TrafficPrior
 
+MAX_COUNT = 20_000  # tables of the excess run over all counts: a second for 32 folds at this one
+
 
 class TrafficParams(NamedTuple):
-    """rates (7,): counts per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,)."""
+    """rates (7,) per step on each day, Sunday first; excess_shape a, excess_rate b; stay (2,)."""
 
-    rates: onp.ndarray
+    rates: np.ndarray
     excess_shape: float
     excess_rate: float
-    stay: onp.ndarray
+    stay: np.ndarray
 
     @property
-    def base_rate(self):
+    def base_rate(self) -> float:
         """lambda_0, the mean rate of the week."""
-        return np.mean(self.rates)
+        return anp.mean(self.rates)
 
     @property
-    def day_effect(self):
+    def day_effect(self) -> np.ndarray:
         """delta (7,), with mean 1: rates / lambda_0."""
         return self.rates / self.base_rate
 
 
 @dataclass(frozen=True)
-class PoissonTraffic:
+class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
 
-    counts (T,): integers >= 0, -1 where missing; day (T,): 0 ... 6. params: seven log rates, log a, log b, the
-    logits of P(0 -> 0) and P(1 -> 1). The posterior density maximised is that of the constrained parameters
-    (no Jacobian term). The chain starts from its stationary law, a function of `stay`, as in Ihler's
-    program. A missing count is a site of base weight 0, and is in no fold. The log-normaliser Z(theta, w)
-    is left out, as in Ghosh et al., Appendix D.
+    Params are seven log rates, log a, log b, the logits of P(0 -> 0) and P(1 -> 1); the posterior
+    density maximised is that of the constrained parameters (no Jacobian term). The chain starts
+    from its stationary law, as in Ihler's program. A missing count is a site of base weight 0, and
+    is in no fold. The log-normaliser Z(theta, w) is left out, as in Ghosh et al., Appendix D.
+
+    Parameters
+    ----------
+    counts : (T,) whole numbers from 0 to `MAX_COUNT`, -1 where missing
+    day : (T,) 0 ... 6, 0 is Sunday
+    scheme : how weights enter, of `acvlib.weighting`
+    prior : of the constrained parameters
+
+    Raises
+    ------
+    ValueError : names the numbers that are none of these
     """
 
-    counts: onp.ndarray = field(repr=False)
-    day: onp.ndarray = field(repr=False)
-    scheme: callable = keep_latents
+    counts: np.ndarray = field(repr=False)
+    day: np.ndarray = field(repr=False)
+    scheme: Callable = keep_latents
     prior: TrafficPrior = TrafficPrior()
 
     def __post_init__(self):
-        counts, day = onp.asarray(self.counts), onp.asarray(self.day)
+        counts, day = np.asarray(self.counts), np.asarray(self.day)
         if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
             raise ValueError(
-                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, of two or more"
+                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, two or more"
             )
-        whole = onp.isfinite(counts) & (counts == onp.floor(counts))
-        if not whole.all():
-            raise ValueError(f"counts must be whole numbers; found {counts[~whole][:3]}")
-        if (counts < -1).any():
-            raise ValueError(
-                f"counts must be >= 0, or -1 where missing; found {counts[counts < -1][:3]}"
-            )
+        whole = np.isfinite(counts) & (counts == np.floor(counts))
+        _refuse(counts, ~whole, "counts must be whole numbers")
+        _refuse(counts, counts < -1, "counts must be >= 0, or -1 where missing")
+        _refuse(
+            counts,
+            counts > MAX_COUNT,
+            f"counts beyond {MAX_COUNT} take too long: count in shorter steps or a larger unit",
+        )
         if not (counts >= 0).any():
             raise ValueError("all counts are missing: nothing to fit")
-        if not onp.isin(day, onp.arange(7)).all():
-            raise ValueError(f"day must be 0 ... 6; found {day[~onp.isin(day, onp.arange(7))][:3]}")
-        object.__setattr__(self, "counts", counts.astype(onp.int64))
-        object.__setattr__(self, "day", day.astype(onp.int64))
+        _refuse(day, ~np.isin(day, np.arange(7)), "day must be 0 ... 6")
+        for name, values in (("counts", counts), ("day", day)):
+            copy = values.astype(np.int64)
+            copy.setflags(write=False)
+            object.__setattr__(self, name, copy)
 
     @property
-    def n_sites(self):
+    def n_sites(self) -> int:
         return len(self.counts)
 
     @cached_property
-    def observed(self):
+    def observed(self) -> np.ndarray:
         """(T,) False where the count is missing."""
         return self.counts >= 0
 
     @cached_property
-    def fast(self):
-        """The numba fast paths, for scheme A; None for other schemes, which go through autograd."""
-        return PoissonFast(self) if self.scheme is keep_latents else None
+    def derivatives(self) -> TrafficDerivatives | None:
+        """Compiled ones for scheme A; None for other schemes, which go through autograd."""
+        return TrafficDerivatives(self) if self.scheme is keep_latents else None
 
-    def unpack(self, params):
+    def unpack(self, params: np.ndarray) -> TrafficParams:
         """Named, constrained parameters of params (11,)."""
-        stay = 1.0 / (1.0 + np.exp(-params[9:]))
-        return TrafficParams(np.exp(params[:7]), np.exp(params[7]), np.exp(params[8]), stay)
+        stay = 1.0 / (1.0 + anp.exp(-params[9:]))
+        return TrafficParams(anp.exp(params[:7]), anp.exp(params[7]), anp.exp(params[8]), stay)
 
-    def initial_params(self, rng=None):
+    def pack(self, named: TrafficParams) -> np.ndarray:
+        """Params (11,) of named ones, all positive and stay below 1: the inverse of `unpack`."""
+        excess = np.log([named.excess_shape, named.excess_rate])
+        logits = np.log(named.stay) - np.log1p(-np.asarray(named.stay))
+        return np.concatenate([np.log(named.rates), excess, logits])
+
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Daily means for the rates, an excess of half the mean rate, events a tenth of the time.
 
         rng, if given, perturbs them by a tenth, so that several starts can be compared.
         """
         seen = self.counts[self.observed]
         of_day = [self.counts[self.observed & (self.day == d)] for d in range(7)]
-        rates = onp.array([x.mean() if x.size else seen.mean() for x in of_day]) + 0.5
-        start = onp.concatenate(
-            [onp.log(0.9 * rates), onp.log([2.0, 4.0 / rates.mean()]), [4.5, 2.2]]
-        )
+        rates = np.array([x.mean() if x.size else seen.mean() for x in of_day]) + 0.5
+        start = np.concatenate([np.log(0.9 * rates), np.log([2.0, 4.0 / rates.mean()]), [4.5, 2.2]])
         return start if rng is None else start + 0.1 * rng.standard_normal(11)
 
-    def log_densities(self, params):
+    def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k), shape (T, 2), zero where missing; differentiable."""
         classes = self.classes
         table = _log_density(self.unpack(params), classes.counts, classes.days)
         return table[classes.of_site] * self.observed[:, None]
 
     @cached_property
-    def classes(self):
+    def classes(self) -> CountClasses:
         """The distinct (count, day) pairs; a missing site is put with the count 0 of its day."""
-        return CountClasses.of(onp.maximum(self.counts, 0), self.day)
+        return CountClasses.of(np.maximum(self.counts, 0), self.day)
 
-    def log_chain(self, params):
+    def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (2,), log transition (2, 2)); the initial law is the stationary one."""
-        stay, leave = -np.logaddexp(0.0, -params[9:]), -np.logaddexp(0.0, params[9:])
-        initial = np.array([leave[1], leave[0]]) - np.logaddexp(leave[0], leave[1])
-        return initial, np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
+        stay, leave = -anp.logaddexp(0.0, -params[9:]), -anp.logaddexp(0.0, params[9:])
+        initial = anp.array([leave[1], leave[0]]) - anp.logaddexp(leave[0], leave[1])
+        return initial, anp.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
-    def check_optimum(self, params):
-        """ValueError where a day was never observed and its prior is flat: its rate has no finite optimum."""
-        unseen = onp.setdiff1d(onp.arange(7), self.day[self.observed])
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise ValueError where a day was never observed and has a flat prior."""
+        unseen = np.setdiff1d(np.arange(7), self.day[self.observed])
         if unseen.size and self.prior.day_concentration <= 1.0:
             raise ValueError(
-                f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not identified: take a longer "
-                "series, or a prior with day_concentration > 1"
+                f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not "
+                "identified: take a longer series, or a prior with day_concentration > 1"
             )
 
-    def objective(self, params, weights):
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""
         densities = self.log_densities(params)
         node, edge = hidden_chain.potentials(
@@ -140,28 +161,32 @@ class PoissonTraffic:
         )
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
-    def log_prior(self, params):
+    def log_prior(self, params: np.ndarray) -> float:
         """log p(constrained params) up to a constant."""
         return -self.prior.negative_log_density(params)
 
-    def heldout_loss(self, params, fold):
-        """-log p(x_t | x outside the fold; params) for each t of the fold; latents are kept, as in scheme A."""
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         return hidden_chain.heldout_loss(self.log_densities(params), *self.log_chain(params), fold)
+
+
+def _refuse(values, wrong, rule):
+    if wrong.any():
+        raise ValueError(f"{rule}; found {values[wrong][:3]}")
 
 
 def _log_density(params, counts, days):
     """log p(x | z) of each class, (n_classes, 2), by a sum over the excess; differentiable."""
     from autograd.scipy.special import gammaln, logsumexp  # loads all of scipy.stats: not at import
 
-    excess = onp.arange(counts.max() + 1)
+    excess = np.arange(counts.max() + 1)
     background = counts[:, None] - excess
     possible = background >= 0
     a, b = params.excess_shape, params.excess_rate
     log_excess = gammaln(a + excess) - gammaln(a) - gammaln(excess + 1.0)
-    log_excess = log_excess + a * np.log(b / (1.0 + b)) - excess * np.log(1.0 + b)
+    log_excess = log_excess + a * anp.log(b / (1.0 + b)) - excess * anp.log(1.0 + b)
     rates = params.rates[days][:, None]
-    log_background = (
-        np.maximum(background, 0) * np.log(rates) - rates - gammaln(np.maximum(background, 0) + 1.0)
-    )
-    event = logsumexp(np.where(possible, log_background + log_excess, -1e300), axis=1)
-    return np.stack([log_background[:, 0], event], axis=1)
+    n = np.maximum(background, 0)
+    log_background = n * anp.log(rates) - rates - gammaln(n + 1.0)
+    event = logsumexp(anp.where(possible, log_background + log_excess, -1e300), axis=1)
+    return anp.stack([log_background[:, 0], event], axis=1)

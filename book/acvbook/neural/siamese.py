@@ -1,11 +1,11 @@
-"""A Siamese convolutional network with the contrastive loss,
-behind `WeightedModel` (Zhu and Liu 2021, Example 3):
+"""A Siamese convolutional network with the contrastive loss:
 
     F(theta, w) / p = sum_ij w_i w_j loss_ij / (sum_i w_i)^2 + gamma_I |theta|^2,
     loss_ij = |f_i - f_j|^2 for one person, max(margin - |f_i - f_j|, 0)^2 for two
 
 f is a network with smooth activations. All images pass it once,
 and all pairs of them make the loss.
+Source: Zhu and Liu (2021), Example 3.
 """
 
 from dataclasses import dataclass, field
@@ -16,14 +16,16 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from acvlib.protocol import ModelDefaults, own_copy
+
 from .batches import one_thread
-from .siamese_fast import SiameseFast
+from .siamese_derivatives import SiameseDerivatives, fold_cross
 
 TINY = 1e-12  # added to squared distances, whose root has no derivative at 0
 
 
 @dataclass(frozen=True)
-class Siamese:
+class Siamese(ModelDefaults):
     """images (p, height, width), person (p,) integers; theta flat (D,), as in `shapes`.
 
     A site is an image.
@@ -41,6 +43,8 @@ class Siamese:
     normalised: ClassVar[bool] = True
 
     def __post_init__(self):
+        for name in ("images", "person"):
+            object.__setattr__(self, name, own_copy(getattr(self, name), None))
         if self.images.ndim != 3 or self.person.shape != self.images.shape[:1]:
             raise ValueError(
                 f"images {self.images.shape} must be 3-d, with one person {self.person.shape} each"
@@ -59,12 +63,12 @@ class Siamese:
     @cached_property
     def inputs(self):
         """The images (p, 1, height, width), centred and of variance 1, as a tensor."""
-        return torch.as_tensor((self.images - self.images.mean()) / self.images.std())[:, None]
+        return torch.tensor((self.images - self.images.mean()) / self.images.std())[:, None]
 
     @cached_property
     def same(self):
         """(p, p): 1 for two images of one person."""
-        person = torch.as_tensor(np.asarray(self.person))
+        person = torch.tensor(self.person)
         return (person[:, None] == person).double()
 
     @cached_property
@@ -74,10 +78,10 @@ class Siamese:
         flat = b * _reduced(height) * _reduced(width)
         return (a, 1, 5, 5), (a,), (b, a, 3, 3), (b,), (self.n_outputs, flat), (self.n_outputs,)
 
-    @cached_property
-    def fast(self):
+    @property
+    def derivatives(self):
         """Gradients, Hessian products and cross-derivatives by torch.func."""
-        return SiameseFast(self)
+        return SiameseDerivatives(self)
 
     def outputs(self, params, inputs):
         """f of each input (n, n_outputs)."""
@@ -105,20 +109,30 @@ class Siamese:
         return self.n_sites * (mean + self.gamma_i * (params**2).sum())
 
     def objective(self, params, weights):
-        """F as a float; not for autograd, whose part `fast` plays."""
-        return self.fast.value_and_gradient(params, weights)[0]
+        """F as a float; not for autograd, whose part `derivatives` plays."""
+        return self.derivatives.value_and_gradient(params, weights)[0]
 
     @one_thread()
     @torch.no_grad()
     def pair_losses(self, params, fold):
         """loss of every pair inside the fold, (len(fold), len(fold))."""
-        return self.losses(torch.as_tensor(params), torch.as_tensor(fold)).numpy()
+        return self.losses(torch.tensor(params), torch.as_tensor(fold)).numpy()
 
     def heldout_loss(self, params, fold):
         """Each left-out image's mean loss over the pairs it makes inside the fold:
         Eq. 8 is the mean of these.
         """
         return self.pair_losses(params, fold).mean(axis=1)
+
+    def printed_cross(self, params, folds):
+        """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
+        sites = torch.arange(self.n_sites)
+
+        def fixed(params, weights, fold):
+            pairs = weights @ self.losses(params, sites) @ weights
+            return self.n_sites * pairs / (self.n_sites - len(fold)) ** 2
+
+        return fold_cross(self, fixed, params, folds)
 
     def initial_params(self, rng):
         """Normal weights of variance 1 / inputs, biases 0."""

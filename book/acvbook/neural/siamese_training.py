@@ -26,10 +26,8 @@ def train_siamese(model, training, seed, weights=None):
     """
     params = torch.tensor(model.initial_params(np.random.default_rng(seed)), requires_grad=True)
     weights = torch.as_tensor(np.ones(model.n_sites) if weights is None else weights)
-    sites, optimiser = (
-        torch.nonzero(weights)[:, 0],
-        torch.optim.Adam([params], training.learning_rate),
-    )
+    sites = torch.nonzero(weights)[:, 0]
+    optimiser = torch.optim.Adam([params], training.learning_rate)
     history = []
     for _ in range(training.steps):
         optimiser.zero_grad()

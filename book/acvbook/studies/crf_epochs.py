@@ -47,8 +47,17 @@ def adam_epochs(model, start, n_epochs, rng, batch=31, learning_rate=1e-3):
 
 def batch_gradient(model, params, sentences):
     """An unbiased estimate of the gradient of F / N."""
-    _, gradient = model.fast.terms.own(params, sentences)
-    return gradient / len(sentences) + model.ridge * params / model.n_sites
+    return _own_gradient(model, params, sentences) / len(sentences) + (
+        model.ridge * params / model.n_sites
+    )
+
+
+def _own_gradient(model, params, sentences):
+    """The gradient of the sentences' own losses, without the ridge."""
+    alone = np.zeros(model.n_sites)
+    alone[sentences] = 1.0
+    _, gradient = model.derivatives.value_and_gradient(params, alone)
+    return gradient - model.ridge * params
 
 
 def _direction(moments, gradient, step):
@@ -200,7 +209,7 @@ def own_slopes(model, folds):
     as a function of these.
     """
     return lambda params: np.array(
-        [model.fast.terms.own(p, fold)[1] for p, fold in zip(params, folds, strict=True)]
+        [_own_gradient(model, p, fold) for p, fold in zip(params, folds, strict=True)]
     )
 
 
@@ -208,8 +217,8 @@ def hessian_in_gradients(model, params, repeats=3):
     """Median seconds of H over median seconds of a gradient."""
     weights = np.ones(model.n_sites)
     functions = (
-        lambda: model.fast.hessian(params, weights),
-        lambda: model.fast.value_and_gradient(params, weights),
+        lambda: model.derivatives.hessian(params, weights),
+        lambda: model.derivatives.value_and_gradient(params, weights),
     )
     medians = [np.median([_seconds(function) for _ in range(repeats)]) for function in functions]
     return float(medians[0] / medians[1])

@@ -10,7 +10,7 @@ import pandas as pd
 
 from acvlib.compare import theta_errors
 from acvlib.fit import fit
-from acvlib.folds import k_fold, sizes
+from acvlib.folds import k_fold
 from acvlib.methods.as_printed import as_printed, linearised
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
@@ -22,11 +22,11 @@ from acvlib.models import (
     SemiSupervised,
     kernel_form,
     median_square_distance,
-    neighbour_affinity,
 )
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
+from ..neighbours import neighbour_affinity
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
@@ -89,9 +89,7 @@ def crossings(model, exact):
     )
     inside = margins < 1.0  # the full fit's row first; False where there is no label
     moved = inside[1:] != inside[0]
-    moved[
-        np.repeat(np.arange(len(exact.folds)), sizes(exact.folds)), np.concatenate(exact.folds)
-    ] = False
+    moved[exact.folds.indicator(model.n_sites).toarray() > 0.0] = False
     return float(moved.sum(axis=1).mean())
 
 
@@ -122,10 +120,8 @@ def model_of(data, rng, **gammas):
 
 
 def every_rung(model, rng, n_folds=20):
-    """{name: CVResult} of exact CV and all RUNGS, on the same random folds of the labelled
-    points.
-    """
-    folds = k_fold(model.n_sites, n_folds, rng, getattr(model, "observed", None))
+    """{name: CVResult} of exact CV and all RUNGS, on one draw of folds of the labelled points."""
+    folds = k_fold(model.n_sites, n_folds, rng, model.observed)
     full = fit(model)
     return {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
 

@@ -51,7 +51,7 @@ def alike(model, n_folds):
     what a fold takes away adds up and does not cancel.
     """
     X = model.energy.features if isinstance(model, SemiSupervised) else model.X
-    sites = np.flatnonzero(getattr(model, "observed", np.ones(len(X), bool)))
+    sites = _observed(model)
     return [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
 
 
@@ -104,8 +104,12 @@ def smallest_folds(kind, sizes, rng, repeats=1):
 
 
 def _smallest(model, kind):
-    sites = np.flatnonzero(getattr(model, "observed", np.ones(model.n_sites, bool)))
-    return list(sites.reshape(-1, 2 if kind == "pairwise" else 1))
+    return _observed(model).reshape(-1, 2 if kind == "pairwise" else 1)
+
+
+def _observed(model):
+    """The sites that may be in folds."""
+    return np.arange(model.n_sites) if model.observed is None else np.flatnonzero(model.observed)
 
 
 def slopes(table):

@@ -11,8 +11,10 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.methods.run import Run
-from acvlib.models import GeneClusters, spline_basis
 from acvlib.protocol import CVResult, Fit
+
+from ..gene_clusters import GeneClusters
+from ..gene_clusters.spline import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {
@@ -62,9 +64,8 @@ def cold_start(model, fit, folds, rng):
     run, rows = Run("cold_start", model, fit, folds), []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
-        rows.append(model.fast.solve(model.initial_params(rng, weights), weights))
-    params, residual = np.array([row[0] for row in rows]), np.array([row[4] for row in rows])
-    return run.finish(params, {}, residual=residual)
+        rows.append(model.solve(model.initial_params(rng, weights), weights).params)
+    return _finished(run, model, rows)
 
 
 def along_a_path(model, fit, folds, n_steps=8):
@@ -74,13 +75,21 @@ def along_a_path(model, fit, folds, n_steps=8):
     """
     run, rows = Run("along_a_path", model, fit, folds), []
     for fold in run.folds:
-        params, gone = fit.params, 1.0 - acv.folds.weights(model.n_sites, fold)
+        params = fit.params
+        gone = 1.0 - acv.folds.weights(model.n_sites, fold)
         for share in np.linspace(0.0, 1.0, n_steps + 1)[1:]:
-            params, *_, residual = model.fast.solve(params, 1.0 - share * gone)
-        rows.append((params, residual))
-    return run.finish(
-        np.array([row[0] for row in rows]), {}, residual=np.array([row[1] for row in rows])
-    )
+            params = model.solve(params, 1.0 - share * gone).params
+        rows.append(params)
+    return _finished(run, model, rows)
+
+
+def _finished(run, model, rows):
+    """The result of params, one row a fold, with the norm of each fold's residual."""
+    residuals = [
+        model.residual(params, acv.folds.weights(model.n_sites, fold))
+        for params, fold in zip(rows, run.folds, strict=True)
+    ]
+    return run.finish(np.array(rows), {}, residual=np.linalg.norm(residuals, axis=1))
 
 
 def summary(errors):
@@ -182,15 +191,13 @@ def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
 
 
 def influence(run, cluster):
-    """d log(share of a cluster) / d(weight of each time), (n_times,):
-    one solve with H's transpose for all times.
-    """
+    """d log(share of a cluster) / d(weight of each time), (n_times,)."""
     model, fit = run.model, run.fit
-    matrix, cross = model.fast.hessian_and_cross(fit.params, np.ones(model.n_sites))
+    cross = model.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
     shares, n_odds = model.unpack(fit.params).shares, model.n_clusters - 1
     slope = np.zeros(len(fit.params))
     slope[-n_odds:] = (np.arange(model.n_clusters) == cluster)[1:] - shares[1:]
-    return -cross.T @ matrix.factorise().transposed(slope)
+    return -(slope @ fit.hessian.solve(cross))
 
 
 def figure3(runs, test_expression):

@@ -90,7 +90,7 @@ def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
     for n in rng.choice(short, min(n_sentences, len(short)), replace=False):
         one = LinearChainCRF([model.emissions[n]], [model.labels[n]], model.ridge, hide_labels)
         known = rng.integers(0, 2, lengths[n]).astype(float)
-        value, _ = one.fast.value_and_gradient(params, known)
+        value, _ = one.derivatives.value_and_gradient(params, known)
         ridge = 0.5 * model.ridge * params @ params
         gaps.append(
             abs(

@@ -16,9 +16,9 @@ not of one site.
 import numpy as np
 import pandas as pd
 
-from acvlib import derivatives as curvature
+from acvlib.derivatives import derivatives_of
 from acvlib.fit import fit_at
-from acvlib.folds import indicator
+from acvlib.folds import Folds
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import track
 
@@ -35,12 +35,7 @@ def way(start, stop):
 
 def pulls(model, params, folds):
     """g_o = sum over the fold of d2F / dparams dw at params and w = 1, (n_folds, D)."""
-    if fold_cross := getattr(model.fast, "fold_cross", None):
-        return fold_cross(params, folds)
-    return (
-        indicator(folds, model.n_sites)
-        @ curvature.hessian_and_cross(model, params, np.ones(model.n_sites))[1].T
-    )
+    return -derivatives_of(model).cross(params, Folds.of(folds, model.n_sites))
 
 
 def loss_slopes(model, params, folds):
@@ -55,7 +50,8 @@ def loss_slopes(model, params, folds):
 
 
 def _fold_losses(model, params, folds):
-    return np.array([losses.sum() for losses in curvature.heldout_losses(model, params, folds)])
+    losses = derivatives_of(model).heldout(params, Folds.of(folds, model.n_sites))
+    return np.array([each.sum() for each in losses])
 
 
 class Path:
@@ -68,8 +64,10 @@ class Path:
     """
 
     def __init__(self, model, full, params, folds, own_slopes=None):
-        self.places, ones = way(full.params, params), np.ones(model.n_sites)
-        self.hessians = np.array([curvature.hessian(model, place, ones) for place in self.places])
+        self.places = way(full.params, params)
+        ones = np.ones(model.n_sites)
+        hessian = derivatives_of(model).hessian
+        self.hessians = np.array([np.asarray(hessian(place, ones)) for place in self.places])
         self.pulls = np.array([pulls(model, place, folds) for place in self.places])
         slopes = own_slopes or (lambda p: loss_slopes(model, p, folds))
         self.slopes = np.array(
@@ -115,7 +113,7 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None):
         error = abs(results["infinitesimal_jackknife"].loss - reference.loss)
         rows[label] = {"grad_norm": here.grad_norm, "error": error}
         path = Path(model, full, params, folds, own_slopes)
-        for suffix, root in (("", np.eye(len(params))), ("_se", np.linalg.cholesky(full.metric))):
+        for suffix, root in (("", np.eye(len(params))), ("_se", np.linalg.cholesky(np.asarray(full.metric)))):
             found = path.constants(root)
             found |= {
                 "applies": found["lambda_min"] > 0,

@@ -159,8 +159,7 @@ def larger_folds(data, beta, n_regions, rng, radii=(1, 2), every=1):
     and contiguous regions.
     """
     folds = {
-        f"ball of radius {r}": spatial_folds.buffered(len(data), data.edges, r)[::every]
-        for r in radii
+        f"ball of radius {r}": spatial_folds.balls(len(data), data.edges, r)[::every] for r in radii
     }
     folds |= {f"{n_regions} regions": spatial_folds.regions(len(data), data.edges, n_regions, rng)}
     return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
@@ -171,9 +170,7 @@ def buffered_loss(data, beta, radius):
     how well tracts farther off than that predict.
     """
     folds = spatial_folds.buffered(len(data), data.edges, radius)
-    return spatial_folds.centre_losses(
-        every_rung(data, beta, folds, (acv.exact,)).results["exact"]
-    ).mean()
+    return every_rung(data, beta, folds, (acv.exact,)).results["exact"].loss
 
 
 def difference_loss(field):

@@ -12,21 +12,15 @@ import numpy as np
 import pandas as pd
 from joblib import delayed
 
-from acvlib.derivatives import (
-    hessian_operator,
-    hessian_products,
-    inverse_hessian,
-    value_and_gradient,
-)
+from acvbook.lissa import Disagreement, largest_eigenvalue, lissa
 from acvlib.fit import UnconvergedFit
-from acvlib.folds import WHOLE, by_class
+from acvlib.folds import Folds, by_class
 from acvlib.folds import weights as fold_weights
 from acvlib.methods.as_printed import as_printed
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import threads
 from acvlib.protocol import Fit
-from acvlib.solvers.lissa import Disagreement, largest_eigenvalue, lissa
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_thread
@@ -47,12 +41,13 @@ def fitted(model, training, seed, damping=DAMPING):
     damping: smallest eigenvalue of H + lambda over the largest of H, about.
     """
     params, history = train_siamese(model, training, seed)
-    value, gradient = value_and_gradient(model, params, np.ones(model.n_sites))
-    products = hessian_products(model, params[None], WHOLE)
-    metric = hessian_operator(
-        model, params, _lambda(damping, products, len(params), np.random.default_rng(seed))
-    )
-    return Fit(params, value, float(np.linalg.norm(gradient)), float("inf"), metric, tuple(history))
+    ones = np.ones(model.n_sites)
+    value, gradient = model.derivatives.value_and_gradient(params, ones)
+    hessian = model.derivatives.hessian(params, ones)
+    rng = np.random.default_rng(seed)
+    metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
+    norm = float(np.linalg.norm(gradient))
+    return Fit(params, value, norm, float("inf"), hessian, metric, tuple(history))
 
 
 def _lambda(damping, products, dim, rng):
@@ -75,10 +70,8 @@ def predicted(model, full, folds):
         steps = {
             m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods
         }
-    _, rest = value_and_gradient(model, full.params, np.ones(model.n_sites))
-    steps["frozen_newton"] += inverse_hessian(model, full.params, full.metric.damping)(
-        rest[:, None]
-    ).T
+    _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
+    steps["frozen_newton"] += full.metric.solve(rest)
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
@@ -143,16 +136,13 @@ def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackkn
 
 
 def solvers(model, full, fold, sizes, rng, depth=200):
-    """LiSSA beside conjugate gradients for one fold's right-hand side,
-    one row for each size of a sample.
-    """
-    products = hessian_products(model, full.params[None], WHOLE)
-    b = model.fast.printed_cross(full.params, [fold])
+    """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size."""
+    b = model.printed_cross(full.params, Folds([fold]))
     rows = {}
     for size in sizes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
-            found = lissa(products, b, rng, full.metric.damping, size, depth)
+            found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth)
         row = {
             "distance": found.distance,
             "spread": found.spread,

@@ -1,11 +1,11 @@
-"""A cross-validation repeated over random orders of the data: estimates, their spread,
-and running times.
-"""
+"""A cross-validation repeated over random orders: estimates, their spread, and running times."""
 
+import itertools
 import time
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from acvlib.incremental import kfold, treecv
 from acvlib.incremental.protocol import Examples
@@ -15,9 +15,7 @@ METHODS = {"treecv": treecv, "standard": kfold}
 
 
 class Cell(NamedTuple):
-    """One cell of a table: a method, an order,
-    the number k of folds (0: as many as rows) and of rows.
-    """
+    """A method, an order, the number k of folds (0: as many as rows) and that of rows."""
 
     method: str
     order: str
@@ -26,49 +24,42 @@ class Cell(NamedTuple):
 
 
 def grid(sizes, standard_sizes):
-    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods and TreeCV with k = n,
-    for all `sizes`.
+    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods, and TreeCV with k = n.
 
     Standard cross-validation with k = n is quadratic, and has sizes of its own.
     """
-    orders, ks = ("fixed", "randomized"), (5, 10, 100)
-    tree = [Cell("treecv", order, k, n) for order in orders for k in (*ks, 0) for n in sizes]
-    standard = [Cell("standard", order, k, n) for order in orders for k in ks for n in sizes]
-    return (
-        tree
-        + standard
-        + [Cell("standard", order, 0, n) for order in orders for n in standard_sizes]
-    )
+    orders = ("fixed", "randomized")
+    ks = (5, 10, 100)
+    tree = itertools.product(["treecv"], orders, (*ks, 0), sizes)
+    standard = itertools.product(["standard"], orders, ks, sizes)
+    quadratic = itertools.product(["standard"], orders, [0], standard_sizes)
+    return [Cell(*cell) for cell in (*tree, *standard, *quadratic)]
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
-    """A DataFrame with a row for each cell and repetition: the cell, repetition, loss,
-    seconds, pass_seconds.
+    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds.
 
     Each repetition puts the data in a random order and runs all cells on its first rows.
     make_learner(n) gives the learner for n rows; pass_seconds is the time it takes to learn them
     once. Repetitions are joblib tasks, each in one thread: their times compare with each other,
     whatever else the machine does.
     """
-    import pandas as pd
-
-    tasks = [
-        (make_learner, data, cells, i, child) for i, child in enumerate(rng.spawn(n_repetitions))
-    ]
-    rows = spread(_repetition, tasks, "threads", "repetitions")
-    return pd.DataFrame([row for part in rows for row in part])
+    streams = enumerate(rng.spawn(n_repetitions))
+    tasks = [(make_learner, data, cells, number, stream) for number, stream in streams]
+    repetitions = spread(_repetition, tasks, "threads", "repetitions")
+    return pd.DataFrame(list(itertools.chain(*repetitions)))
 
 
 def _repetition(make_learner, data, cells, number, rng):
     shuffled = data.take(rng.permutation(len(data)))
     heads = {n: Examples(shuffled.X[:n], shuffled.y[:n]) for n in {cell.n for cell in cells}}
     passes = {n: _pass_seconds(make_learner(n), head) for n, head in heads.items()}
-    return [
-        cell._asdict()
-        | {"repetition": number, "pass_seconds": passes[cell.n]}
-        | _run(make_learner(cell.n), heads[cell.n], cell, rng)
-        for cell in cells
-    ]
+    rows = []
+    for cell in cells:
+        times = {"repetition": number, "pass_seconds": passes[cell.n]}
+        result = _run(make_learner(cell.n), heads[cell.n], cell, rng)
+        rows.append(cell._asdict() | times | result)
+    return rows
 
 
 def _pass_seconds(learner, data):
@@ -78,14 +69,14 @@ def _pass_seconds(learner, data):
 
 
 def _run(learner, data, cell, rng):
+    method = METHODS[cell.method]
     order_rng = None if cell.order == "fixed" else rng
-    result = METHODS[cell.method](learner, data, cell.k or cell.n, cell.order, order_rng)
+    result = method(learner, data, cell.k or cell.n, order=cell.order, rng=order_rng)
     return {"loss": result.loss, "seconds": result.seconds}
 
 
 def summary(frame):
-    """Mean, standard deviation and median seconds over repetitions for the largest n,
-    by (method, order, k).
+    """Mean, deviation and median seconds over repetitions at the largest n, by (method, order, k).
 
     The column `folds` has the number of folds, also where k is 0.
     """
@@ -96,30 +87,24 @@ def summary(frame):
 
 
 def printed(table):
-    """A `summary` as the paper prints it, {"treecv.fixed.5": "30.682 ± 1.2127", ...};
-    standard with n folds left out.
+    """A `summary` as the paper prints it, {"treecv.fixed.5": "30.682 ± 1.2127", ...}.
 
-    "n" stands for n folds. `published` reads such cells.
+    "n" stands for n folds, which standard cross-validation leaves out. `published` reads them.
     """
-    rows = {key: row for key, row in table.iterrows() if key[2] or key[0] == "treecv"}
-    return {
-        f"{a}.{b}.{k or 'n'}": f"{row['mean']:.3f} ± {row['sd']:.4f}"
-        for (a, b, k), row in rows.items()
-    }
+    cells = {}
+    for (method, order, k), row in table.iterrows():
+        if k or method == "treecv":
+            cells[f"{method}.{order}.{k or 'n'}"] = f"{row['mean']:.3f} ± {row['sd']:.4f}"
+    return cells
 
 
 def published(papers, n):
     """`summary` of a paper's cells, as in `printed`, for n rows."""
-    import pandas as pd
-
     rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
     table = pd.DataFrame(rows, columns=["method", "order", "k", "mean", "sd"])
     table["folds"] = table["k"].replace("n", n).astype(int)
-    return (
-        table.assign(k=table["k"].replace("n", 0).astype(int))
-        .set_index(["method", "order", "k"])
-        .sort_index()
-    )
+    table["k"] = table["k"].replace("n", 0).astype(int)
+    return table.set_index(["method", "order", "k"]).sort_index()
 
 
 def spread_ratio(table, method, order):
@@ -128,10 +113,9 @@ def spread_ratio(table, method, order):
 
 
 def largest_gap(table):
-    """Largest |mean of TreeCV - mean of standard CV| over k and order,
-    in standard deviations of either.
-    """
-    tree, standard = table.loc["treecv"], table.loc["standard"]
+    """Largest |mean of TreeCV - mean of standard CV|, in standard deviations of either."""
+    tree = table.loc["treecv"]
+    standard = table.loc["standard"]
     shared = tree.index.intersection(standard.index)
     gap = (tree["mean"] - standard["mean"]).loc[shared].abs()
     deviation = tree["sd"].loc[shared].combine(standard["sd"].loc[shared], max)
@@ -145,8 +129,10 @@ def costs(frame):
     order over fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through
     time against log2 k.
     """
-    table, n = summary(frame), int(frame["n"].max())
-    seconds, tree = table["seconds"], table.loc["treecv", "fixed"]
+    table = summary(frame)
+    n = int(frame["n"].max())
+    seconds = table["seconds"]
+    tree = table.loc["treecv", "fixed"]
     one_pass = frame.loc[frame["n"] == n, "pass_seconds"].median()
     leave_one_out = seconds["treecv", "fixed", 0]
     ratios = {
@@ -160,6 +146,5 @@ def costs(frame):
 
 def timed(learner, data, folds, n_runs):
     """The result of the fastest of n runs of `treecv` in fixed order."""
-    return min(
-        (treecv(learner, data, k) for k in [folds] * n_runs), key=lambda result: result.seconds
-    )
+    runs = [treecv(learner, data, folds) for _ in range(n_runs)]
+    return min(runs, key=lambda result: result.seconds)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from acvbook.gene_clusters import GeneClusters
+from acvbook.gene_clusters.checks import EmptyCluster, SingularRegression
+from acvbook.gene_clusters.spline import spline_basis
 from test_genomics import FOLDS, HOURS, expression
 
 import acvlib as acv
-from acvlib.models import EmptyCluster, GeneClusters, SingularRegression, spline_basis
 
 Y, BASIS = expression(24), spline_basis(HOURS, 4, 2)
 NAN = np.where(np.arange(Y.size).reshape(Y.shape) == 5, np.nan, Y)

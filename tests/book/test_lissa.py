@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from acvbook.lissa import Disagreement, largest_eigenvalue, lissa
 from numpy.testing import assert_allclose
-
-from acvlib.solvers.lissa import Disagreement, largest_eigenvalue, lissa
 
 
 class Dense:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .krylov import conjugate_gradient
+from acvlib.solvers.krylov import conjugate_gradient
 
 POWER_STEPS = 20  # products that find the largest eigenvalue
 MARGIN = 2.0  # times the largest eigenvalue: samples have larger ones than H
