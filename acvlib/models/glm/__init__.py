@@ -16,10 +16,10 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, NoFiniteOptimum
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
+from .separation import check_folds, check_rank, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -78,8 +78,10 @@ class GLM(ModelDefaults):
         object.__setattr__(self, name, value)
 
     def _check_values(self):
-        for name in ("X", "offset", "sample_weight", "penalty", "site_penalty"):
-            if not _is_finite(getattr(self, name)):
+        names = ("offset", "sample_weight", "penalty", "site_penalty")
+        given = {"X": self.design} | {name: getattr(self, name) for name in names}
+        for name, values in given.items():
+            if not _is_finite(values):
                 raise ValueError(f"{name} holds NaN or infinity")
         if min(self.penalty, self.site_penalty, self.sample_weight.min(initial=0.0)) < 0:
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")

@@ -14,9 +14,8 @@ from scipy.special import gammaln, logsumexp
 
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, NoFiniteOptimum
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
-from ..glm.separation import NoFiniteOptimum
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
@@ -89,7 +88,9 @@ class HiddenMRF(ModelDefaults):
         counts = self.counts[:, None]
         return counts * params - anp.exp(params) - gammaln(counts + 1.0)
 
-    def potentials(self, density: np.ndarray, factor: FactorWeights):
+    def potentials(
+        self, density: np.ndarray, factor: FactorWeights
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return node (n, K) and edge (m, K, K) potentials of log densities (n, K)."""
         agree = self.coupling * np.eye(self.n_states)
         return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
