@@ -2,12 +2,14 @@
 
     log Z = log sum_z exp( sum_t node[t, z_t] + sum_t edge[t, z_t, z_t+1] )
 
-Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the Hessian of
-log Z is symmetric, so the reverse-mode product of the marginals is their directional derivative.
-Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only.
+Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the
+Hessian of log Z is symmetric, so the reverse-mode product of the marginals is their directional
+derivative. Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only. It is the
+reference that the kernels of `smoothing` and `two_state` are tested against.
 
 Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function.
-Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis (1982).
+Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis
+(1982).
 """
 
 import autograd.numpy as anp
@@ -29,7 +31,7 @@ def _log_sum(terms):
 
 @_jit
 def _filter(node, edge):
-    """Logarithms of the normalised forward messages (T, K) and of their normalisers (T,), and log Z."""
+    """Logarithms of the normalised forward messages (T, K) and of normalisers (T,), and log Z."""
     n, k = node.shape
     log_alpha, log_norm, reach = node.copy(), np.empty(n), np.empty(k)
     for t in range(n):
@@ -63,9 +65,10 @@ def _smooth(node, edge):
 
 @_jit
 def _tangent(node, edge, d_node, d_edge):
-    """Directional derivative of the marginals along (d_node, d_edge): Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
+    """Directional derivative of the marginals: Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
 
-    past[t, k] = E[S up to t | z_t = k, x_1..t] and future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
+    S is the score along (d_node, d_edge); past[t, k] = E[S up to t | z_t = k, x_1..t] and
+    future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
     """
     n, k = node.shape
     gamma, xi, log_alpha = _smooth(node, edge)
@@ -106,8 +109,8 @@ def _tangent(node, edge, d_node, d_edge):
 
 
 @primitive
-def log_partition(node, edge):
-    """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K), a float."""
+def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
+    """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
     return _filter(node, edge)[2]
 
 
@@ -119,10 +122,9 @@ def _flat_marginals(node, edge):
 
 @primitive
 def _flat_tangent(node, edge, direction):
-    """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
-    return np.concatenate(
-        [part.ravel() for part in _tangent(node, edge, *_split(direction, node, edge))]
-    )
+    """Has no derivative of its own: asking for a third one raises, and never gives a silent 0."""
+    parts = _tangent(node, edge, *_split(direction, node, edge))
+    return np.concatenate([part.ravel() for part in parts])
 
 
 def _split(flat, node, edge):
@@ -131,8 +133,8 @@ def _split(flat, node, edge):
     return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
 
 
-def marginals(node, edge):
-    """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)) of a chain; differentiable once."""
+def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)); differentiable once."""
     return _split(_flat_marginals(node, edge), node, edge)
 
 

@@ -1,5 +1,7 @@
 """The scaled kernels against sums over all paths, and their tangent by its rate."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.enumerate import log_partition_and_moments
 
-from acvlib.inference import active_pairs, smoothing
+from acvlib.inference import active_pairs, chain, smoothing
 
 LENGTHS = (4, 1, 6)
 STARTS = np.cumsum([0, *LENGTHS])
@@ -51,7 +53,7 @@ def test_smoothing_and_counts_equal_enumeration(seed, k, spread):
 
 
 def test_a_nearly_impossible_transition_is_summed_in_logarithms():
-    """State 1 explains the last frame alone, by e^800, and is reached by a jump of e^-500 or held since the start."""
+    """State 1 alone explains the last frame, and is reached by a jump of e^-500 or held."""
     initial, transition = np.log([0.5, 0.5]), np.array([[0.0, -500.0], [-500.0, 0.0]])
     density = np.array([[0.0, 0.0], [0.0, -790.0], [0.0, 800.0]])
     assert np.ptp(transition) > smoothing.UNLIKELY
@@ -59,6 +61,51 @@ def test_a_nearly_impossible_transition_is_summed_in_logarithms():
     log_z, gamma, _ = enumerated(density, initial, transition)
     assert_allclose(smoothed.log_z, [log_z], rtol=1e-13)
     assert_allclose(smoothed.gamma, gamma, atol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 600.0])
+def test_potentials_of_any_scale_an_end_and_forbidden_states(far):
+    """As a CRF has them; `far` sends the chain to the sum in logarithms."""
+    rng = np.random.default_rng(1)
+    density = 3.0 * rng.standard_normal((STARTS[-1], 3))
+    density[2, 1] = density[5, 0] = -np.inf
+    start, transition, end = (
+        rng.normal(5.0, 2.0, 3),
+        rng.normal(-3.0, 2.0, (3, 3)),
+        rng.normal(size=3),
+    )
+    transition[0, 1] -= far
+    smoothed = smoothing.smooth(smoothing.factors(density), STARTS, start, transition, end)
+    counts = smoothing.transition_counts(smoothed, STARTS)
+    best = smoothing.best_states(density, STARTS, start, transition, end)
+    for n, (a, b) in enumerate(zip(STARTS[:-1], STARTS[1:], strict=True)):
+        node = np.maximum(density[a:b], -1e4)
+        node[-1] += end
+        log_z, gamma, pairs = enumerated(node, start, transition)
+        assert_allclose(smoothed.log_z[n], log_z, rtol=1e-12)
+        assert_allclose(smoothed.gamma[a:b], gamma, atol=1e-12)
+        assert_allclose(counts[n], pairs, atol=1e-12)
+        node[0] += start
+        score = [
+            node[np.arange(b - a), path].sum() + transition[path[:-1], path[1:]].sum()
+            for path in map(np.array, product(range(3), repeat=b - a))
+        ]
+        assert tuple(best[a:b]) == list(product(range(3), repeat=b - a))[np.argmax(score)]
+
+
+@pytest.mark.parametrize("k", [1, 12, 13, 20])
+def test_kernels_of_constant_and_of_any_number_of_states_agree(k):
+    density, initial, transition = random_chain(np.random.default_rng(2), k)
+    smoothed = smoothing.smooth(smoothing.factors(density), STARTS, initial, transition)
+    for n, (a, b) in enumerate(zip(STARTS[:-1], STARTS[1:], strict=True)):
+        node = density[a:b].copy()
+        node[0] += initial
+        edge = np.broadcast_to(transition, (b - a - 1, k, k))
+        assert_allclose(smoothed.log_z[n], chain.log_partition(node, edge), rtol=1e-12)
+        gamma, xi = chain.marginals(node, edge)
+        assert_allclose(smoothed.gamma[a:b], gamma, atol=1e-12)
+        pairs = smoothing.transition_counts(smoothed, STARTS)[n]
+        assert_allclose(pairs, xi.sum(axis=0), atol=1e-12)
 
 
 def test_outliers_do_not_overflow():
@@ -85,7 +132,7 @@ def test_covariances_are_the_derivative_of_posteriors_by_rate(threshold):
         return smoothed, counts
 
     smoothed, counts = at(0.0)
-    pairs = active_pairs.active_pairs(smoothed, STARTS, np.exp(transition), threshold)
+    pairs = active_pairs.active_pairs(smoothed, STARTS, threshold)
     s = d_density[pairs.frame, pairs.state][:, None]
     c, moves = active_pairs.covariances(pairs, s, d_transition[:, :, None], weights[:, None])
     of_frame = np.repeat(weights, LENGTHS)[pairs.frame]
@@ -97,19 +144,3 @@ def test_covariances_are_the_derivative_of_posteriors_by_rate(threshold):
 
     for coarse, fine in zip(errors(1e-3), errors(5e-4), strict=True):
         assert 1.8 < coarse / fine < 2.2  # a one-sided difference errs by its step
-
-
-def test_one_sequence_is_its_part_of_all():
-    rng = np.random.default_rng(4)
-    density, initial, transition = random_chain(rng, 3)
-    smoothed = smoothing.smooth(smoothing.factors(density), STARTS, initial, transition)
-    pairs = active_pairs.active_pairs(smoothed, STARTS, np.exp(transition), 1e-9)
-    s = rng.normal(size=(len(pairs.gamma), 2))
-    weights = np.array(
-        [[1.0, 1.0], [1.0, 0.0], [0.5, 2.0]]
-    )  # of a sequence, direction by direction
-    whole, _ = active_pairs.covariances(pairs, s, None, weights)
-    for n in range(3):
-        rows, own = pairs.of_sequence(n)
-        alone, _ = active_pairs.covariances(own, s[rows].copy(), None, np.ones((1, 2)))
-        assert_allclose(weights[n] * alone, whole[rows], atol=1e-14)

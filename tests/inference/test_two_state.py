@@ -107,7 +107,7 @@ def test_filter_returns_filtered_probabilities_and_not_smoothed_ones():
 
 
 def scores(n_classes, n_params=9, seed=3):
-    """Gradients (n_classes, WIDTH) of both log-densities, quiet and ratio, in the first parameters."""
+    """Gradients (n_classes, WIDTH), quiet and ratio, in the first parameters."""
     tables = np.zeros((2, n_classes, WIDTH))
     tables[:, :, :n_params] = np.random.default_rng(seed).standard_normal((2, n_classes, n_params))
     return tables
@@ -120,7 +120,7 @@ def test_tangent_equals_central_differences():
     observed[[3, 20]] = False
 
     def moved(p):
-        """(event, statistics, d log Z / dw: the expected log-density of each site) at moved params."""
+        """(event, statistics, d log Z / dw) at moved params."""
         shifted = table + np.stack([quiet @ p, (quiet + ratio) @ p], axis=1)
         stay = expit(np.log(STAY / (1.0 - STAY)) + p[9:11])
         _, gamma, _ = by_chain(classes, weights, shifted, stay)
@@ -210,7 +210,7 @@ def test_blocks_follow_every_change_of_group_and_are_never_too_long(lengths):
 
 
 def variance_problem(n_sites):
-    """(arguments of `variance_lanes` but the starts, tables (B, n_classes, 2), group of each site)."""
+    """What both tests of `variance_lanes` take; the group of a site changes every 37."""
     classes, observed, table, stay, left_out = lane_problem(n_sites)
     group = np.arange(n_sites) // 37 % 2
     classes = (classes % 2 + 2 * group).astype(np.int32)
