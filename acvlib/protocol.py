@@ -12,6 +12,10 @@ from .extras import require
 from .folds import Folds
 
 
+class NoFiniteOptimum(ValueError):
+    """The objective has no minimum: it keeps falling along a ray."""
+
+
 @runtime_checkable
 class Model(Protocol):
     """F(params, weights), minus a weighted log joint density: weight 1 keeps a site, 0 omits it.

@@ -12,14 +12,14 @@ from .folds import Folds
 from .inference.graph import check_edges
 
 
-def distances(n_sites: int, edges) -> np.ndarray:
+def distances(n_sites: int, edges: np.ndarray) -> np.ndarray:
     """Return the fewest edges between any two sites, (n, n); inf between disconnected parts."""
     ends = check_edges(edges, n_sites).T
     adjacency = csr_matrix((np.ones(ends.shape[1]), ends), shape=(n_sites, n_sites))
     return shortest_path(adjacency, directed=False, unweighted=True)
 
 
-def balls(n_sites: int, edges, radius: int) -> Folds:
+def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit and score each site with all within `radius` edges of it: n folds.
 
     Raises ValueError where some ball holds all sites.
@@ -34,7 +34,7 @@ def balls(n_sites: int, edges, radius: int) -> Folds:
     return Folds([np.flatnonzero(row) for row in near])
 
 
-def buffered(n_sites: int, edges, radius: int) -> Folds:
+def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit each site with a buffer, all within `radius` edges, and score the site alone: n folds.
 
     Radius 0 leaves one out. Raises ValueError where some buffer holds all sites.
@@ -42,7 +42,7 @@ def buffered(n_sites: int, edges, radius: int) -> Folds:
     return Folds(balls(n_sites, edges, radius).omitted, scored=np.arange(n_sites)[:, None])
 
 
-def regions(n_sites: int, edges, k: int, rng: np.random.Generator) -> Folds:
+def regions(n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
     From k random sites far from each other, the smallest block that can takes a nearest free

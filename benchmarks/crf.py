@@ -1,7 +1,8 @@
-"""A CRF layer at the size of CoNLL-2003 (14,987 sentences, 9 tags): derivatives and folds in gradients, beside torch.
+"""A CRF layer at the size of CoNLL-2003 (14,987 sentences, 9 tags):
+derivatives and folds in gradients, beside torch.
 
-Simulated sentences of the real set's lengths and shares of tags. Ratios within this run. torchcrf (pytorch-crf) joins
-where installed; without torch the comparison is left out.
+Simulated sentences of the real set's lengths and shares of tags. Ratios within this run. torchcrf
+(pytorch-crf) joins where installed; without torch the comparison is left out.
 """
 
 import importlib.util
@@ -29,7 +30,9 @@ def crf(rng):
 def derivatives(model, params):
     """The Hessian, and gradients of many folds at once, in gradients."""
     ones, spread = np.ones(model.n_sites), params + 0.01 * np.arange(64)[:, None]
-    hessian = ratio(lambda: model.derivatives.hessian(params, ones), lambda: gradient(model, params), 3)
+    hessian = ratio(
+        lambda: model.derivatives.hessian(params, ones), lambda: gradient(model, params), 3
+    )
     report("Hessian (99 x 99) in gradients", hessian, 120)
     folds = Folds(np.arange(64)[:, None])
     many = ratio(
@@ -61,7 +64,9 @@ def cross_validation(model, fit, rng):
 
 
 def beside_torch(model, params, peer, name):
-    """Loss and gradient of all sentences: torch's seconds over ours, in batches of 512 of like length."""
+    """Loss and gradient of all sentences: torch's seconds over ours,
+    in batches of 512 of like length.
+    """
     order = np.argsort([len(z) for z in model.labels])
     batches = [padded(model, numbers) for numbers in np.array_split(order, 30)]
     layer = peer().double()

@@ -1,7 +1,9 @@
-"""Hidden field on 384 tracts: every rung in log-partition evaluations, and beside what a user would otherwise run.
+"""Hidden field on 384 tracts: every rung in log-partition evaluations,
+and beside what a user would otherwise run.
 
-Ratios within this run, medians where a call is short; simulated counts where the real map is not to be found.
-opt_einsum, whose contraction of the whole field gives the same log-partition, joins where it is installed.
+Ratios within this run, medians where a call is short; simulated counts where the real map is not to
+be found. opt_einsum, whose contraction of the whole field gives the same log-partition, joins where
+it is installed.
 """
 
 import importlib.util

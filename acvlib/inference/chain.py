@@ -106,7 +106,7 @@ def _tangent(node, edge, d_node, d_edge):
 
 
 @primitive
-def log_partition(node, edge):
+def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K), a float."""
     return _filter(node, edge)[2]
 
@@ -131,7 +131,7 @@ def _split(flat, node, edge):
     return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
 
 
-def marginals(node, edge):
+def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)) of a chain; differentiable once."""
     return _split(_flat_marginals(node, edge), node, edge)
 

@@ -93,7 +93,9 @@ def test_a_third_derivative_raises_and_is_not_zero(part):
 
 
 def gaussian_chain(params, x):
-    """(log densities (T, 3), log initial, log transition) of a Gaussian HMM in 3 + 1 + 2 + 9 parameters."""
+    """(log densities (T, 3), log initial, log transition) of a Gaussian HMM in 3 + 1 + 2 + 9
+    parameters.
+    """
     means, log_sd = params[:3], params[3]
     density = -((x[:, None] - means) ** 2) / (2 * anp.exp(2 * log_sd)) - log_sd
     initial = anp.concatenate([params[4:6], anp.zeros(1)])
@@ -133,7 +135,9 @@ def test_heldout_loss_equals_enumeration():
 
 
 def test_a_long_chain_keeps_float64_accuracy():
-    """A chain of 50,000 equal links: log Z from the eigenvalues, to T rounding errors; float32 is off by nats."""
+    """A chain of 50,000 equal links: log Z from the eigenvalues, to T rounding errors;
+    float32 is off by nats.
+    """
     n_sites, link = 50_000, np.array([[0.3, -1.0], [0.2, 0.8]])
     edge = np.broadcast_to(link, (n_sites - 1, 2, 2)).copy()
     values, vectors = np.linalg.eig(np.exp(link))

@@ -51,7 +51,9 @@ def test_smoothing_and_counts_equal_enumeration(seed, k, spread):
 
 
 def test_a_nearly_impossible_transition_is_summed_in_logarithms():
-    """State 1 explains the last frame alone, by e^800, and is reached by a jump of e^-500 or held since the start."""
+    """State 1 explains the last frame alone, by e^800,
+    and is reached by a jump of e^-500 or held since the start.
+    """
     initial, transition = np.log([0.5, 0.5]), np.array([[0.0, -500.0], [-500.0, 0.0]])
     density = np.array([[0.0, 0.0], [0.0, -790.0], [0.0, 800.0]])
     assert np.ptp(transition) > smoothing.UNLIKELY

@@ -106,7 +106,9 @@ def test_filter_returns_filtered_probabilities_and_not_smoothed_ones():
 
 
 def scores(n_classes, n_params=9, seed=3):
-    """Gradients (n_classes, WIDTH) of both log-densities, quiet and ratio, in the first parameters."""
+    """Gradients (n_classes, WIDTH) of both log-densities, quiet and ratio, in the first
+    parameters.
+    """
     tables = np.zeros((2, n_classes, WIDTH))
     tables[:, :, :n_params] = np.random.default_rng(seed).standard_normal((2, n_classes, n_params))
     return tables

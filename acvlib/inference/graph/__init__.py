@@ -77,7 +77,9 @@ def _all_marginals(elimination, conditional):
     return passes.distribute(elimination, n_edges, conditional, everywhere, everywhere)
 
 
-def marginals_at(node, edge, elimination: EliminationOrder, sites) -> np.ndarray:
+def marginals_at(
+    node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder, sites: np.ndarray
+) -> np.ndarray:
     """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
     sites = check_sites(sites, len(node))
@@ -88,17 +90,24 @@ def marginals_at(node, edge, elimination: EliminationOrder, sites) -> np.ndarray
     return gamma[sites]
 
 
-def tangent(node, edge, elimination: EliminationOrder, d_node, d_edge):
+def tangent(
+    node: np.ndarray,
+    edge: np.ndarray,
+    elimination: EliminationOrder,
+    d_node: np.ndarray,
+    d_edge: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
     potentials = check_potentials(node, edge, elimination)
     along = check_potentials(d_node, d_edge, elimination)
-    moved = [start + STEP * 1j * step for start, step in zip(potentials, along, strict=True)]
-    _, conditional = _collect(*moved, elimination, np.ones(len(node), bool))
-    return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
+    moved_node, moved_edge = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
+    _, conditional = _collect(moved_node, moved_edge, elimination, np.ones(len(node), bool))
+    gamma, xi = _all_marginals(elimination, conditional)
+    return gamma.imag / STEP, xi.imag / STEP
 
 
 @primitive
-def log_partition(node, edge, elimination: EliminationOrder) -> float:
+def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
     """Return log Z of node potentials (n, K) and edge potentials (m, K, K)."""
     node, edge = check_potentials(node, edge, elimination)
     return _collect(node, edge, elimination, np.zeros(len(node), bool))[0]
@@ -125,7 +134,9 @@ def _split(flat, node, edge):
     return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
 
 
-def marginals(node, edge, elimination: EliminationOrder):
+def marginals(
+    node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder
+) -> tuple[np.ndarray, np.ndarray]:
     """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K); differentiable once."""
     return _split(_flat_marginals(node, edge, elimination), node, edge)
 

@@ -61,9 +61,7 @@ def _piece(blocks, scaled, starts):
             factors.append(scaled[starts[reaching] + t].T.ravel())
     cuts = np.concatenate([[0], np.cumsum([len(block) for block in blocks])])
     longest = np.array([own[0] for own in lengths])
-    return Blocks(
-        np.concatenate(blocks), cuts, longest, np.array(widths), np.concatenate(factors)
-    )
+    return Blocks(np.concatenate(blocks), cuts, longest, np.array(widths), np.concatenate(factors))
 
 
 def block_sums(
@@ -92,7 +90,11 @@ _jit = njit(
 def _sums(cuts, lengths, widths, factors, weights, start, transition, end):
     k, lanes, longest = len(start), np.diff(cuts).max(), lengths.max()
     alphas, norms = np.empty(longest * lanes * k), np.empty(longest * lanes)
-    work, finish, starts = np.empty((2, k * lanes)), np.empty((k, lanes)), np.empty(longest + 1, np.int64)
+    work, finish, starts = (
+        np.empty((2, k * lanes)),
+        np.empty((k, lanes)),
+        np.empty(longest + 1, np.int64),
+    )
     features, into = np.zeros((k + 2, k)), transition.T.copy()
     log_z, position, step = 0.0, 0, 0
     for c in range(len(lengths)):
@@ -128,7 +130,11 @@ def _forward(e, width, starts, start, into, alphas, norms, work):
         factor = e[k * starts[t] : k * starts[t + 1]]
         norm[:] = 0.0
         for j in range(k):
-            row, source, e_row = alpha[j * here : (j + 1) * here], reach[j], factor[j * here : (j + 1) * here]
+            row, source, e_row = (
+                alpha[j * here : (j + 1) * here],
+                reach[j],
+                factor[j * here : (j + 1) * here],
+            )
             for b in range(here):
                 row[b] = source[b] * e_row[b]
             for b in range(here):

@@ -69,7 +69,9 @@ class SentenceTerms:
         log_z, expected = chains.each(params)
         observed = self.features[sentence]
         values = log_z - observed @ params - self.emitted[sentence]
-        member = csr_matrix((np.ones(len(fold)), (fold, np.arange(len(fold)))), (len(folds), len(fold)))
+        member = csr_matrix(
+            (np.ones(len(fold)), (fold, np.arange(len(fold)))), (len(folds), len(fold))
+        )
         return member @ values, member @ expected - (member @ observed).toarray()
 
     def own_hessians(self, params, folds):
@@ -127,7 +129,9 @@ class TokenTerms(SentenceTerms):
     def _known(self, sentences, weights):
         """Chains of the sentences, with labels known by their weights."""
         tokens = self.chains.tokens(sentences)
-        return self.chains.take(sentences, hide_labels(weights[tokens], self.tags[tokens], self.n_tags))
+        return self.chains.take(
+            sentences, hide_labels(weights[tokens], self.tags[tokens], self.n_tags)
+        )
 
     def own_chains(self, folds: Folds) -> Own:
         """The own terms of folds: each sentence that a fold touches, with the fold's labels hidden."""

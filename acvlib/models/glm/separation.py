@@ -4,12 +4,9 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ...folds import Folds
+from ...protocol import NoFiniteOptimum
 
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
-
-
-class NoFiniteOptimum(ValueError):
-    """The objective has no minimum: it keeps falling along a ray."""
 
 
 def check_rank(design: np.ndarray) -> None:

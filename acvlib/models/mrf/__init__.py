@@ -14,9 +14,8 @@ from scipy.special import gammaln, logsumexp
 
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, NoFiniteOptimum
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
-from ..glm.separation import NoFiniteOptimum
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
@@ -89,7 +88,9 @@ class HiddenMRF(ModelDefaults):
         counts = self.counts[:, None]
         return counts * params - anp.exp(params) - gammaln(counts + 1.0)
 
-    def potentials(self, density: np.ndarray, factor: FactorWeights):
+    def potentials(
+        self, density: np.ndarray, factor: FactorWeights
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return node (n, K) and edge (m, K, K) potentials of log densities (n, K)."""
         agree = self.coupling * np.eye(self.n_states)
         return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
@@ -119,7 +120,8 @@ class HiddenMRF(ModelDefaults):
         """
         density = self.log_densities(params)
         factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
-        gamma = graph.marginals_at(*self.potentials(density, factor), self.elimination, fold)
+        node, edge = self.potentials(density, factor)
+        gamma = graph.marginals_at(node, edge, self.elimination, fold)
         return -logsumexp(density[fold], b=gamma, axis=1)
 
     def check_optimum(self, params: np.ndarray) -> None:

@@ -113,7 +113,8 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None):
         error = abs(results["infinitesimal_jackknife"].loss - reference.loss)
         rows[label] = {"grad_norm": here.grad_norm, "error": error}
         path = Path(model, full, params, folds, own_slopes)
-        for suffix, root in (("", np.eye(len(params))), ("_se", np.linalg.cholesky(np.asarray(full.metric)))):
+        roots = {"": np.eye(len(params)), "_se": np.linalg.cholesky(np.asarray(full.metric))}
+        for suffix, root in roots.items():
             found = path.constants(root)
             found |= {
                 "applies": found["lambda_min"] > 0,
