@@ -39,8 +39,7 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     scale = np.ones(len(weights))
     found = np.zeros(len(weights), bool)
     for _ in range(MAX_STEPS):
-        moves = -np.linalg.solve(hessians[rows], gradients[rows, :, None])[..., 0]
-        decrements = np.sqrt(np.maximum(-np.einsum("ni,ni->n", moves, gradients[rows]), 0.0))
+        moves, decrements = _newton_moves(gradients[rows], hessians[rows])
         far = decrements > tolerance
         found[rows[~far]] = _is_curved(hessians[rows[~far]], fit)
         rows = rows[far]
@@ -55,11 +54,19 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
         gradients[taken] = new_gradients[good]
         hessians[taken] = new_hessians[good]
         scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-    if not found.all():
-        params[~found] = np.nan
-        lost = f"{(~found).sum()} of {len(found)} resamples have no optimum, or did not reach it"
-        warnings.warn(lost, UnconvergedFit, stacklevel=2)
+    lost = ~found
+    if lost.any():
+        params[lost] = np.nan
+        message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
+        warnings.warn(message, UnconvergedFit, stacklevel=2)
     return params
+
+
+def _newton_moves(gradients, hessians):
+    """(moves (n, D), decrements (n,))."""
+    moves = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
+    squared = -np.einsum("ni,ni->n", moves, gradients)
+    return moves, np.sqrt(np.maximum(squared, 0.0))
 
 
 def _is_curved(hessians, fit):

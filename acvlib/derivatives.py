@@ -59,6 +59,7 @@ class Derivatives:
     matrix_free = False  # True: too many parameters for a Hessian, which `products` stands in for
     hessians_first = False  # True: `fold_hessians` at one point is so cheap that exact starts there
     chord_rate = 0.1  # a chord step that shrinks the decrement less asks for a new Hessian
+    fresh = 0.1  # standard errors that a fold may move before its Hessian counts as old
 
     def __init__(self, model: Any):
         self.model = model

@@ -1,5 +1,4 @@
-"""A CRF layer at the size of CoNLL-2003 (14,987 sentences, 9 tags):
-derivatives and folds in gradients, beside torch.
+"""A CRF layer at the size of CoNLL-2003 (14,987 sentences, 9 tags), in gradients, beside torch.
 
 Simulated sentences of the real set's lengths and shares of tags. Ratios within this run. torchcrf
 (pytorch-crf) joins where installed; without torch the comparison is left out.
@@ -64,9 +63,7 @@ def cross_validation(model, fit, rng):
 
 
 def beside_torch(model, params, peer, name):
-    """Loss and gradient of all sentences: torch's seconds over ours,
-    in batches of 512 of like length.
-    """
+    """Loss and gradient: torch's seconds over ours, in batches of 512 of like length."""
     order = np.argsort([len(z) for z in model.labels])
     batches = [padded(model, numbers) for numbers in np.array_split(order, 30)]
     layer = peer().double()

@@ -1,5 +1,4 @@
-"""Hidden field on 384 tracts: every rung in log-partition evaluations,
-and beside what a user would otherwise run.
+"""Hidden field on 384 tracts: every method in log-partition evaluations, and beside its rivals.
 
 Ratios within this run, medians where a call is short; simulated counts where the real map is not to
 be found. opt_einsum, whose contraction of the whole field gives the same log-partition, joins where
@@ -14,18 +13,11 @@ from acvbook.datasets import load_or_simulate
 from acvbook.studies import mrf
 
 import acvlib as acv
-from acvlib import derivatives as curvature
+from acvlib.derivatives import Derivatives
 from acvlib.inference import graph
 from acvlib.models import em
 
 BETA = 0.4
-
-
-class WithoutFast:
-    """A view of a model that hides its fast paths, so that autograd does the work."""
-
-    def __init__(self, model):
-        self.n_sites, self.objective = model.n_sites, model.objective
 
 
 def potentials(model, params):
@@ -41,30 +33,29 @@ def one_evaluation(model, fit, one):
     print(f"one log-partition, width {model.elimination.width}: {1000 * unit:.2f} ms")
     report(
         "marginals, in log-partitions",
-        seconds(lambda: graph.Posterior(node, edge, model.elimination).marginals()) / unit,
+        seconds(lambda: graph.GraphPosterior(node, edge, model.elimination).marginals()) / unit,
     )
-    report(
-        "gradient, in log-partitions",
-        seconds(lambda: curvature.value_and_gradient(model, fit.params, one)) / unit,
-    )
-    both = seconds(lambda: curvature.hessian_and_cross(model, fit.params, one))
-    report("H and J, in log-partitions", both / unit)
-    slow = WithoutFast(model)
-    report(
-        "H and J by autograd over fast",
-        seconds(lambda: curvature.hessian_and_cross(slow, fit.params, one)) / both,
-    )
+    own, plain = model.derivatives, Derivatives(model)
+    gradient = seconds(lambda: own.value_and_gradient(fit.params, one))
+    report("gradient, in log-partitions", gradient / unit)
+    hessian = seconds(lambda: own.hessian(fit.params, one))
+    report("H, in log-partitions", hessian / unit)
+    cross = seconds(lambda: own.cross_matrix(fit.params, one))
+    report("J, in log-partitions", cross / unit)
+    by_autograd = seconds(lambda: plain.hessian(fit.params, one))
+    report("H by autograd over closed form", by_autograd / hessian)
     return unit
 
 
-def seconds(function):
-    return median_seconds(function, 9)
+def seconds(function, repeats=9):
+    return median_seconds(function, repeats)
 
 
 def whole_cv(model, fit, unit):
     """All 384 folds by every rung, warm, and by EM from scratch."""
     folds = acv.folds.leave_one_out(model.n_sites)
     acv.infinitesimal_jackknife(model, fit, folds[:8])
+    sharing(model, fit, folds[::8])
     acv_seconds, _ = timed(lambda: acv.infinitesimal_jackknife(model, fit, folds))
     report(f"{len(folds)}-fold ACV, in log-partitions", acv_seconds / unit, 1000)
     for rung in (acv.no_adjustment, acv.frozen_newton, acv.newton_step):
@@ -83,6 +74,15 @@ def whole_cv(model, fit, unit):
         acv.theta_errors(exact, cold).max(),
         1e-5,
     )
+
+
+def sharing(model, fit, folds):
+    """What folds at one point gain by renewing only the sums that their sites touch."""
+    apart = np.tile(fit.params, (len(folds), 1))
+    for name in ("fold_gradients", "fold_hessians"):
+        alone = seconds(lambda name=name: getattr(model.derivatives, name)(apart, folds), 3)
+        shared = seconds(lambda name=name: getattr(model.derivatives, name)(fit.params, folds), 3)
+        report(f"{name} each at its own point over all at one", alone / shared)
 
 
 def fits(model):

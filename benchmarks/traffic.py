@@ -40,7 +40,8 @@ def one_evaluation(model, fit, weights):
     """Seconds of one gradient, and the ratios of one H and J, own and by autograd."""
     own, params = derivatives_of(model), fit.params
     gradient = median_seconds(lambda: own.value_and_gradient(params, weights))
-    both = median_seconds(lambda: second_order(own, params, weights))
+    nudged = iter(params + 1e-9 * np.arange(1000)[:, None])  # the last point's is kept
+    both = median_seconds(lambda: second_order(own, next(nudged), weights))
     report("H and J over log p and gradient, own", both / gradient, 4)
     slow = derivatives_of(ByAutograd(model))
     slow_gradient = median_seconds(lambda: slow.value_and_gradient(params, weights), 3)

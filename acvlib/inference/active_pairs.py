@@ -26,10 +26,10 @@ _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "
 class ActivePairs:
     """The active pairs of smoothed chains.
 
-    frame, state, gamma (P,): of each pair; first (M + 1,): pairs of frame t are first[t]:first[t + 1];
-    starts (N + 1,): frames of each sequence; links (L, 2): pairs at t - 1 and t; link_first (M + 1,):
-    links into frame t; back, ahead, joint (L,): P(z_t-1 | z_t), P(z_t | z_t-1) and P(z_t-1, z_t), all
-    given the data.
+    frame, state, gamma (P,); first (M + 1,): pairs of frame t are first[t]:first[t + 1]
+    starts (N + 1,): frames of each sequence; links (L, 2): pairs at t - 1 and t
+    link_first (M + 1,): links into frame t
+    back, ahead, joint (L,): P(z_t-1 | z_t), P(z_t | z_t-1), P(z_t-1, z_t), all given the data
     """
 
     frame: np.ndarray
@@ -45,7 +45,7 @@ class ActivePairs:
 
     @property
     def contested(self) -> np.ndarray:
-        """(P,) whether the frame has another active pair: where not, no direction moves its state."""
+        """(P,) whether the frame has another active pair: if not, its state is certain."""
         sizes = np.diff(self.first)
         return np.repeat(sizes > 1, sizes)
 

@@ -2,12 +2,13 @@
 
     log Z = log sum_z exp( sum_t node[t, z_t] + sum_t edge[t, z_t, z_t+1] )
 
-Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the Hessian of
-log Z is symmetric, so the reverse-mode product of the marginals is their directional derivative.
-Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only.
+Two primitives suffice for second derivatives: the gradient of log Z is the marginals, and the
+Hessian of log Z is symmetric, so the reverse-mode product of the marginals is their directional
+derivative. Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only.
 
 Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function.
-Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis (1982).
+Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis
+(1982).
 """
 
 import autograd.numpy as anp
@@ -29,7 +30,9 @@ def _log_sum(terms):
 
 @_jit
 def _filter(node, edge):
-    """Logarithms of the normalised forward messages (T, K) and of their normalisers (T,), and log Z."""
+    """Logarithms of the normalised forward messages (T, K) and of their normalisers (T,), and log
+    Z.
+    """
     n, k = node.shape
     log_alpha, log_norm, reach = node.copy(), np.empty(n), np.empty(k)
     for t in range(n):
@@ -63,9 +66,11 @@ def _smooth(node, edge):
 
 @_jit
 def _tangent(node, edge, d_node, d_edge):
-    """Directional derivative of the marginals along (d_node, d_edge): Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
+    """Directional derivative of the marginals along (d_node, d_edge):
+    Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
 
-    past[t, k] = E[S up to t | z_t = k, x_1..t] and future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
+    past[t, k] = E[S up to t | z_t = k, x_1..t] and future[t, k] = E[S after t | z_t = k, x_t+1..T],
+    centred.
     """
     n, k = node.shape
     gamma, xi, log_alpha = _smooth(node, edge)
@@ -119,7 +124,9 @@ def _flat_marginals(node, edge):
 
 @primitive
 def _flat_tangent(node, edge, direction):
-    """Has no derivative of its own: asking for a third one raises, and never gives a silent zero."""
+    """Has no derivative of its own: asking for a third one raises, and never gives a silent
+    zero.
+    """
     return np.concatenate(
         [part.ravel() for part in _tangent(node, edge, *_split(direction, node, edge))]
     )

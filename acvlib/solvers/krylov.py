@@ -136,7 +136,7 @@ class _State:
         self.rows = np.arange(n)
         self.x = np.zeros_like(b)
         self.r = b.copy()
-        self.p = products.precondition(self.r, self.rows)
+        self.p = products.precondition(self.r, self.rows).copy()  # it may be r itself
         self.rz = _dots(self.r, self.p)
         self.pp = self.rz.copy()
         self.xp = np.zeros(n)

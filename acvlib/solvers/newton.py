@@ -5,8 +5,8 @@
 A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step
 (a chord step costs one gradient) and gets a new one otherwise; a step that does not descend is
 halved. A fold has converged when its decrement is at most the tolerance and the Hessian it is
-measured by is positive definite and was taken within a tenth of a standard error, or when the
-contraction of its chord steps proves as much.
+measured by is positive definite and was taken within `Derivatives.fresh` standard errors, or when
+the contraction of its chord steps proves as much.
 """
 
 from collections import Counter
@@ -19,7 +19,6 @@ from ..protocol import Refits
 from .inverse import FoldSolver
 
 MAX_STEPS = 60
-FRESH = 0.1  # standard errors that a fold may move before its Hessian counts as old
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
 
@@ -90,7 +89,9 @@ class _Lockstep:
 
     def renew_hessians(self, rows):
         """Give a Hessian of their own to the folds that one is due to."""
-        old = np.isinf(self.drift[rows]) if self.convex else self.drift[rows] > FRESH
+        old = (
+            np.isinf(self.drift[rows]) if self.convex else self.drift[rows] > self.derivatives.fresh
+        )
         stale = rows[old]
         if not stale.size:
             return
@@ -122,7 +123,7 @@ class _Lockstep:
         """Mark the folds at their optimum; one that only seems so is due a Hessian of its own."""
         small = self.decrement[rows] <= tolerance
         own = ~self.borrowed[rows] | (self.precision is not None)
-        fresh = self.convex | (self.drift[rows] <= FRESH)
+        fresh = self.convex | (self.drift[rows] <= self.derivatives.fresh)
         sound = own & ~self.kept.indefinite(rows)
         self.converged[rows] = small & fresh & sound
         self.drift[rows[small & ~own]] = np.inf

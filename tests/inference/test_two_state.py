@@ -9,8 +9,9 @@ from oracles.enumerate import log_partition_and_moments
 from oracles.refit import central_difference
 from scipy.special import expit
 
-from acvlib.inference import chain, hidden_chain, two_state
-from acvlib.inference.two_state import BLOCK, N_LANES, WIDTH
+from acvlib.inference import chain, hidden_chain, two_state, two_state_lanes
+from acvlib.inference.two_state import WIDTH
+from acvlib.inference.two_state_lanes import BLOCK, N_LANES, block_starts
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -114,62 +115,34 @@ def scores(n_classes, n_params=9, seed=3):
     return tables
 
 
-def test_score_variance_equals_enumeration():
-    classes, weights, table = series(4, 7)
-    _, ratio = scores(5)
-    _, _, covariance = enumerated(classes, weights, table, STAY)
-    gradient = np.zeros((covariance.shape[0], WIDTH - 1))  # of every path's score in its indicators
-    nodes, edges = gradient[:16].reshape(8, 2, -1), gradient[16:].reshape(7, 2, 2, -1)
-    nodes[1:, 1] = weights[:, None] * ratio[classes, :-1]
-    nodes[0, 1, 9:] = [-STAY[0], STAY[1]]  # of logit P(z_0 = 1)
-    edges[:, 0, 0, 9], edges[:, 0, 1, 9] = 1 - STAY[0], -STAY[0]
-    edges[:, 1, 1, 10], edges[:, 1, 0, 10] = 1 - STAY[1], -STAY[1]
-    found = two_state.score_variance(classes, weights, table, TRANSITION, ratio)
-    assert_allclose(found, gradient.T @ covariance @ gradient, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("n_sites", [255, 256, 257, 600])
-def test_score_variance_is_the_derivative_of_the_score_at_any_length(n_sites):
-    """In log-linear emissions the expected score's derivative is its variance alone."""
-    classes, weights, table = series(5, n_sites)
-    _, ratio = scores(5)
-
-    def score(p):
-        shifted = table + np.outer(ratio @ p, [0.0, 1.0])
-        shifted -= shifted.max(axis=1, keepdims=True)
-        _, event, _ = two_state.smooth(classes, weights, shifted, TRANSITION)
-        return event @ ratio[:, :9]
-
-    found = two_state.score_variance(classes, weights, table, TRANSITION, ratio)
-    expected = central_difference(score, np.zeros(WIDTH))[:, :9]
-    assert_allclose(found[:9, :9], expected, rtol=0, atol=1e-7 * np.abs(expected).max())
-
-
-def cross_problem(n_sites=40):
-    classes, weights, table = series(6, n_sites, 6)
+def test_tangent_equals_central_differences():
+    classes, weights, table = series(6, 40, 6)
     quiet, ratio = scores(6)
+    observed = np.ones(40, bool)
+    observed[[3, 20]] = False
 
-    def slopes(p):
-        """d log Z / dw at moved params: the expected log-density of each site."""
+    def moved(p):
+        """(event, statistics, d log Z / dw: the expected log-density of each site) at moved
+        params.
+        """
         shifted = table + np.stack([quiet @ p, (quiet + ratio) @ p], axis=1)
         stay = expit(np.log(STAY / (1.0 - STAY)) + p[9:11])
         _, gamma, _ = by_chain(classes, weights, shifted, stay)
-        return (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
+        slopes = (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
+        shifted -= shifted.max(axis=1, keepdims=True)
+        _, event, statistics = two_state.smooth(classes, weights, shifted, moves_of(stay))
+        return np.concatenate([event, statistics, slopes])
 
-    arguments = (classes, weights, table, TRANSITION)
     contrast = table[:, 1] - table[:, 0]
-    return arguments, (quiet, ratio, contrast), slopes
-
-
-def test_cross_derivatives_equal_central_differences():
-    arguments, tables, slopes = cross_problem()
-    observed = np.ones(40, bool)
-    observed[[3, 20]] = False
-    found = two_state.cross_derivatives(*arguments, observed, *tables)
-    # the law of site 0 moves with the stay logits; in `slopes` it is that of site 1, as stationary
-    expected = central_difference(slopes, np.zeros(WIDTH))
-    assert_allclose(found[observed], expected[observed], rtol=0, atol=1e-8)
-    assert not found[~observed].any()
+    event, statistics, d_event, d_statistics, cross = two_state.smooth_tangent(
+        classes, weights, table, TRANSITION, observed, quiet, ratio, contrast
+    )
+    _, *same = two_state.smooth(classes, weights, table, TRANSITION)
+    assert_allclose(np.append(event, statistics), np.append(*same), rtol=1e-12, atol=1e-14)
+    expected = central_difference(moved, np.zeros(WIDTH))
+    assert_allclose(np.vstack([d_event, d_statistics]), expected[:10], rtol=0, atol=1e-8)
+    assert_allclose(cross[observed], expected[10:][observed], rtol=0, atol=1e-8)
+    assert not cross[~observed].any()
 
 
 def test_rare_moves_that_the_data_force_at_every_step_stay_finite():
@@ -201,8 +174,9 @@ def lane_problem(n_sites, seed=6):
 def test_every_lane_equals_its_own_chain(n_sites):
     classes, observed, table, stay, left_out = lane_problem(n_sites)
     sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
-    arguments = classes, observed, np.exp(table), moves_of(stay), sites, ends
-    log_z, event, statistics, density = two_state.smooth_lanes(*arguments, True)
+    starts = block_starts(np.zeros(n_sites))
+    arguments = classes, observed, np.exp(table), moves_of(stay), sites, ends, starts
+    log_z, event, statistics, density = two_state_lanes.smooth_lanes(*arguments, True)
     for b in (0, 1, 17, N_LANES - 1):
         weights = observed.astype(float)
         weights[left_out[b]] = 0.0
@@ -215,7 +189,82 @@ def test_every_lane_equals_its_own_chain(n_sites):
         at = np.exp(own[classes[left_out[b]]])
         expected = (1 - marginal) * at[:, 0] + marginal * at[:, 1]
         assert_allclose(density[ends[b] : ends[b + 1]], expected, rtol=1e-9)
-    for ours, again in zip(
-        (log_z, event, statistics), two_state.smooth_lanes(*arguments, False), strict=False
-    ):
-        assert_allclose(ours, again, rtol=0, atol=0)
+    again = two_state_lanes.smooth_lanes(*arguments, False)
+    assert_allclose(np.vstack(again[:3]), np.vstack([log_z, event, statistics]), rtol=0, atol=0)
+
+
+def test_results_do_not_depend_on_where_blocks_end():
+    classes, observed, table, stay, left_out = lane_problem(300)
+    sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
+    arguments = classes, observed, np.exp(table), moves_of(stay), sites, ends
+    cuts = [np.array(c) for c in ([0, 300], [0, 1, 2, 289, 300], list(range(301)))]
+    whole, *others = (two_state_lanes.smooth_lanes(*arguments, c, True) for c in cuts)
+    for other in others:
+        for a, b in zip(whole, other, strict=True):
+            assert_allclose(a, b, rtol=1e-12)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=6))
+def test_blocks_follow_every_change_of_group_and_are_never_too_long(lengths):
+    starts = block_starts(np.repeat(np.arange(len(lengths)), lengths), size=10)
+    assert set(np.cumsum([0, *lengths])) <= set(starts)
+    assert (np.diff(starts) > 0).all()
+    assert np.diff(starts).max() <= 10
+
+
+def variance_problem(n_sites):
+    """(arguments of `variance_lanes` but the starts, tables (B, n_classes, 2), group of each
+    site).
+    """
+    classes, observed, table, stay, left_out = lane_problem(n_sites)
+    group = np.arange(n_sites) // 37 % 2
+    classes = (classes % 2 + 2 * group).astype(np.int32)
+    places = np.array([[c // 2, 7, 8] for c in range(4)])
+    score = np.random.default_rng(7).standard_normal((3, 4, N_LANES))
+    sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
+    moves = moves_of(stay)
+    arguments = classes, observed, np.exp(table), moves, sites, ends
+    return arguments, (score, places), table, stay, left_out, block_starts(group)
+
+
+def dense(score, places, b):
+    """The scores (n_classes, WIDTH) of one lane."""
+    ratio = np.zeros((len(places), WIDTH))
+    np.put_along_axis(ratio, places, score[:, :, b].T, 1)
+    return ratio
+
+
+def test_variance_of_the_score_equals_enumeration():
+    arguments, (score, places), table, stay, left_out, starts = variance_problem(7)
+    classes, observed = arguments[:2]
+    found = two_state_lanes.variance_lanes(*arguments, starts, score, places)
+    for b in (0, 5, N_LANES - 1):
+        weights = observed.astype(float)
+        weights[left_out[b]] = 0.0
+        _, _, covariance = enumerated(classes, weights, table[:, :, b].T, stay[:, b])
+        gradient = np.zeros((len(covariance), WIDTH - 1))  # of a path's score in its indicators
+        nodes, edges = gradient[:16].reshape(8, 2, -1), gradient[16:].reshape(7, 2, 2, -1)
+        nodes[1:, 1] = weights[:, None] * dense(score, places, b)[classes, :-1]
+        nodes[0, 1, 9:] = [-stay[0, b], stay[1, b]]  # of logit P(z_0 = 1)
+        edges[:, 0, 0, 9] = edges[:, 0, 1, 9] + 1.0 - stay[0, b]
+        edges[:, 0, 1, 9] = -stay[0, b]
+        edges[:, 1, 1, 10] = 1.0 - stay[1, b]
+        edges[:, 1, 0, 10] = -stay[1, b]
+        expected = gradient.T @ covariance @ gradient
+        assert_allclose(found[..., b], expected, rtol=0, atol=1e-10)
+
+
+def test_variance_of_the_score_is_the_tangent_of_the_score_over_many_blocks():
+    """In log-linear emissions the expected score's derivative is its variance alone."""
+    arguments, (score, places), table, stay, left_out, starts = variance_problem(500)
+    classes, observed = arguments[:2]
+    found = two_state_lanes.variance_lanes(*arguments, starts, score, places)
+    for b in (0, 5, N_LANES - 1):
+        weights = observed.astype(float)
+        weights[left_out[b]] = 0.0
+        ratio, own = dense(score, places, b), table[:, :, b].T.copy()
+        tables = observed, np.zeros_like(ratio), ratio, own[:, 1] - own[:, 0]
+        tangent = two_state.smooth_tangent(classes, weights, own, moves_of(stay[:, b]), *tables)
+        expected = (ratio.T @ tangent[2])[:9, :11]
+        assert_allclose(found[:9, :, b], expected, rtol=1e-9, atol=1e-10)

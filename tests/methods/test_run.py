@@ -11,9 +11,9 @@ from oracles.toy_models import Saddle, simulate_traffic
 from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
-from acvlib.derivatives import IndefiniteHessian
 from acvlib.fit import UnconvergedFit
 from acvlib.models import PoissonTraffic
+from acvlib.solvers.inverse import IndefiniteHessian
 
 BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]
 

@@ -145,9 +145,7 @@ def test_scored_sites_are_picked_from_the_omitted_ones():
 
 
 def test_sums_side_by_side_are_those_of_single_sentences():
-    """More sentences of a length than stand side by side,
-    and one long enough for its product to be cut.
-    """
+    """More sentences than stand side by side, one long enough for its product to be cut."""
     lengths = (700, *[2] * 150, 1, 3, 2)
     chains = LinearChainCRF(*data(5, lengths)).derivatives._terms.chains
     rng = np.random.default_rng(5)
@@ -236,9 +234,7 @@ def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme
 
 
 def test_frozen_error_falls_with_the_square_of_a_folds_influence():
-    """A fold of one sentence among n copies of the data: its step falls as 1/n,
-    what is left of it as 1/n^2.
-    """
+    """One sentence among n copies of the data: its step falls as 1/n, what is left as 1/n^2."""
     errors = []
     for copies in (4, 8, 16):
         emissions, labels = data(7)
@@ -294,9 +290,7 @@ def test_marginals_and_viterbi_by_enumeration():
 
 @given(st.integers(0, 10_000), st.floats(-50, 50), st.floats(-50, 50))
 def test_shifts_that_cancel_change_no_probability(seed, shift, tilt):
-    """All transitions up by one number; label k's start up,
-    its end down and its transitions tilted to match.
-    """
+    """All transitions up; label k's start up, its end down, its transitions tilted to match."""
     model, rng = crf(seed=seed % 7), np.random.default_rng(seed)
     params, turn = rng.normal(size=D), tilt * rng.uniform(-1, 1, K)
     moved = np.concatenate([turn, (shift + turn[None, :] - turn[:, None]).ravel(), -turn])

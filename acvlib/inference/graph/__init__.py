@@ -51,7 +51,7 @@ class GraphPosterior:
     Eliminated once: what is asked of it afterwards needs one more pass, or none.
     """
 
-    def __init__(self, node, edge, elimination: EliminationOrder):
+    def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
         everywhere = np.ones(len(node), bool)
         self.elimination = elimination
@@ -96,14 +96,13 @@ def tangent(
     elimination: EliminationOrder,
     d_node: np.ndarray,
     d_edge: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
     potentials = check_potentials(node, edge, elimination)
     along = check_potentials(d_node, d_edge, elimination)
-    moved_node, moved_edge = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
-    _, conditional = _collect(moved_node, moved_edge, elimination, np.ones(len(node), bool))
-    gamma, xi = _all_marginals(elimination, conditional)
-    return gamma.imag / STEP, xi.imag / STEP
+    nodes, edges = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
+    _, conditional = _collect(nodes, edges, elimination, np.ones(len(node), bool))
+    return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
 
 
 @primitive

@@ -1,9 +1,11 @@
 """Edges, potentials and site numbers as the kernels take them; what is wrong with others."""
 
+from typing import Any
+
 import numpy as np
 
 
-def check_edges(edges, n_sites: int) -> np.ndarray:
+def check_edges(edges: Any, n_sites: int) -> np.ndarray:
     """Return edges as integers (m, 2).
 
     Raises
@@ -36,7 +38,7 @@ def _refuse(pairs, bad, reason):
         raise ValueError(f"edge ({a}, {b}) {reason}")
 
 
-def edges_of(adjacency) -> np.ndarray:
+def edges_of(adjacency: Any) -> np.ndarray:
     """Return the edges (m, 2), lower site first, of a 0/1 adjacency matrix, dense or sparse.
 
     Raises
@@ -60,14 +62,14 @@ def edges_of(adjacency) -> np.ndarray:
     return np.argwhere(np.triu(matrix))
 
 
-def check_potentials(node, edge, elimination) -> tuple[np.ndarray, np.ndarray]:
+def check_potentials(node: Any, edge: Any, elimination: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return node (n, K) and edge (m, K, K) as arrays of finite numbers, or raise ValueError."""
     k = elimination.n_states
     node = check_table("node", node, (len(elimination.site), k))
     return node, check_table("edge", edge, (len(elimination.edge), k, k))
 
 
-def check_table(name: str, values, shape: tuple) -> np.ndarray:
+def check_table(name: str, values: Any, shape: tuple) -> np.ndarray:
     """Return values as an array of finite numbers of this shape, or raise ValueError."""
     array = np.ascontiguousarray(values, float)
     if array.shape != shape:
@@ -77,7 +79,7 @@ def check_table(name: str, values, shape: tuple) -> np.ndarray:
     return array
 
 
-def check_sites(sites, n_sites: int) -> np.ndarray:
+def check_sites(sites: Any, n_sites: int) -> np.ndarray:
     """Return sites as integers (s,); ValueError names one outside 0 ... n_sites - 1."""
     sites = np.atleast_1d(np.asarray(sites))
     if sites.ndim != 1 or not (np.issubdtype(sites.dtype, np.integer) or sites.size == 0):

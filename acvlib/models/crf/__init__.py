@@ -1,6 +1,7 @@
 """A linear-chain conditional random field over given emission scores.
 
-    log p(z | x) = start[z_1] + sum_t scores[t, z_t] + sum_t transitions[z_t, z_t+1] + end[z_T] - log Z(x)
+    log p(z | x) = start[z_1] + sum_t scores[t, z_t] + sum_t transitions[z_t, z_t+1] + end[z_T]
+                   - log Z(x)
 
 Source: Ghosh et al. (2020), Appendices F and G.
 """
@@ -13,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...folds import Folds
-from ...inference.smoothing import best_states
+from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults
 from ...weighting import check, hide_labels
 from .chains import SPREAD, Chains, CRFParams, split
@@ -22,17 +23,17 @@ from .derivatives import CRFDerivatives
 
 @dataclass(frozen=True)
 class LinearChainCRF(ModelDefaults):
-    """Ridge-penalised maximum likelihood in D = 2 K + K^2 coordinates: start (K,), transitions (K, K), end (K,).
-
-    scheme None: a site is a sentence, F = sum_n w_n (-log p(z_n | x_n)) + ridge (LSCV, Algorithm 3).
-    scheme `weighting.hide_labels`: a site is a token, all sentences' tokens numbered through, whose label counts as
-    known with weight 1 and is summed out with weight 0 (LWCV, Eq. 13, Algorithm 4).
+    """Fit start (K,), transitions (K, K) and end (K,) by ridge-penalised maximum likelihood.
 
     Parameters
     ----------
     emissions : (T_n, K) scores of each of N sentences, log-potentials that stay as they are.
     labels : (T_n,) tags 0 ... K - 1 of each sentence.
-    ridge : F has ridge |params|^2 / 2, so that the optimum is finite and unique where tags never occur.
+    ridge : F has ridge |params|^2 / 2, so that the optimum is finite where tags never occur.
+    scheme : None: a site is a sentence, F = sum_n w_n (-log p(z_n | x_n)) + ridge (LSCV,
+        Algorithm 3). `weighting.hide_labels`: a site is a token, all sentences' tokens numbered
+        through, whose label counts as known with weight 1 and is summed out with weight 0 (LWCV,
+        Eq. 13, Algorithm 4).
 
     Raises
     ------
@@ -52,11 +53,11 @@ class LinearChainCRF(ModelDefaults):
         _check_sentences(emissions, labels)
         if not (np.isfinite(self.ridge) and self.ridge > 0):
             raise ValueError(
-                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes no probability"
+                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes nothing"
             )
         if self.scheme not in (None, hide_labels):
             raise ValueError(
-                "scheme must be None (sites are sentences) or weighting.hide_labels (sites are tokens)"
+                "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         object.__setattr__(self, "emissions", emissions)
         object.__setattr__(self, "labels", [_frozen(tags, np.int64) for tags in labels])
@@ -117,7 +118,7 @@ class LinearChainCRF(ModelDefaults):
         return anp.sum(weights[longest_first] * losses) + ridge
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """-log p(z_n | x_n) of each sentence of the fold, or -log p(z_t | x, labels outside it) of each token."""
+        """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
         fold = np.atleast_1d(fold)
         if fold.min() < 0 or fold.max() >= self.n_sites:
             raise ValueError(f"sites {fold} are not all among 0 ... {self.n_sites - 1}")
@@ -126,7 +127,7 @@ class LinearChainCRF(ModelDefaults):
     def predict(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
     ) -> list[np.ndarray]:
-        """The most probable tags (T_n,) of each sentence: of the model's own, or of other emission scores."""
+        """The most probable tags (T_n,) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
         best = best_states(scores, starts, *self.unpack(np.asarray(params)))
         return np.split(best, starts[1:-1])
@@ -134,9 +135,9 @@ class LinearChainCRF(ModelDefaults):
     def marginals(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
     ) -> list[np.ndarray]:
-        """P(z_t = k | x) (T_n, K) of each sentence: of the model's own, or of other emission scores."""
+        """P(z_t = k | x) (T_n, K) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        return np.split(Chains.of(scores, starts).smooth(params).gamma, starts[1:-1])
+        return np.split(Chains(factors(scores), starts).smooth(params).gamma, starts[1:-1])
 
     def _flat(self, emissions):
         """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
@@ -153,14 +154,14 @@ class LinearChainCRF(ModelDefaults):
 
     @cached_property
     def _places(self):
-        """(sentences by falling length, for each place t the tokens there of those that reach it)."""
+        """(sentences by falling length, tokens at each place t of those that reach it)."""
         lengths = np.diff(self.starts)
         order = np.argsort(-lengths, kind="stable")
         tokens = [self.starts[order[lengths[order] > t]] + t for t in range(lengths.max())]
         return order, tokens
 
     def _log_partitions(self, params, factor):
-        """log sum_z of all sentences, by falling length, each tag's potential times factor (n_tokens, K)."""
+        """log Z of all sentences, by falling length, tags weighted by factor (n_tokens, K)."""
         start, transitions, end = self.unpack(params)
         node = np.exp(self.scores)
         link = anp.exp(transitions)
@@ -197,7 +198,8 @@ def _starts(sentences):
 def _check_sentences(emissions, labels):
     if not emissions or len(emissions) != len(labels):
         raise ValueError(
-            f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: give as many, not 0"
+            f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: "
+            "give as many, not 0"
         )
     n_tags = emissions[0].shape[-1]
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
@@ -205,11 +207,13 @@ def _check_sentences(emissions, labels):
             raise ValueError(f"sentence {n} is empty: leave it out")
         if tags.ndim != 1 or scores.shape != (len(tags), n_tags):
             raise ValueError(
-                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit K = {n_tags} tags"
+                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit "
+                f"K = {n_tags} tags"
             )
         if not np.issubdtype(tags.dtype, np.integer) or tags.min() < 0 or tags.max() >= n_tags:
             raise ValueError(
-                f"sentence {n}: labels must be 0 ... {n_tags - 1}, not {tags.min()} ... {tags.max()}"
+                f"sentence {n}: labels must be 0 ... {n_tags - 1}, "
+                f"not {tags.min()} ... {tags.max()}"
             )
         _check_scores(n, scores)
 
@@ -217,5 +221,5 @@ def _check_sentences(emissions, labels):
 def _check_scores(n, scores):
     if not (np.isfinite(scores).all() and np.ptp(scores, axis=1).max() <= SPREAD):
         raise ValueError(
-            f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other at a token"
+            f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other"
         )

@@ -1,13 +1,14 @@
 """Sums over the tag sequences of sentences: log Z, expected features and their covariance."""
 
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from ...inference.smoothing import Factors, factors, smooth, transition_counts
+from ...inference.smoothing import Factors, smooth, transition_counts
 from ...parallel import in_blas_threads
-from .blocks import block_sums, portions, side_by_side
+from .blocks import block_sums, side_by_side
 from .moments import covariances
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
@@ -28,24 +29,22 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     return CRFParams(params[:n_tags], transitions, params[-n_tags:])
 
 
+def portions(sizes: np.ndarray, limit: int) -> list[slice]:
+    """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
+    begins = np.cumsum(sizes) - sizes
+    cuts = np.flatnonzero(np.diff(begins // limit)) + 1
+    bounds = [0, *cuts, len(sizes)]
+    return [slice(a, b) for a, b in pairwise(bounds)]
+
+
 class Chains:
-    """Sentences end to end: `density` their emission factors, starts (N + 1,) their first tokens and the end."""
+    """Sentences end to end: their emission factors, and starts (N + 1,) as in `smoothing`."""
 
     def __init__(self, density: Factors, starts: np.ndarray):
-        self.density = density
+        self.density = density  # `smoothing.factors` of the scores
         self.starts = starts
         self.lengths = np.diff(starts)
         self.n_tags = density.scaled.shape[1]
-
-    @classmethod
-    def of(cls, scores, starts):
-        """Chains of emission scores (n_tokens, K)."""
-        return cls(factors(scores), starts)
-
-    @cached_property
-    def pieces(self):
-        """Slices of the sentences, for threads."""
-        return portions(self.lengths, PIECE)
 
     def __len__(self):
         return len(self.lengths)
@@ -61,29 +60,21 @@ class Chains:
 
         known: factors of the emissions of their tokens (n_tokens, K), 0 to forbid a tag.
         """
+        sentences = np.arange(len(self))[sentences]
         rows = self.tokens(sentences)
         density = Factors(self.density.scaled[rows] * known, self.density.log_scale[rows])
         return Chains(density, np.concatenate([[0], np.cumsum(self.lengths[sentences])]))
-
-    def part(self, rows: slice):
-        """Chains of consecutive sentences, which share memory with these."""
-        starts = self.starts[rows.start : rows.stop + 1]
-        tokens = slice(starts[0], starts[-1])
-        density = Factors(self.density.scaled[tokens], self.density.log_scale[tokens])
-        return Chains(density, starts - starts[0])
 
     def smooth(self, params):
         """The `Smoothed` posteriors of all sentences."""
         return smooth(self.density, self.starts, *split(params, self.n_tags))
 
     def smooth_each(self, params, owner):
-        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or at the row of params of each sentence's owner."""
+        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or at a row of params for each owner."""
         if params.ndim == 1:
             smoothed = self.smooth(params)
             return smoothed.log_z, smoothed.gamma
-        bounds = np.searchsorted(owner, np.arange(len(params) + 1))
-        rows = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-        found = [self.part(r).smooth(p) for r, p in zip(rows, params, strict=True)]
+        found = [self.take(owner == n).smooth(point) for n, point in enumerate(params)]
         return np.concatenate([s.log_z for s in found]), np.concatenate([s.gamma for s in found])
 
     def each(self, params):
@@ -99,19 +90,12 @@ class Chains:
 
     def sums(self, params, weights):
         """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)) of a few sentences."""
-        smoothed = self.smooth(params)
-        first = weights @ smoothed.gamma[self.starts[:-1]]
-        links = transition_counts(smoothed, self.starts, weights).ravel()
-        last = weights @ smoothed.gamma[self.starts[1:] - 1]
-        return weights @ smoothed.log_z, np.concatenate([first, links, last])
+        log_z, features = self.each(params)
+        return weights @ log_z, weights @ features
 
     @cached_property
     def _blocks(self):
         return side_by_side(self.density.scaled, self.starts)
-
-    @cached_property
-    def _log_scale(self):
-        return np.add.reduceat(self.density.log_scale, self.starts[:-1])
 
     def many_sums(self, params, weights, threads=True):
         """`sums` of many sentences; on threads, unless the caller has them already."""
@@ -121,17 +105,18 @@ class Chains:
         tops = [part.max() for part in parts]
         potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
         log_z, features = block_sums(self._blocks, weights, potentials, threads)
-        lost = self._log_scale + tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        lost = np.add.reduceat(self.density.log_scale, self.starts[:-1])
+        lost += tops[0] + (self.lengths - 1) * tops[1] + tops[2]
         return log_z + weights @ lost, features
 
     def covariance(self, params, weights):
         """sum_n weights_n Cov(features), (D, D): the Hessian of sum_n weights_n log Z_n."""
-        parts = in_blas_threads(lambda rows: self._covariance(params, weights, rows), self.pieces)
-        return sum(parts)
 
-    def _covariance(self, params, weights, rows):
-        owner = np.zeros(rows.stop - rows.start, int)
-        return self.part(rows).covariances(params, weights[rows], owner, 1)[0]
+        def of_part(rows):
+            chains = self.take(np.arange(rows.start, rows.stop))
+            return chains.covariances(params, weights[rows], np.zeros(len(chains), int), 1)[0]
+
+        return sum(in_blas_threads(of_part, portions(self.lengths, PIECE)))
 
     def covariances(self, params, weights, owner, n_owners):
         """The same of each owner's sentences, (n_owners, D, D); owner (N,): rising numbers."""

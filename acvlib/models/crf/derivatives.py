@@ -10,7 +10,7 @@ from ...folds import weights as fold_weights
 from ...parallel import in_blas_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from .blocks import portions
+from .chains import portions
 from .terms import SentenceTerms, TokenTerms
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
@@ -59,7 +59,7 @@ class CRFDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(F, dF/dparams) of each fold; at one point, those of all sentences less the folds' own."""
+        """(F, dF/dparams) of each fold; at one point, of all sentences less the fold's own."""
         if params.ndim == 2 or len(folds) == 1:
             return self._each_at_its_own(np.atleast_2d(params), folds)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
@@ -85,7 +85,7 @@ class CRFDerivatives(Derivatives):
         damping: float = 0.0,
         whole: Solvable | None = None,
     ) -> FoldSolver:
-        """H(w_o) + damping I of each fold; at one point, H less the Hessian of the fold's own terms."""
+        """H(w_o) + damping I of each fold; at one point, H less that of the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole

@@ -1,9 +1,9 @@
 """Covariances of the features of tag sequences, compiled: the Hessian of log Z.
 
-Two features of a sequence that stand at different places meet in a forward pass. With phi_t the features up to
+Two features that stand at different places meet in a forward pass. With phi_t the features up to
 token t, without the last tag, and `filtered`, `ahead`, `transition` as in `inference.smoothing`,
 
-    past_t[j] = P(z_t = j | x_1..t) E[phi_t | z_t = j, x_1..t]    moves on by the transitions, as `filtered` does;
+    past_t[j] = P(z_t = j | x_1..t) E[phi_t | z_t = j, x_1..t]    moves on as `filtered` does;
     E[1(z_t-1 = i, z_t = j) phi_t-1 | x] = past_t-1[i] transition[i, j] ahead[t, j].
 
 Features are numbered like parameters: first tag (K,), transitions (K, K), last tag (K,).
@@ -17,7 +17,7 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 @_jit
 def covariances(smoothed, features, starts, weights, bounds):
-    """sum of weights * Cov(features) over the sentences bounds[o] ... bounds[o + 1] - 1, for each o, (n, D, D).
+    """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
     smoothed: (filtered, ahead, gamma, transition); features (N, D): their means.
     """
@@ -57,7 +57,7 @@ def covariances(smoothed, features, starts, weights, bounds):
 
 @_jit
 def _fill_past(filtered, transition, past):
-    """Fills past[t, j] with filtered[t, j] E[features up to t | z_t = j, x_1..t], (T, K, K + K^2)."""
+    """Fills past (T, K, K + K^2)."""
     k = len(transition)
     into, mass = transition.T.copy(), np.empty((k, k))
     past[0] = 0.0

@@ -1,11 +1,11 @@
-"""What a fold takes out of a CRF's objective: whole sentences (LSCV), or the knowledge of some labels (LWCV).
+"""What a fold takes out of F: whole sentences (LSCV), or the knowledge of some labels (LWCV).
 
-Both ways F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences that the fold touches:
+Both ways F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over sentences that the fold touches:
 
-    own = sum_n log sum exp(score of the sequences that agree with what is known) - score of the labels
+    own = sum_n log sum exp(scores of all that agrees with what is known) - score of the labels
 
-For sentences nothing is known, and own is -log p(z_n | x_n). For tokens it is minus the log-probability of the
-hidden labels given all others.
+For sentences nothing is known, and own is -log p(z_n | x_n). For tokens it is minus the
+log-probability of the hidden labels given all others.
 """
 
 from typing import NamedTuple
@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ...folds import Folds
+from ...inference.smoothing import factors
 from ...weighting import hide_labels
 from .chains import Chains
 
@@ -38,7 +39,7 @@ class SentenceTerms:
         self.tags = tags
         self.starts = starts
         self.n_tags = scores.shape[1]
-        self.chains = Chains.of(scores, starts)
+        self.chains = Chains(factors(scores), starts)
         self.features = observed_features(tags, starts, self.n_tags)
         self.emitted = np.add.reduceat(scores[np.arange(len(tags)), tags], starts[:-1])
 
@@ -65,14 +66,13 @@ class SentenceTerms:
 
     def own(self, params, folds):
         """(own (n_folds,), its gradient (n_folds, D)), all at params (D,)."""
-        chains, sentence, fold, _ = self.own_chains(folds)
-        log_z, expected = chains.each(params)
-        observed = self.features[sentence]
-        values = log_z - observed @ params - self.emitted[sentence]
-        member = csr_matrix(
-            (np.ones(len(fold)), (fold, np.arange(len(fold)))), (len(folds), len(fold))
-        )
-        return member @ values, member @ expected - (member @ observed).toarray()
+        own = self.own_chains(folds)
+        log_z, expected = own.chains.each(params)
+        n_chains = len(own.fold)
+        shape = (len(folds), n_chains)
+        member = csr_matrix((np.ones(n_chains), (own.fold, np.arange(n_chains))), shape)
+        observed = (member @ self.features[own.sentence]).toarray()
+        return member @ (log_z - self._path_scores(params, own)), member @ expected - observed
 
     def own_hessians(self, params, folds):
         """own's Hessians (n_folds, D, D), all at params (D,)."""
@@ -84,7 +84,7 @@ class SentenceTerms:
         return self.own(params, folds)[1]
 
     def heldout(self, params, folds):
-        """-log p(z_n | x_n) of the sentences of the folds, one after the other; params (D,) or (n_folds, D)."""
+        """-log p(z_n | x_n) of the folds' sentences, end to end; params (D,) or (n_folds, D)."""
         own = self.own_chains(folds)
         log_z, _ = own.chains.smooth_each(params, own.fold)
         return log_z - self._path_scores(params, own)
@@ -94,8 +94,8 @@ class SentenceTerms:
         observed = self.features[own.sentence]
         if params.ndim == 1:
             return observed @ params + self.emitted[own.sentence]
-        products = observed.multiply(params[own.fold])
-        return np.asarray(products.sum(axis=1))[:, 0] + self.emitted[own.sentence]
+        scores = np.asarray(observed.multiply(params[own.fold]).sum(axis=1))[:, 0]
+        return scores + self.emitted[own.sentence]
 
 
 class TokenTerms(SentenceTerms):
@@ -115,7 +115,7 @@ class TokenTerms(SentenceTerms):
         return value - own, gradient - (expected - observed)
 
     def hessian(self, params, weights):
-        """Its Hessian (D, D): indefinite where hidden labels are more uncertain than all labels together."""
+        """Its Hessian (D, D): indefinite where what is hidden is more uncertain than everything."""
         total = super().hessian(params, np.ones(len(self.chains)))
         touched = self._touched(weights)
         if not touched.size:
@@ -134,7 +134,7 @@ class TokenTerms(SentenceTerms):
         )
 
     def own_chains(self, folds: Folds) -> Own:
-        """The own terms of folds: each sentence that a fold touches, with the fold's labels hidden."""
+        """The own terms of folds: each sentence that a fold touches, with its labels hidden."""
         tokens = np.concatenate(list(folds))
         sentence_of = np.searchsorted(self.starts, tokens, side="right") - 1
         pairs = fold_numbers(folds) * len(self.chains) + sentence_of
@@ -148,7 +148,7 @@ class TokenTerms(SentenceTerms):
         return Own(self.chains.take(sentence, factor), sentence, fold, rows)
 
     def heldout(self, params, folds):
-        """-log p(z_t | x, labels outside the fold) of the tokens of the folds, one after the other."""
+        """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
         own = self.own_chains(folds)
         _, gamma = own.chains.smooth_each(params, own.fold)
         return -np.log(gamma[own.rows, self.tags[np.concatenate(list(folds))]])
@@ -156,8 +156,8 @@ class TokenTerms(SentenceTerms):
     def slopes(self, params, folds):
         """sum over each fold of d2F / dparams dw_t at w = 1, (n_folds, D).
 
-        With s(k) the score of the sentence with label k at t and all others as they are, dF/dw_t is the sum of
-        exp(s(k) - s(z_t)) over the other labels k.
+        With s(k) the score of the sentence with label k at t and all others as they are, dF/dw_t is
+        the sum of exp(s(k) - s(z_t)) over the other labels k.
         """
         tokens = np.concatenate(list(folds))
         rows = np.arange(len(tokens))
@@ -173,7 +173,7 @@ class TokenTerms(SentenceTerms):
         return slopes
 
     def _features_at(self, tokens):
-        """Which two features a label of each token takes part in, (n_tokens, K) each, for each label."""
+        """Numbers of the two features of each label at each token, (n_tokens, K) each."""
         k = self.n_tags
         labels = np.arange(k)
         first = np.isin(tokens, self.starts)[:, None]

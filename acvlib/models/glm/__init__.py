@@ -79,8 +79,10 @@ class GLM(ModelDefaults):
         object.__setattr__(self, name, value)
 
     def _check_values(self):
-        for name in ("X", "offset", "sample_weight", "penalty", "site_penalty"):
-            if not _is_finite(getattr(self, name)):
+        names = ("offset", "sample_weight", "penalty", "site_penalty")
+        given = {"X": self.design} | {name: getattr(self, name) for name in names}
+        for name, values in given.items():
+            if not _is_finite(values):
                 raise ValueError(f"{name} holds NaN or infinity")
         if min(self.penalty, self.site_penalty, self.sample_weight.min(initial=0.0)) < 0:
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")

@@ -27,7 +27,7 @@ STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 class HMMParams(NamedTuple):
-    """initial (K,), transition (K, K) with rows that sum to 1, emission: the emission's named parameters."""
+    """initial (K,), transition (K, K) with rows that sum to 1, emission: its named parameters."""
 
     initial: np.ndarray
     transition: np.ndarray
@@ -36,31 +36,31 @@ class HMMParams(NamedTuple):
 
 @dataclass(frozen=True)
 class HMM(ModelDefaults):
-    """MAP of a K-state HMM in unconstrained coordinates; the density of the constrained parameters is maximised.
+    """Maximise the posterior density of a K-state HMM.
 
     Params (D,) are log ratios to the last state of the initial and of each transition row, then the
-    emission's parameters. States may be permuted without any change. Sites and frames are counted
-    without the `context`.
+    emission's parameters. States may be permuted. Sites and frames are counted without `context`.
 
     Parameters
     ----------
-    sequences: arrays (T_n, R); a frame of nan is missing, and so is then, for an emission of order p,
-        each of the p frames after it.
+    sequences: arrays (T_n, R); a frame of nan is missing, and so are, for an emission of order p,
+        the p frames after it.
     emission: see `models.hmm.emissions`.
-    sites: "sequences" leaves out whole sequences, with log p(x; w) = sum_n w_n log p(x_n) (Ghosh et al.
-        2020, Algorithm 2); "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its
-        own term, and is still looked back at by the p frames after it: the likelihood is conditional on
-        the lags, in exact and approximate cross-validation alike.
+    sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
+        "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
+        the p frames after it still look back at it, in exact and approximate folds alike.
     concentration: of Dirichlet priors on rows of probabilities.
-    context: how many frames of each sequence are only looked back at, by default p; a common value
+    context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
-    held: None, or values of the first parameters, which are then no parameters any more: see `hold`.
-    dense_limit: parameters up to which Hessians are formed, which takes less time than many products.
+    held: None, or values of the first parameters, which are then not free any more: see `hold`.
+    dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
     Raises
     ------
     ValueError : sequences too short, unlike or not finite, constant channels, too few frames for K
         states, a concentration below 1
+
+    Source: Ghosh et al. (2020).
     """
 
     sequences: Sequence[np.ndarray] = field(repr=False)
@@ -83,7 +83,7 @@ class HMM(ModelDefaults):
             )
         if not 1.0 <= self.concentration < np.inf:
             raise ValueError(
-                f"concentration = {self.concentration}: with less than 1 probabilities have no maximum"
+                f"concentration = {self.concentration}: with less than 1 there is no maximum"
             )
         object.__setattr__(self, "context", context)
         object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
@@ -118,7 +118,7 @@ class HMM(ModelDefaults):
 
     @cached_property
     def observed(self) -> np.ndarray:
-        """(n_sites,) False where a sequence has no observed frame, or a frame or one of its lags is missing."""
+        """(n_sites,) False where a whole sequence, or a frame or one of its lags, is missing."""
         if self.sites == "steps":
             return self.frames.observed
         return np.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
@@ -132,7 +132,7 @@ class HMM(ModelDefaults):
 
     @property
     def n_nuisance(self) -> int:
-        """How many parameters come before those of single states: K - 1, K (K - 1), the emission's shared."""
+        """How many parameters come before those of single states."""
         return self.n_states**2 - 1 + self.emission.n_shared
 
     @property
@@ -151,7 +151,7 @@ class HMM(ModelDefaults):
         return HMMDerivatives(self) if is_dense else MatrixFreeHMMDerivatives(self)
 
     def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
-        """(this model with initial, transition and shared emission parameters held, params that stay free).
+        """Hold what is not of single states at params: (the model so held, the params still free).
 
         As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
         """
@@ -163,11 +163,11 @@ class HMM(ModelDefaults):
         return params if self.held is None else anp.concatenate([self.held, params])
 
     def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log ratios (K + 1, K - 1) of initial and transition, emission's shared, and its states' (K, d))."""
+        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d))."""
         return self._split(self.whole(params))
 
     def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same of directions (B, D), which are 0 in what is held: an axis (B,) in front of each part."""
+        """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
         if self.held is not None:
             zeros = np.zeros((len(directions), self.n_nuisance))
             directions = np.concatenate([zeros, directions], axis=1)
@@ -232,7 +232,7 @@ class HMM(ModelDefaults):
         return -total - self.log_prior(params)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-        """-log p(x_n; params) of each left-out sequence, or -log p(x_t | frames outside the fold, lags; params)."""
+        """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
         return heldout_losses(self, params, np.asarray(fold))
 
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
@@ -259,7 +259,7 @@ class HMM(ModelDefaults):
         return self.params_of_labels(labels)
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
-        """Params whose emissions are fitted to frames with these states (M,), with sticky transitions."""
+        """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
         emission = self.emission.start(self.frames, labels, k)
@@ -269,19 +269,18 @@ class HMM(ModelDefaults):
 def GaussianHMM(
     x: np.ndarray,
     n_states: int,
-    scheme: Callable = keep_latents,
-    concentration: float = 1.1,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
+    **settings,
 ) -> HMM:
-    """One sequence x (T, R) or (T,), emissions Normal(mean_k, diag(sd_k^2)); sites are its time steps."""
-    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", scheme, concentration)
+    """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
+    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
 
 
 def AutoRegressiveHMM(
     sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings
 ) -> HMM:
-    """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I): Ghosh et al. (2020), Eq. 17; settings as in `HMM`."""
+    """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
     return HMM(sequences, n_states, AutoRegression(order), **settings)
 
 
@@ -292,5 +291,5 @@ def NeuralHMM(
     n_hidden: int = 12,
     **settings,
 ) -> HMM:
-    """Eq. 18: a network with one hidden layer for each state in place of the matrices; settings as in `HMM`."""
+    """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
     return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

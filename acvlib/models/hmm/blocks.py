@@ -1,4 +1,4 @@
-"""Block-diagonal matrices: the complete-data information, which preconditions the Hessian of an HMM."""
+"""Block-diagonal matrices: the complete-data information, which preconditions the Hessian."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 @dataclass(frozen=True)
 class Block:
-    """A positive definite matrix (d, d), r times on the diagonal, of the r d parameters at `place`."""
+    """A positive definite matrix (d, d), repeated on the diagonal at `place`, (r d) parameters."""
 
     place: slice
     matrix: np.ndarray
@@ -34,7 +34,7 @@ def solve_blocks(blocks: list[Block], vectors: np.ndarray) -> np.ndarray:
 
 
 def without(blocks: list[Block], less: list[Block], share: float) -> list[Block]:
-    """The blocks that lose more than a share of some diagonal entry with `less`, after that loss."""
+    """The blocks that lose more than a share of a diagonal entry with `less`, after that loss."""
     changed = []
     for block, own in zip(blocks, less, strict=True):
         if (np.diag(own.matrix) > share * np.diag(block.matrix)).any():

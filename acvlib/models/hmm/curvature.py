@@ -51,7 +51,7 @@ class Curvature:
         return Scores(self.hidden.point, self.pairs, self.active.contested, self.rough)
 
     def multiply(self, directions: np.ndarray, left_out: Sequence = ()) -> np.ndarray:
-        """H times each row (B, D); left_out: for each row, sequences that have no share in Cov(score)."""
+        """H times each row (B, D); left_out: for each row, sequences without part in Cov(score)."""
         weights = self._weights(len(directions))
         for row, sequences in enumerate(left_out):
             weights[sequences, row] = 0.0
@@ -113,7 +113,7 @@ class Curvature:
         return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), weights)
 
     def _moved_score(self, s, tau, weights):
-        """How the expected score moves with the posterior, (B, D), potentials moving by s and tau."""
+        """How the expected score moves, (B, D), where potentials move by s and tau."""
         held = self.model.held is not None
         tau = None if held else np.ascontiguousarray(tau)
         c, moves = covariances(self.active, s, tau, np.ascontiguousarray(weights))

@@ -1,4 +1,4 @@
-"""Derivatives of an `HMM` under scheme A by its own kernels: with Hessians in memory, or without."""
+"""Derivatives of an `HMM` under scheme A: with Hessians in memory, or without."""
 
 import numpy as np
 

@@ -1,7 +1,7 @@
 """Maximum a posteriori by expectation maximisation, from K-means starts, all sequences together.
 
-The E-step is `HiddenStates`; the M-step has a closed form for Gaussian and autoregressive emissions (a
-conditional one where a variance is shared: Meng and Rubin 1993). Networks have none: `fit` climbs by L-BFGS.
+The E-step is `HiddenStates`. The M-step has a closed form for Gaussian and autoregressive emissions
+(means and variances in turn: Meng and Rubin 1993); networks have none: `fit` climbs by L-BFGS.
 """
 
 import warnings
@@ -30,7 +30,7 @@ class EmptiedState(UserWarning):
 
 @dataclass(frozen=True)
 class EMResult:
-    """params (D,), all of them free; objectives: F at each iteration; frames (K,): expected number in each state."""
+    """params (D,); objectives: F at each iteration; frames (K,): expected number in each state."""
 
     params: np.ndarray = field(repr=False)
     objectives: np.ndarray = field(repr=False)
@@ -85,7 +85,7 @@ def _check(model):
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
     if model.concentration <= 1.0:
         raise ValueError(
-            f"concentration = {model.concentration}: EM needs more than 1, or rows may have no maximum"
+            f"concentration = {model.concentration}: EM needs more than 1, for a maximum"
         )
 
 
@@ -128,8 +128,8 @@ def _warn(result):
     if not result.converged:
         change = result.objectives[-2] - result.objectives[-1]
         warnings.warn(
-            f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations: "
-            "raise max_iterations, or let fit() finish",
+            f"EM: objective still falling by {change:.3g} after {len(result.objectives)} iterations"
+            ": raise max_iterations, or let fit() finish",
             UnconvergedEM,
             stacklevel=3,
         )

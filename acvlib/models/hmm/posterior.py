@@ -1,4 +1,4 @@
-"""An HMM at one point and one weighting: F, its gradient, and the expected counts both are made of."""
+"""An HMM at one point and one weighting: F, its gradient, and expected counts."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -15,7 +15,7 @@ from .sequences import Frames
 
 
 class HiddenStates:
-    """The posterior of the hidden states at params, of frames that may be others than the model's own.
+    """The posterior of the hidden states at params, of the model's frames or of others.
 
     step_weights (M,), sequence_weights (N,): of frames and of sequences; prior: whether F has the
     model's prior in it.
@@ -95,7 +95,7 @@ def states_of_sequences(model, params: np.ndarray, numbers: Iterable[int]) -> Hi
 
 
 def heldout_losses(model, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """-log p(x_n) of left-out sequences, or -log p(x_t | frames outside the fold, lags); (len(fold),)."""
+    """-log p(x_n) of left-out sequences, or -log p(x_t | frames outside the fold, lags)."""
     if model.sites == "sequences":
         return -states_of_sequences(model, params, fold).smoothed.log_z
     left = hidden_states(model, params, fold_weights(model.n_sites, fold))

@@ -53,7 +53,7 @@ class SeparateProducts:
 
 
 class SharedProducts:
-    """Folds of sequences at the same params: one H of all sequences, less that of each fold's own."""
+    """Folds of sequences at the same params: one H of all, less that of each fold's own."""
 
     def __init__(self, hidden: HiddenStates, folds: Folds, is_rough=False, share=SHARE):
         self.hidden = hidden

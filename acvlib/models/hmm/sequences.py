@@ -9,9 +9,9 @@ import numpy as np
 class Frames(NamedTuple):
     """The M frames that a model predicts, of N sequences one after another.
 
-    x (M, R); design (M, p R + 1): the p frames before, the newest first, then a 1; observed (M,):
-    False where the frame or one of its lags is missing (both are then 0); starts (N + 1,): sequence n
-    is starts[n]:starts[n + 1].
+    x (M, R); design (M, p R + 1): the p frames before, the newest first, then a 1
+    observed (M,): False where the frame or one of its lags is missing (both are then 0)
+    starts (N + 1,): sequence n is starts[n]:starts[n + 1]
     """
 
     x: np.ndarray
@@ -28,7 +28,7 @@ class Frames(NamedTuple):
 
 
 def make_frames(sequences: Sequence[np.ndarray], order: int, context: int) -> Frames:
-    """The `Frames` of checked sequences; the first `context` >= order of each serve as lags alone."""
+    """The `Frames` of checked sequences; the first `context` of each serve as lags alone."""
     x = np.concatenate([s[context:] for s in sequences])
     columns = [np.ones((len(x), 1))]
     for m in range(order, 0, -1):
@@ -83,5 +83,6 @@ def _check_channels(x):
     constant = np.flatnonzero(np.ptp(x, axis=0) == 0)
     if constant.size:
         raise ValueError(
-            f"channel {constant[0]} is {x[0, constant[0]]:g} in every frame of every sequence: drop it"
+            f"channel {constant[0]} is {x[0, constant[0]]:g} in every frame of every sequence: "
+            "drop it"
         )

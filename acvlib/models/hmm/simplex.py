@@ -5,7 +5,7 @@ import numpy as np
 
 
 def log_probabilities(log_ratios: np.ndarray) -> np.ndarray:
-    """Log probabilities (n, K) from (n, K - 1), finite however unlikely an entry is; differentiable."""
+    """Log probabilities (n, K) from (n, K - 1), finite however unlikely; differentiable."""
     full = anp.concatenate([log_ratios, np.zeros((len(log_ratios), 1))], axis=1)
     shifted = full - anp.max(full, axis=1, keepdims=True)
     return shifted - anp.log(anp.sum(anp.exp(shifted), axis=1, keepdims=True))

@@ -30,6 +30,7 @@ class MRFDerivatives(Derivatives):
 
     hessians_first = True
     chord_rate = 0.5
+    fresh = 1.0  # spares every other fold a Hessian, which costs two gradients
 
     def __init__(self, model):
         super().__init__(model)

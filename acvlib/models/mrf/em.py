@@ -5,7 +5,7 @@ M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
 Source: Ghosh et al. (2020), Appendix L.3.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ class EMFit(NamedTuple):
 
 
 def em(
-    model,
+    model: Any,
     weights: np.ndarray | None = None,
     start: np.ndarray | None = None,
     tolerance: float = TOLERANCE,
@@ -44,7 +44,7 @@ def em(
     return EMFit(np.sort(params), steps, bool(step <= tolerance))
 
 
-def maximise(model, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def maximise(model: Any, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
     kept = model.scheme(weights, model.edges).observation[:, None] * gamma

@@ -41,7 +41,7 @@ class Emission:
     """Log-densities of the classes and their derivatives, for params (L, 11).
 
     log_density (2, n_classes, L), peak (n_classes, L) its maximum over the states; score0
-    (n_classes, L) in log rate and score1 (3, n_classes, L) in log rate, log a, log b, of each state.
+    (n_classes, L) in log rate and score1 (3, n_classes, L) in log rate, log a, log b.
     """
 
     def __init__(self, classes: CountClasses, params: np.ndarray):
@@ -61,12 +61,18 @@ class Emission:
         """The log-densities of a lane, (n_classes, 2), each class with maximum 0."""
         return (self.log_density[:, :, lane] - self.peak[:, lane]).T.copy()
 
-    def score_tables(self, lane: int) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients (n_classes, WIDTH) of log p(x | 0) and log(p(x | 1) / p(x | 0)) of a lane."""
+    @property
+    def places(self) -> np.ndarray:
+        """Numbers (n_classes, 3) of the parameters that a class has to do with."""
+        n = len(self.classes.days)
+        return np.stack([self.classes.days, np.full(n, A), np.full(n, B)], axis=1)
+
+    def score_tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients (n_classes, WIDTH) of log p(x | 0) and log(p(x | 1) / p(x | 0)), one lane."""
         quiet, ratio = np.zeros((2, len(self.classes.counts), WIDTH))
-        quiet[:, :A] = (self.of_day * self.score0[:, lane]).T
-        ratio[:, :A] = (self.of_day * (self.score1[0] - self.score0)[:, lane]).T
-        ratio[:, A:TO0] = self.score1[1:, :, lane].T
+        quiet[:, :A] = (self.of_day * self.score0[:, 0]).T
+        ratio[:, :A] = (self.of_day * (self.score1[0] - self.score0)[:, 0]).T
+        ratio[:, A:TO0] = self.score1[1:, :, 0].T
         return quiet, ratio
 
     def gradient(self, total: np.ndarray, event: np.ndarray) -> np.ndarray:

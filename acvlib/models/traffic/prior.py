@@ -72,7 +72,7 @@ class TrafficPrior:
         return hessian
 
     def _base(self, params):
-        """(share of each day's rate in their sum (..., 7), derivative in log base rate, its slope)."""
+        """(share of each day's rate in all (..., 7), derivative in log base rate, its slope)."""
         rates = np.exp(params[..., :7])
         slope = self.base_rate[1] * rates.mean(axis=-1, keepdims=True)
         pull = slope - (self.base_rate[0] - 1.0) + 7.0 * (self.day_concentration - 1.0)

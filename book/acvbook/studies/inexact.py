@@ -113,8 +113,10 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None):
         error = abs(results["infinitesimal_jackknife"].loss - reference.loss)
         rows[label] = {"grad_norm": here.grad_norm, "error": error}
         path = Path(model, full, params, folds, own_slopes)
-        roots = {"": np.eye(len(params)), "_se": np.linalg.cholesky(np.asarray(full.metric))}
-        for suffix, root in roots.items():
+        for suffix, root in (
+            ("", np.eye(len(params))),
+            ("_se", np.linalg.cholesky(np.asarray(full.metric))),
+        ):
             found = path.constants(root)
             found |= {
                 "applies": found["lambda_min"] > 0,

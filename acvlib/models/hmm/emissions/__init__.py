@@ -1,8 +1,8 @@
 """Emission models of the HMM family, and what an HMM asks of one.
 
-The parameters (E,) of an emission are n_shared ones of all states, then d of each state. Methods take
-them apart: shared (n_shared,) and states (K, d). A new emission is one file: a class like `Emission`,
-one like `Point` and one like `Information`; see `gaussian` for a small example.
+The parameters (E,) of an emission are n_shared ones of all states, then d of each state; methods
+take shared (n_shared,) and states (K, d). A new emission is one file: a class like `Emission`, one
+like `Point` and one like `Information`; see `gaussian` for a small example.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -60,18 +60,21 @@ class Emission(Protocol):
         """Params (E,) fitted to frames whose states (M,) are given."""
 
     def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "Point":
-        """Values and derivatives at these parameters; `log_density` differentiable by autograd."""
+        """Values and derivatives at these parameters."""
 
 
 class Point(Protocol):
-    """An emission at some parameters; log_density: log p(x_t | z_t = k, lags), (M, K), 0 where missing."""
+    """An emission at some parameters.
+
+    log_density (M, K): log p(x_t | z_t = k, lags), 0 where missing; differentiable by autograd.
+    """
 
     shared: np.ndarray
     states: np.ndarray
     log_density: np.ndarray
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
-        """d log p of frames `rows` in state k: shared (n, n_shared), and a `Layer` for each matrix of it."""
+        """d log p of frames `rows` in state k: shared (n, n_shared), and its `Layer`s."""
 
     def information(self, pairs: Pairs) -> "Information":
         """Minus the second derivatives of sum_p mass_p log p."""
@@ -84,4 +87,4 @@ class Information(Protocol):
         """Times B directions (B, n_shared) and (B, K, d), of the same shapes."""
 
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Positive semi-definite approximations (n_shared, n_shared) and (K, q, q): a preconditioner."""
+        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""

@@ -1,6 +1,6 @@
 """x_t | z_t = k ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I): Ghosh et al. (2020), Eq. 17.
 
-Parameters: log sigma, then W_k = [B_k^1 ... B_k^p, b_k] (R, q), q = p R + 1, for each state, row by row.
+Parameters: log sigma, then W_k = [B_k^1 ... B_k^p, b_k] (R, q), q = p R + 1, for each state.
 """
 
 from dataclasses import dataclass
@@ -31,9 +31,9 @@ class AutoRegressionParams(NamedTuple):
 class AutoRegression:
     """Order p of the autoregression, and its priors; p = 0 is a Gaussian with one variance for all.
 
-    B^1_k ~ MatrixNormal(I, I, I) as in Eq. 17; the other lags' B^m_k have mean 0 (with mean I each, a
-    model of order p would expect x_t near p times x_t-1) and b_k ~ Normal(0, I); all times
-    coefficient_sd. sigma^2 ~ InverseGamma(shape, scale) of `variance_prior`.
+    B^1_k ~ MatrixNormal(I, I, I) as in Eq. 17; the other B^m_k have mean 0 (with mean I each, a
+    model of order p would expect x_t near p times x_t-1) and b_k ~ Normal(0, I); all with their
+    sd times coefficient_sd. sigma^2 ~ InverseGamma(shape, scale) of `variance_prior`.
     """
 
     order: int = 1

@@ -25,7 +25,7 @@ class GaussianParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Priors Normal(0, mean_scale^2) on means, InverseGamma (`variance_prior`: shape, scale) on variances."""
+    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`."""
 
     mean_scale: float = 100.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
@@ -77,7 +77,7 @@ class Gaussian:
 
 
 class GaussianPoint:
-    """Log-densities (M, K) at some parameters, from scaled x (M, R) in each state; differentiable."""
+    """Log-densities (M, K) at some parameters; scaled: (x - mean) / sd (M, R) in each state."""
 
     def __init__(self, shared, states, frames):
         n_channels = frames.x.shape[1]

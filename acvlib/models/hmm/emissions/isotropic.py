@@ -1,4 +1,4 @@
-"""Normal(mean_k(lags), sigma^2 I): one variance for all states and channels, whose log sd is shared."""
+"""Normal(mean_k(lags), sigma^2 I): one log sigma, shared by all states and channels."""
 
 import autograd.numpy as anp
 import numpy as np
@@ -10,14 +10,14 @@ LOG_2PI = np.log(2.0 * np.pi)
 
 
 def prior(mean: np.ndarray, sd: float, variance_prior: tuple[float, float]) -> Prior:
-    """Weights ~ Normal(mean, sd^2), mean (E - 1,), and sigma^2 ~ InverseGamma of shape and scale."""
+    """Weights ~ Normal(mean, sd^2), mean (E - 1,); sigma^2 ~ InverseGamma of shape and scale."""
     is_log_sd = np.arange(len(mean) + 1) == 0
     precision = np.where(is_log_sd, 0.0, sd**-2.0)
     return Prior(is_log_sd, np.concatenate([[0.0], mean]), precision, *variance_prior)
 
 
 class IsotropicPoint:
-    """Log-densities (M, K) at some parameters, from residuals (M, R) in each state; differentiable."""
+    """Log-densities (M, K) at some parameters; residuals: (M, R) in each state."""
 
     def __init__(self, shared, states, frames, residuals: list):
         n_channels = frames.x.shape[1]

@@ -1,6 +1,6 @@
 """x_t | z_t = k ~ Normal(B1_k tanh(B0_k y_t + b0_k) + b1_k, sigma^2 I), y_t the lags.
 
-Parameters: log sigma, then for each state [B0_k, b0_k] (H, p R + 1) and [B1_k, b1_k] (R, H + 1), row by row.
+Parameters: log sigma, then for each state [B0_k, b0_k] (H, p R + 1) and [B1_k, b1_k] (R, H + 1).
 
 Source: Ghosh et al. (2020), Eq. 18.
 """
@@ -59,7 +59,7 @@ class NeuralAutoRegression:
         return np.concatenate([[np.log(named.sd)], states.ravel()])
 
     def weights(self, states: np.ndarray, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
-        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., d); differentiable."""
+        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., d)."""
         n_inputs = self.order * n_channels + 1
         cut = self.n_hidden * n_inputs
         leading = states.shape[:-1]
@@ -73,7 +73,7 @@ class NeuralAutoRegression:
         return isotropic.prior(mean, self.weight_sd, self.variance_prior)
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """A small random inner layer, and the ridge regression of each state's frames on it; params (E,)."""
+        """A small random inner layer, and ridge regressions of each state's frames on it."""
         rng = np.random.default_rng(0)
         n_channels = frames.x.shape[1]
         n_inputs = frames.design.shape[1]
@@ -123,97 +123,87 @@ class NetworkPoint(IsotropicPoint):
         return NetworkInformation(self, pairs)
 
 
-class _Passes(NamedTuple):
-    """The n pairs of state k on their way through its network.
-
-    mass (n, 1): mass / sigma^2; inputs (n, p R + 1); h (n, H + 1): the hidden layer; residual (n, R);
-    outer (R, H); slope (n, H): of tanh; back (n, H): the residual carried back, before the slope.
-    """
-
-    k: int
-    mass: np.ndarray
-    inputs: np.ndarray
-    h: np.ndarray
-    residual: np.ndarray
-    outer: np.ndarray
-    slope: np.ndarray
-    back: np.ndarray
-
-
 class NetworkInformation:
     """Minus the second derivatives of sum_p mass_p log p, by passes through the networks."""
 
     def __init__(self, point, pairs):
         self.point = point
+        self.pairs = pairs
         self.by_log_sd = point.by_log_sd(pairs)
-        self.passes = [
-            self._passes(k, pairs.frame[rows], pairs.mass[rows]) for k, rows in pairs.groups
-        ]
-
-    def _passes(self, k, at, mass):
-        point = self.point
-        h, residual, outer = point.hidden[k][at], point.residuals[k][at], point.outer[k, :, :-1]
-        mass = (point.precision * mass)[:, None]
-        slope = 1.0 - h[:, :-1] ** 2
-        return _Passes(
-            k, mass, point.frames.design[at], h, residual, outer, slope, residual @ outer
-        )
 
     def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Times B directions (B, 1) and (B, K, d)."""
         by_log_sd = self.by_log_sd * shared
         out = np.zeros_like(states)
-        for part in pieces(len(states), AT_ONCE):
-            for one in self.passes:
-                moved, out[part, one.k] = self._multiply(one, shared[part], states[part, one.k])
+        for k, rows in self.pairs.groups:
+            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
+            for part in pieces(len(states), AT_ONCE):
+                inner, outer = self.point.emission.weights(states[part, k], here.residual.shape[1])
+                moved, sums = here.multiply(shared[part], inner, outer)
                 by_log_sd[part, 0] += moved
+                out[part, k] = np.concatenate([total.reshape(len(inner), -1) for total in sums], 1)
         return by_log_sd, out
-
-    def _multiply(self, one, log_sd, states):
-        """The share of one state: the derivative of its gradient, layer by layer."""
-        inner, outer = self.point.emission.weights(states, one.residual.shape[1])
-        slope = one.slope[:, None, :]
-        mass = one.mass[:, :, None]
-        h_moved = _through(one.inputs, inner) * slope
-        residual_moved = -_through(one.h, outer) - _times(h_moved, one.outer.T)
-        back_moved = _through(one.residual, outer[:, :, :-1].swapaxes(1, 2))
-        back_moved = (back_moved + _times(residual_moved, one.outer)) * slope
-        back_moved -= 2.0 * (one.back * one.h[:, :-1])[:, None, :] * h_moved
-        shrink = 2.0 * log_sd
-        by_inner = shrink * (one.back * one.slope)[:, None, :] - back_moved
-        by_outer = shrink * one.residual[:, None, :] - residual_moved
-        inner_sum = _back_through(mass * by_inner, one.inputs)
-        outer_sum = _back_through(mass * by_outer, one.h)
-        weighted = one.mass * one.residual
-        outer_sum[:, :, :-1] -= _back_through(h_moved, weighted).swapaxes(1, 2)
-        sums = [inner_sum.reshape(len(states), -1), outer_sum.reshape(len(states), -1)]
-        by_log_sd = -2.0 * np.einsum("nbr,nr->b", residual_moved, weighted)
-        return by_log_sd, np.concatenate(sums, axis=1)
 
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:
         """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
         n_states, d = self.point.states.shape
         blocks = np.zeros((n_states, d, d))
-        for one in self.passes:
-            blocks[one.k] = _gauss_newton(one)
+        for k, rows in self.pairs.groups:
+            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
+            blocks[k] = here.gauss_newton()
         return np.array([[self.by_log_sd]]), blocks
 
 
-def _gauss_newton(one):
-    """sum_n m_n D_n' D_n, D_n (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
-    root = np.sqrt(one.mass)
-    h = root * one.h
-    n_outer, n_inner = one.outer.shape
-    n_inputs = one.inputs.shape[1]
-    jacobian = (one.slope[:, :, None] * (root * one.inputs)[:, None, :]).reshape(len(h), -1)
-    gram = (jacobian.T @ jacobian).reshape(n_inner, n_inputs, n_inner, n_inputs)
-    gram *= (one.outer.T @ one.outer)[:, None, :, None]
-    cross = (jacobian.T @ h).reshape(n_inner, n_inputs, 1, -1) * one.outer.T[:, None, :, None]
-    cut = jacobian.shape[1]
-    gram = gram.reshape(cut, cut)
-    cross = cross.reshape(cut, -1)
-    own = np.kron(np.eye(n_outer), h.T @ h)
-    return np.block([[gram, cross], [cross.T, own]])
+class _Passes:
+    """The n pairs of one state on their way through its network.
+
+    mass (n, 1): over sigma^2; inputs (n, p R + 1); h (n, H + 1): hidden layer; residual (n, R)
+    outer (R, H); slope (n, H): of tanh; back (n, H): the residual carried back, before the slope
+    """
+
+    def __init__(self, point, k, at, mass):
+        self.mass = (point.precision * mass)[:, None]
+        self.inputs = point.frames.design[at]
+        self.h = point.hidden[k][at]
+        self.residual = point.residuals[k][at]
+        self.outer = point.outer[k, :, :-1]
+        self.slope = 1.0 - self.h[:, :-1] ** 2
+        self.back = self.residual @ self.outer
+
+    def multiply(self, log_sd, inner, outer):
+        """The derivative of the gradient along B directions: by log sigma, and by both layers."""
+        slope = self.slope[:, None, :]
+        h_moved = _through(self.inputs, inner) * slope
+        residual_moved = -_through(self.h, outer) - _times(h_moved, self.outer.T)
+        back_moved = _through(self.residual, outer[:, :, :-1].swapaxes(1, 2))
+        back_moved = (back_moved + _times(residual_moved, self.outer)) * slope
+        back_moved -= 2.0 * (self.back * self.h[:, :-1])[:, None, :] * h_moved
+        shrink = 2.0 * log_sd
+        by_inner = shrink * (self.back * self.slope)[:, None, :] - back_moved
+        by_outer = shrink * self.residual[:, None, :] - residual_moved
+        mass = self.mass[:, :, None]
+        inner_sum = _back_through(mass * by_inner, self.inputs)
+        outer_sum = _back_through(mass * by_outer, self.h)
+        weighted = self.mass * self.residual
+        outer_sum[:, :, :-1] -= _back_through(h_moved, weighted).swapaxes(1, 2)
+        by_log_sd = -2.0 * np.einsum("nbr,nr->b", residual_moved, weighted)
+        return by_log_sd, (inner_sum, outer_sum)
+
+    def gauss_newton(self):
+        """sum m D'D, D (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
+        root = np.sqrt(self.mass)
+        inputs = root * self.inputs
+        h = root * self.h
+        n_outer, n_inner = self.outer.shape
+        n_inputs = inputs.shape[1]
+        size = n_inner * n_inputs
+        jacobian = (self.slope[:, :, None] * inputs[:, None, :]).reshape(-1, size)
+        gram = (jacobian.T @ jacobian).reshape(n_inner, n_inputs, n_inner, n_inputs)
+        gram *= (self.outer.T @ self.outer)[:, None, :, None]
+        cross = (jacobian.T @ h).reshape(n_inner, n_inputs, 1, -1)
+        cross = (cross * self.outer.T[:, None, :, None]).reshape(size, -1)
+        own = np.kron(np.eye(n_outer), h.T @ h)
+        return np.block([[gram.reshape(size, size), cross], [cross.T, own]])
 
 
 def _through(inputs, weights):

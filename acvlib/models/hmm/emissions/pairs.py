@@ -1,7 +1,7 @@
 """Pairs (frame, state) by state, and the first derivatives of their log-densities.
 
-The score of a pair in a matrix W (o, i) of weights is signal (o,) times inputs (i,), a `Layer`. From these
-come the gradient, in one matrix product a state, and products with many directions.
+The score of a pair in a matrix (o, i) of weights is signal (o,) times inputs (i,), a `Layer`: the
+gradient is one matrix product a state, and so are products with many directions.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
 
 
 class Layer(NamedTuple):
-    """Scores of n pairs of one state in a matrix (o, i) of its weights: signal (n, o) (x) inputs (n, i)."""
+    """Scores of n pairs in a matrix (o, i) of weights: signal (n, o) (x) inputs (n, i)."""
 
     signal: np.ndarray
     inputs: np.ndarray

@@ -8,10 +8,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Prior:
-    """Independent priors of the parameters of an emission.
+    """Independent priors of the parameters (E,) of an emission.
 
-    Where `is_log_sd` (E,) is True, a parameter is log sd with sd^2 ~ InverseGamma(shape, scale), which
-    keeps a state from collapsing onto a point; elsewhere it is Normal(mean, 1 / precision), both (E,).
+    Where `is_log_sd`, a parameter is log sd with sd^2 ~ InverseGamma(shape, scale), which keeps a
+    state from collapsing onto a point; elsewhere it is Normal(mean, 1 / precision).
     """
 
     is_log_sd: np.ndarray
