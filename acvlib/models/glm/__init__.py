@@ -146,7 +146,7 @@ class GLM(ModelDefaults):
         first = params[0] if self.intercept else 0.0
         return self.family.mean(X @ params[int(self.intercept) :] + first + offset)
 
-    def initial_params(self, rng=None) -> np.ndarray:
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercept that fits the mean; F is convex, so `rng` is not used."""
         start = np.zeros(self.design.shape[1])
         if self.intercept:
