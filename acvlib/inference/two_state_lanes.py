@@ -13,7 +13,7 @@ from numba import njit
 from .two_state import FASTMATH, RESCALE, WIDTH
 
 N_LANES = 32
-BLOCK = 2048  # sites
+BLOCK = 256  # sites
 
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 _inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
@@ -85,7 +85,9 @@ def _start(classes, observed, emission, transition, sites, ends, starts):
     """
     keep = np.empty((len(classes), N_LANES), np.bool_)
     for t in range(len(classes)):
-        keep[t] = observed[t]
+        seen = observed[t]
+        for b in range(N_LANES):
+            keep[t, b] = seen
     for b in range(N_LANES):
         for i in range(ends[b], ends[b + 1]):
             keep[sites[i], b] = False
