@@ -86,6 +86,8 @@ class _Lockstep:
         self.converged = np.zeros(n, bool)
         hessians = 0 if first else n
         self.evaluations = Counter(gradient=n, hessian=hessians)
+        if self.precision is not None:
+            self.evaluations["cross"] = 1
 
     def renew_hessians(self, rows):
         """Give a Hessian of their own to the folds that one is due to."""

@@ -1,4 +1,6 @@
-"""The HMM family: its derivatives against autograd and enumeration, priors, expectation maximisation, bad input."""
+"""The HMM family: its derivatives against autograd and enumeration, priors,
+expectation maximisation, bad input.
+"""
 
 from dataclasses import replace
 

@@ -84,7 +84,7 @@ class Chains:
 
     def _features(self, smoothed):
         first = smoothed.gamma[self.starts[:-1]]
-        links = transition_counts(smoothed, self.starts).reshape(len(self), -1)
+        links = transition_counts(smoothed, self.starts).reshape(len(self), self.n_tags**2)
         last = smoothed.gamma[self.starts[1:] - 1]
         return np.hstack([first, links, last])
 

@@ -9,17 +9,17 @@ The objective is linear in w, so the jackknife is one frozen Newton step without
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults, NoFiniteOptimum
+from ...protocol import ModelDefaults
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import check_folds, check_rank, separating_direction
+from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -50,9 +50,10 @@ class GLM(ModelDefaults):
     penalty: float = 0.0
     site_penalty: float = 0.0
     intercept: bool = True
-    offset: np.ndarray = field(default=0.0, repr=False)
-    sample_weight: np.ndarray = field(default=1.0, repr=False)
-    convex: ClassVar[bool] = True  # every family's loss is convex in eta
+    offset: Any = field(default=0.0, repr=False)
+    sample_weight: Any = field(default=1.0, repr=False)
+    design: np.ndarray = field(init=False, repr=False)  # (n, D): ones for an intercept, then X
+    convex = True  # every family's loss is convex in eta
 
     def __post_init__(self):
         if issparse(self.X):

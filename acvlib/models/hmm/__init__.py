@@ -18,6 +18,7 @@ from . import simplex
 from .clusters import k_means
 from .derivatives import HMMDerivatives, MatrixFreeHMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
+from .emissions.prior import Prior
 from .posterior import heldout_losses, states_of_frames
 from .sequences import Frames, check_sequences, make_frames
 
@@ -205,7 +206,7 @@ class HMM(ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
-    def emission_prior(self):
+    def emission_prior(self) -> Prior:
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
 
