@@ -91,7 +91,8 @@ def _start(classes, observed, emission, transition, sites, ends, starts):
     for b in range(N_LANES):
         for i in range(ends[b], ends[b + 1]):
             keep[sites[i], b] = False
-    state, work = np.zeros(12 * N_LANES), np.empty((BLOCK, 2 * N_LANES))
+    state = np.zeros(12 * N_LANES)
+    work = np.empty((np.diff(starts).max(), 2 * N_LANES))
     for b in range(N_LANES):
         (stay0, leave0), (leave1, stay1) = transition[0, :, b], transition[1, :, b]
         state[_STAY0 + b], state[_LEAVE0 + b] = stay0, leave0
@@ -116,7 +117,7 @@ def smooth_lanes(classes, observed, emission, transition, sites, ends, starts, s
 
     Fold b leaves out sites[ends[b]:ends[b + 1]], beside those not `observed` (T,). emission
     (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each fold's own.
-    starts: of blocks of at most `BLOCK` sites, and T.
+    starts: of blocks of sites, as `block_starts` gives them.
     density (len(sites),), only if `score`, and the sites of a fold are sorted: p(x_t | kept
     observations) of each left-out site, in the scale of `emission`.
     """
