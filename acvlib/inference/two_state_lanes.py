@@ -1,7 +1,7 @@
 """Two-state smoothing of many folds at once: one fold a SIMD lane, weights 0 and 1.
 
-The recursions are those of `two_state`; 32 folds take a third of the time that they take one by one
-(Hessians: a quarter). The forward pass is kept at the start of every block of sites and recomputed
+The recursions are those of `two_state`; 32 folds take a third of the time that they take one by
+one. The forward pass is kept at the start of every block of sites and recomputed
 from there, so that the working set stays in cache. All state of the lanes lives in one flat array,
 as parts of one array provably do not overlap, and table entries are read before they are selected:
 only so do the loops over lanes vectorise.
