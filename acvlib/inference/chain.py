@@ -7,10 +7,13 @@ Hessian of log Z is symmetric, so the reverse-mode product of the marginals is t
 derivative. Potentials must be finite: a weight of 0 times -inf is nan. Reverse mode only. It is the
 reference that the kernels of `smoothing` and `two_state` are tested against.
 
-Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function.
+Shapes: node (T, K), edge (T - 1, K, K); marginals likewise. Cost O(T K^2) for each function. What
+runs forward in time serves backward too, with the chain reversed.
 Source: Ghosh et al. (2020), Appendix D, with Z(theta, w) left out as there; tangent after Louis
 (1982).
 """
+
+from functools import reduce
 
 import autograd.numpy as anp
 import numpy as np
@@ -23,7 +26,8 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 @_jit
 def _log_sum(terms):
     """log sum exp, for finite terms of any size."""
-    top, total = terms.max(), 0.0
+    top = terms.max()
+    total = 0.0
     for x in terms:
         total += np.exp(x - top)
     return top + np.log(total)
@@ -31,92 +35,88 @@ def _log_sum(terms):
 
 @_jit
 def _filter(node, edge):
-    """Logarithms of the normalised forward messages (T, K) and of normalisers (T,), and log Z."""
-    n, k = node.shape
-    log_alpha, log_norm, reach = node.copy(), np.empty(n), np.empty(k)
-    for t in range(n):
-        for j in range(k if t > 0 else 0):
-            for i in range(k):
-                reach[i] = log_alpha[t - 1, i] + edge[t - 1, i, j]
-            log_alpha[t, j] += _log_sum(reach)
-        log_norm[t] = _log_sum(log_alpha[t])
-        log_alpha[t] -= log_norm[t]
-    return log_alpha, log_norm, log_norm.sum()
+    """Logarithms of the normalised forward messages (T, K), and log Z."""
+    n_sites, n_states = node.shape
+    messages = node.copy()
+    reach = np.empty(n_states)
+    log_z = 0.0
+    for t in range(n_sites):
+        for j in range(n_states if t > 0 else 0):
+            for i in range(n_states):
+                reach[i] = messages[t - 1, i] + edge[t - 1, i, j]
+            messages[t, j] += _log_sum(reach)
+        log_norm = _log_sum(messages[t])
+        messages[t] -= log_norm
+        log_z += log_norm
+    return messages, log_z
+
+
+def _reversed(per_site, per_edge):
+    """Both in reversed time, contiguous."""
+    return per_site[::-1].copy(), per_edge[::-1].transpose(0, 2, 1).copy()
+
+
+def _normalised(log_rows):
+    """Probabilities proportional to exp(log_rows), each row of which sums to 1."""
+    top = reduce(np.maximum, log_rows.T)  # many times as fast as a maximum over short rows
+    rows = np.exp(log_rows - top[:, None])
+    return rows / sum(rows.T)[:, None]
+
+
+def smooth(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
+    """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z)."""
+    past, log_z = _filter(node, edge)
+    future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
+    gamma = _normalised(past + (future - node))
+    pairs = past[:-1, :, None] + edge + future[1:, None]
+    xi = _normalised(pairs.reshape(-1, node.shape[1] ** 2))
+    return gamma, xi.reshape(edge.shape), past, log_z
 
 
 @_jit
-def _smooth(node, edge):
-    """(node marginals, edge marginals, log forward messages)."""
-    n, k = node.shape
-    log_alpha, log_norm, _ = _filter(node, edge)
-    gamma, xi = np.empty((n, k)), np.empty((n - 1, k, k))
-    gamma[-1] = np.exp(log_alpha[-1])
-    log_beta, ahead, step = np.zeros(k), np.empty(k), np.empty(k)
-    for t in range(n - 1, 0, -1):
-        ahead[:] = node[t] + log_beta - log_norm[t]
-        for i in range(k):
-            for j in range(k):
-                step[j] = edge[t - 1, i, j] + ahead[j]
-                xi[t - 1, i, j] = np.exp(log_alpha[t - 1, i] + step[j])
-            log_beta[i] = _log_sum(step)
-        gamma[t - 1] = np.exp(log_alpha[t - 1] + log_beta)
-    return gamma, xi, log_alpha
+def _past_score(gamma, xi, d_node, d_edge):
+    """E[score of all before site t | z_t = k] (T, K), minus its posterior mean."""
+    score = np.zeros(gamma.shape)
+    n_states = gamma.shape[1]
+    for t in range(1, len(gamma)):
+        mean = 0.0
+        for j in range(n_states):
+            mass = 0.0
+            for i in range(n_states):
+                before = score[t - 1, i] + d_node[t - 1, i] + d_edge[t - 1, i, j]
+                score[t, j] += xi[t - 1, i, j] * before
+                mass += xi[t - 1, i, j]
+            score[t, j] = score[t, j] / mass if mass > 0.0 else 0.0
+            mean += gamma[t, j] * score[t, j]
+        score[t] -= mean
+    return score
 
 
-@_jit
 def _tangent(node, edge, d_node, d_edge):
-    """Directional derivative of the marginals: Cov(S, 1{z_t}) and Cov(S, 1{z_t, z_t+1}).
+    """Directional derivative of the marginals: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1})."""
+    gamma, xi, *_ = smooth(node, edge)
+    past = _past_score(gamma, xi, d_node, d_edge)
+    future = _past_score(*_reversed(gamma, xi), *_reversed(d_node, d_edge))[::-1]
+    before = past + d_node
+    after = future + d_node
+    of_edge = before[:-1, :, None] + d_edge + after[1:, None]
+    return _covariance(gamma, before + future, 1), _covariance(xi, of_edge, (1, 2))
 
-    S is the score along (d_node, d_edge); past[t, k] = E[S up to t | z_t = k, x_1..t] and
-    future[t, k] = E[S after t | z_t = k, x_t+1..T], centred.
-    """
-    n, k = node.shape
-    gamma, xi, log_alpha = _smooth(node, edge)
-    reach = np.empty(k)
-    past, future = np.zeros((n, k)), np.zeros((n, k))
-    past[0] = d_node[0] - (gamma[0] * d_node[0]).sum()
-    for t in range(1, n):
-        for j in range(k):
-            for i in range(k):
-                reach[i] = log_alpha[t - 1, i] + edge[t - 1, i, j]
-            top, mass, total = reach.max(), 0.0, 0.0
-            for i in range(k):
-                back = np.exp(reach[i] - top)
-                mass += back
-                total += back * (past[t - 1, i] + d_edge[t - 1, i, j])
-            past[t, j] = d_node[t, j] + total / mass
-        past[t] -= (gamma[t] * past[t]).sum()
-    d_gamma, d_xi = np.empty((n, k)), np.empty((n - 1, k, k))
-    for t in range(n - 1, -1, -1):
-        if t < n - 1:
-            for i in range(k):
-                total, mass = 0.0, 0.0
-                for j in range(k):
-                    total += xi[t, i, j] * (d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j])
-                    mass += xi[t, i, j]
-                future[t, i] = total / mass if mass > 0.0 else 0.0
-            future[t] -= (gamma[t] * future[t]).sum()
-            mean = 0.0
-            for i in range(k):
-                for j in range(k):
-                    d_xi[t, i, j] = (
-                        past[t, i] + d_edge[t, i, j] + d_node[t + 1, j] + future[t + 1, j]
-                    )
-                    mean += xi[t, i, j] * d_xi[t, i, j]
-            d_xi[t] = xi[t] * (d_xi[t] - mean)
-        d_gamma[t] = gamma[t] * (past[t] + future[t] - (gamma[t] * (past[t] + future[t])).sum())
-    return d_gamma, d_xi
+
+def _covariance(p, score, axes):
+    mean = np.sum(p * score, axis=axes, keepdims=True)
+    return p * (score - mean)
 
 
 @primitive
 def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
-    return _filter(node, edge)[2]
+    return _filter(node, edge)[1]
 
 
 @primitive
 def _flat_marginals(node, edge):
-    gamma, xi, _ = _smooth(node, edge)
+    gamma, xi, *_ = smooth(node, edge)
     return np.concatenate([gamma.ravel(), xi.ravel()])
 
 
@@ -128,9 +128,9 @@ def _flat_tangent(node, edge, direction):
 
 
 def _split(flat, node, edge):
-    """A flat vector as (node, edge) arrays; contiguous, as the kernels expect."""
-    n = int(np.prod(np.shape(node)))
-    return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
+    """A flat vector as (node, edge) arrays."""
+    size = np.size(node)
+    return anp.reshape(flat[:size], np.shape(node)), anp.reshape(flat[size:], np.shape(edge))
 
 
 def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,19 +138,21 @@ def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return _split(_flat_marginals(node, edge), node, edge)
 
 
-def _select(parts, argnums):
-    return tuple(parts[i] for i in argnums)
+def _back_log_partition(argnums, ans, args, kwargs):
+    def product(g):
+        parts = marginals(*args)
+        return tuple(g * parts[i] for i in argnums)
+
+    return product
 
 
-defvjp_argnums(
-    log_partition,
-    lambda argnums, ans, args, kwargs: (
-        lambda g: _select([g * part for part in marginals(*args)], argnums)
-    ),
-)
-defvjp_argnums(
-    _flat_marginals,
-    lambda argnums, ans, args, kwargs: (
-        lambda g: _select(_split(_flat_tangent(*args, g), *args), argnums)
-    ),
-)
+def _back_marginals(argnums, ans, args, kwargs):
+    def product(g):
+        parts = _split(_flat_tangent(*args, g), *args)
+        return tuple(parts[i] for i in argnums)
+
+    return product
+
+
+defvjp_argnums(log_partition, _back_log_partition)
+defvjp_argnums(_flat_marginals, _back_marginals)

@@ -14,6 +14,7 @@ largest of its kind are summed in logarithms by `chain` instead, which is exact 
 """
 
 from functools import cache, reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -42,6 +43,7 @@ class Smoothed(NamedTuple):
     log_z (N,); gamma (M, K): P(z_t | all); filtered (M, K): P(z_t | x_1..t);
     ahead (M, K) and transition (K, K) such that P(z_t-1 = j, z_t = k | all) is
     filtered[t - 1, j] transition[j, k] ahead[t, k]; ahead is 0 in the first row of a sequence.
+    pairs (M, K, K): these probabilities, given only where the factors may underflow.
     """
 
     log_z: np.ndarray
@@ -49,6 +51,7 @@ class Smoothed(NamedTuple):
     filtered: np.ndarray
     ahead: np.ndarray
     transition: np.ndarray
+    pairs: np.ndarray | None = None
 
 
 def factors(log_density: np.ndarray) -> Factors:
@@ -84,7 +87,8 @@ def smooth(
     kernel = _kernel(n_states if n_states <= UNROLLED else 0)
     kernel(density.scaled, starts, start, transition, end, filtered, ahead, gamma, norm)
     log_z = np.add.reduceat(np.log(norm) + density.log_scale, starts[:-1])
-    log_z += tops[0] + tops[2] + (np.diff(starts) - 1) * tops[1]
+    n_moves = np.diff(starts) - 1
+    log_z += tops[0] + tops[2] + n_moves * tops[1]
     return Smoothed(log_z, gamma, filtered, ahead, transition)
 
 
@@ -93,13 +97,13 @@ def _kernel(constant):
     """The two passes, compiled for a constant number of states, or for any number if it is 0."""
 
     @_jit
-    def forward_backward(
-        factor, starts, start, transition, end, filtered, ahead, gamma, norm
-    ):  # ahead holds P(z_t | x_1..t-1) until the backward pass reaches it
+    def forward_backward(factor, starts, start, transition, end, filtered, ahead, gamma, norm):
+        # ahead holds P(z_t | x_1..t-1) until the backward pass reaches it
         K = constant if constant else len(start)
         backward = transition.T.copy()
         for s in range(len(starts) - 1):
-            first, last = starts[s], starts[s + 1] - 1
+            first = starts[s]
+            last = starts[s + 1] - 1
             for t in range(first, last + 1):
                 for j in range(K):
                     ahead[t, j] = start[j] if t == first else 0.0
@@ -138,63 +142,72 @@ def _kernel(constant):
 
 
 def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
+    n_sites, n_states = density.scaled.shape
+    gamma, filtered, ahead = np.zeros((3, n_sites, n_states))
+    pairs = np.zeros((n_sites, n_states, n_states))
     log_z = np.empty(len(starts) - 1)
-    gamma, filtered, ahead = np.zeros((3, *density.scaled.shape))
-    transition = np.exp(log_transition)
+    transition = np.exp(log_transition - log_transition.max())
     with np.errstate(divide="ignore"):
         node = np.log(density.scaled) + density.log_scale[:, None]
     node = np.maximum(node, np.finfo(float).min / 1e10)  # sums of logarithms must stay finite
     node[starts[:-1]] += log_start
     node[starts[1:] - 1] += log_end
-    for n, (a, b) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
-        edge = np.broadcast_to(log_transition, (b - a - 1, *log_transition.shape))
-        log_z[n] = chain.log_partition(node[a:b], edge)
-        gamma[a:b], _, log_filtered = chain._smooth(node[a:b], edge)
-        filtered[a:b] = np.exp(log_filtered)
-        predicted = filtered[a : b - 1] @ transition
-        own = gamma[a + 1 : b]
-        np.divide(own, predicted, out=ahead[a + 1 : b], where=own > 0.0)
-    return Smoothed(log_z, gamma, filtered, ahead, transition)
+    for n, (first, stop) in enumerate(pairwise(starts)):
+        own = slice(first, stop)
+        edge = np.broadcast_to(log_transition, (stop - first - 1, n_states, n_states))
+        gamma[own], pairs[first + 1 : stop], log_filtered, log_z[n] = chain.smooth(node[own], edge)
+        filtered[own] = np.exp(log_filtered)
+    predicted = np.roll(filtered, 1, axis=0) @ transition
+    np.divide(gamma, predicted, out=ahead, where=(gamma > 0.0) & (predicted > 0.0))
+    ahead[starts[:-1]] = 0.0
+    return Smoothed(log_z, gamma, filtered, ahead, transition, pairs)
 
 
 def transition_counts(
     smoothed: Smoothed, starts: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
     """Expected moves from state j to k in each sequence, (N, K, K); with weights (N,) their sum."""
-    if weights is None:
-        counts = np.zeros((len(starts) - 1, *smoothed.transition.shape))
-        _add_pairs(smoothed.filtered, smoothed.ahead, starts, np.ones(len(counts)), counts)
-        return counts * smoothed.transition
-    counts = np.zeros((1, *smoothed.transition.shape))
+    n_sequences = len(starts) - 1
+    together = weights is not None
+    weights = weights if together else np.ones(n_sequences)
+    if smoothed.pairs is not None:
+        counts = np.add.reduceat(smoothed.pairs, starts[:-1])
+        return np.tensordot(weights, counts, 1) if together else counts
+    counts = np.zeros((1 if together else n_sequences, *smoothed.transition.shape))
     _add_pairs(smoothed.filtered, smoothed.ahead, starts, weights, counts)
-    return counts[0] * smoothed.transition
+    counts *= smoothed.transition
+    return counts[0] if together else counts
 
 
 @_jit
 def _add_pairs(filtered, ahead, starts, weights, counts):
     """Adds sum_t weights_n filtered_t-1 ahead_t' to counts[n], or to a single counts[0]."""
-    k, step = filtered.shape[1], 1 if len(counts) > 1 else 0
+    n_states = filtered.shape[1]
     for n in range(len(starts) - 1):
+        own = counts[min(n, len(counts) - 1)]
         for t in range(starts[n] + 1, starts[n + 1]):
-            for i in range(k):
+            for i in range(n_states):
                 mass = weights[n] * filtered[t - 1, i]
-                for j in range(k):
-                    counts[n * step, i, j] += mass * ahead[t, j]
+                for j in range(n_states):
+                    own[i, j] += mass * ahead[t, j]
 
 
 @_jit
 def best_states(log_density, starts, log_start, log_transition, log_end):
     """The most probable states of every sequence, (M,), by Viterbi's recursion."""
-    k, best = log_density.shape[1], np.empty(len(log_density), np.int64)
-    came = np.empty(log_density.shape, np.int64)
-    reach, ahead = np.empty(k), np.empty(k)
+    n_sites, n_states = log_density.shape
+    best = np.empty(n_sites, np.int64)
+    came = np.empty((n_sites, n_states), np.int64)
+    ahead = np.empty(n_states)
     for n in range(len(starts) - 1):
-        first, last = starts[n], starts[n + 1] - 1
-        reach[:] = log_start + log_density[first]
+        first = starts[n]
+        last = starts[n + 1] - 1
+        reach = log_start + log_density[first]
         for t in range(first + 1, last + 1):
-            for j in range(k):
-                came[t, j] = np.argmax(reach + log_transition[:, j])
-                ahead[j] = reach[came[t, j]] + log_transition[came[t, j], j] + log_density[t, j]
+            for j in range(n_states):
+                through = reach + log_transition[:, j]
+                came[t, j] = np.argmax(through)
+                ahead[j] = through[came[t, j]] + log_density[t, j]
             reach[:] = ahead
         best[last] = np.argmax(reach + log_end)
         for t in range(last, first, -1):

@@ -63,6 +63,21 @@ def test_a_nearly_impossible_transition_is_summed_in_logarithms():
     assert_allclose(smoothed.gamma, gamma, atol=1e-12)
 
 
+def test_moves_are_counted_where_the_filtered_probability_underflows():
+    """Holding state 1 explains the last frame at e^-760, before which it is as good as excluded."""
+    initial, transition = np.zeros(2), np.array([[800.0, 10.0], [10.0, 800.0]])
+    density = np.array([[0.0, 0.0], [0.0, -760.0], [0.0, 800.0]])
+    starts = np.array([0, 3])
+    smoothed = smoothing.smooth(smoothing.factors(density), starts, initial, transition)
+    assert smoothed.filtered[1, 1] == 0.0
+    log_z, gamma, pairs = enumerated(density, initial, transition)
+    assert_allclose(smoothed.log_z, [log_z], rtol=1e-13)
+    assert_allclose(smoothed.gamma, gamma, atol=1e-12)
+    assert_allclose(smoothing.transition_counts(smoothed, starts), [pairs], atol=1e-12)
+    together = smoothing.transition_counts(smoothed, starts, np.array([2.0]))
+    assert_allclose(together, 2.0 * pairs, atol=1e-12)
+
+
 @pytest.mark.parametrize("far", [0.0, 600.0])
 def test_potentials_of_any_scale_an_end_and_forbidden_states(far):
     """As a CRF has them; `far` sends the chain to the sum in logarithms."""
