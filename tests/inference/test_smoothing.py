@@ -64,9 +64,10 @@ def test_a_nearly_impossible_transition_is_summed_in_logarithms():
 
 
 def test_moves_are_counted_where_the_filtered_probability_underflows():
-    """Holding state 1 explains the last frame at e^-760, before which it is as good as excluded."""
-    initial, transition = np.zeros(2), np.array([[800.0, 10.0], [10.0, 800.0]])
-    density = np.array([[0.0, 0.0], [0.0, -760.0], [0.0, 800.0]])
+    """State 1 costs e^-800 before the last frame needs it, and to enter it would cost e^-830."""
+    initial, transition = np.zeros(2), np.array([[800.0, -30.0], [-30.0, 800.0]])
+    density = np.array([[0.0, -400.0], [0.0, -400.0], [-700.0, 0.0]])
+    density[2] += 500.0
     starts = np.array([0, 3])
     smoothed = smoothing.smooth(smoothing.factors(density), starts, initial, transition)
     assert smoothed.filtered[1, 1] == 0.0
