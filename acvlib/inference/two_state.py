@@ -1,111 +1,319 @@
-"""Smoothing of a two-state chain whose emissions fall into few classes, and its tangent.
+"""Smoothing of a two-state chain whose emissions fall into few classes: one fold, or 32 as lanes.
 
-Why this and `two_state_lanes` stand beside `smoothing`: for the traffic chapter's 1,000 folds the
-general kernel takes 6 times as long, and lanes written for any number of states 2.5 times. Tested
-against `chain` and against enumeration.
+Why this stands beside `smoothing`: for the traffic chapter's 1,000 folds the general kernel takes 6
+times as long, and lanes written for any number of states 2.5 times; a single fold takes half as
+long. Tested against `chain` and against enumeration.
 
-Site t = 1..T has a class c_t, whose emissions are a row of a small table, and a weight w_t: it
-contributes w_t log_emission[c_t] (scheme A, Ghosh et al. 2020, Eq. 9). The chain is stationary: an
-unobserved site 0 with the stationary law comes before the first. `transition` (2, 2) is given
-whole, and filtered probabilities of both states are kept: 1 - P has no digits where P is nearly 1.
+Site t = 1..T has a class c_t, whose emissions are a row of a small table. The chain is stationary:
+an unobserved site 0 with the stationary law comes before the first. `transition` (2, 2) is given
+whole, and probabilities of both states are kept: 1 - P has no digits where P is nearly 1.
 
-`statistics` are P(z_0 = 1), P(z_T = 1), the expected moves 0 -> 1, and the sum of P(z_t = 1) over
-t = 0..T-1. Tangents are `WIDTH` long: the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1)
-and a spare place.
+The variance of the score given the data is a sum over the steps of a reversed martingale, z_0
+first: step t reveals z_t given z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)',
+where x is the tangent of the backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
+
+The forward pass is kept at the start of every block of sites and recomputed from there, so that the
+working set stays in cache. What changes along a lane lives in flat arrays, as parts of one array
+provably do not overlap, and table entries are read before they are selected: only so do the loops
+over lanes vectorise.
 """
+
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-WIDTH = 12  # a constant length lets the compiler unroll the innermost loops
+WIDTH = 12  # the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1), and a spare place
 RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
 N_LANES = 32
-BLOCK = (
-    2048  # sites of a block of lanes: its forward pass stays in cache until the backward pass comes
-)
+BLOCK = 256  # sites
 
 FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+_inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
+
+# Offsets in a flat state, of one value a lane each.
+_P0, _P1, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _PRODUCT, _BETA0, _BETA1, *_OTHERS = range(
+    0, 16 * N_LANES, N_LANES
+)
+_LOG_Z, _MOVES, _TOTAL, _ENTER, _REMAIN, _SPREAD0, _SPREAD1 = _OTHERS
+# Rows of the tangent within a block: three scores of the sites' classes, the common factor of all
+# other parameters, the two logits. Its squares follow.
+_CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
+_SQUARES = _N_LOCAL * N_LANES
 
 
-@_jit
-def _power(emission, log_emission, c, k, weight):
-    """exp(w * log_emission[c, k]), without the exponential where w is 0 or 1."""
-    if weight == 1.0:
-        return emission[c, k]
-    if weight == 0.0:
-        return 1.0
-    return np.exp(weight * log_emission[c, k])
+class Smoothed(NamedTuple):
+    """Posteriors of B folds.
 
-
-@_jit
-def filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm):
-    """log Z; fills filtered (T + 1, 2) with P(z_t | x_1..t) and inverse_norm (T,).
-
-    `log_emission` (n_classes, 2) must have row maximum 0, so that a normaliser never overflows.
+    log_z (B,); event (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
+    statistics (4, B): P(z_0 = 1), P(z_T = 1), the expected moves 0 -> 1, and the sum of P(z_t = 1)
+    over t = 0..T-1
+    left_out (len(sites),): p(x_t | kept observations), in the scale of the emissions
+    variance (WIDTH - 1, WIDTH - 1, B) of the score
+    messages (T, 4 B) if there is one block: P(z_t-1 | x_1..t-1) of both states, then
+    P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
     """
-    emission = np.exp(log_emission)
-    stay0, leave0 = transition[0]
-    leave1, stay1 = transition[1]
-    p0, p1 = leave1 / (leave0 + leave1), leave0 / (leave0 + leave1)
-    filtered[0, 0], filtered[0, 1] = p0, p1
-    log_z, product = 0.0, 1.0
-    for t in range(len(classes)):
-        c, w = classes[t], weights[t]
-        u0 = _power(emission, log_emission, c, 0, w) * (stay0 * p0 + leave1 * p1)
-        u1 = _power(emission, log_emission, c, 1, w) * (leave0 * p0 + stay1 * p1)
-        inverse = 1.0 / (u0 + u1)
-        p0, p1 = u0 * inverse, u1 * inverse
-        filtered[t + 1, 0], filtered[t + 1, 1], inverse_norm[t] = p0, p1, inverse
-        product *= u0 + u1
-        if t % RESCALE == 0 or product < 1e-100:
-            log_z += np.log(product)
-            product = 1.0
-    return log_z + np.log(product)
+
+    log_z: np.ndarray
+    event: np.ndarray
+    statistics: np.ndarray
+    left_out: np.ndarray
+    variance: np.ndarray
+    messages: np.ndarray
+
+
+def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
+    """Starts of blocks of at most `size` sites with equal `groups` (T,), and T at the end."""
+    changes = np.flatnonzero(np.diff(groups)) + 1
+    edges = [0, *changes, len(groups)]
+    starts = [np.arange(a, b, size) for a, b in pairwise(edges)]
+    return np.concatenate([*starts, [len(groups)]])
+
+
+def smooth(
+    classes: np.ndarray,
+    keep: np.ndarray,
+    emission: np.ndarray,
+    transition: np.ndarray,
+    starts: np.ndarray,
+    left_out: tuple[np.ndarray, np.ndarray] | None = None,
+    score: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Smoothed:
+    """Smooth B = 1 or `N_LANES` folds.
+
+    Parameters
+    ----------
+    classes, keep: (T,), and (T, B) False where a site is left out or not observed.
+    emission, transition: (2, n_classes, B) with maximum 1 in each class, and (2, 2, B).
+    starts: of blocks of sites, as `block_starts` gives them.
+    left_out: sites and ends; the densities of sites[ends[b]:ends[b + 1]], sorted, are wanted.
+    score: gradient (3, n_classes, B) of log(emission 1 / emission 0) in the parameters numbered
+        places (n_classes, 3), the same throughout a block; the variance is wanted.
+    """
+    n_lanes = keep.shape[1]
+    sites, ends = left_out or (np.empty(0, int), np.zeros(n_lanes + 1, int))
+    score, places = score or (np.empty((0, 0, 0)), np.tile([0, 1, 2], (emission.shape[1], 1)))
+    slots = np.full((len(starts) - 1, WIDTH - 1), _CARRIED)
+    slots[:, -2:] = _TO0, _TO1
+    np.put_along_axis(slots, places[classes[starts[:-1]]], np.arange(3)[None], 1)
+    state = np.zeros((16, N_LANES))
+    lanes = state[:, :n_lanes]
+    lanes[2:6] = transition[[0, 1, 0, 1], [1, 0, 0, 1]]
+    lanes[:2] = lanes[[3, 2]] / (lanes[2] + lanes[3])
+    lanes[6:9] = 1.0
+    begin = lanes[1].copy()
+    sweep = _sweep(n_lanes)
+    end, last, event, density, x, variance, messages = sweep(
+        classes, keep, emission, starts, sites, ends, score, slots, state.ravel()
+    )
+    beta1, log_z, moves, total = end.reshape(16, N_LANES)[8:12, :n_lanes]
+    first = begin * beta1
+    statistics = np.stack([first, last, moves, total + first - last])
+    x[-2:] += [-lanes[4], lanes[5]]
+    variance += first * (1.0 - first) * x[:, None] * x
+    return Smoothed(log_z, event, statistics, density, variance, messages)
+
+
+@cache
+def _sweep(n_lanes):
+    """Both passes, compiled for a number of lanes."""
+
+    @_jit
+    def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
+        state = begin.copy()  # arrays made here do not overlap, as the compiler knows
+        work = np.empty((np.diff(starts).max(), 4 * n_lanes))
+        event = np.zeros((emission.shape[1], n_lanes))
+        density = np.empty(len(sites))
+        x = np.zeros((WIDTH - 1, n_lanes))
+        variance = np.zeros((WIDTH - 1, WIDTH - 1, n_lanes))
+        n_blocks = len(starts) - 1
+        before = np.empty((n_blocks, 2 * N_LANES))
+        for k in range(n_blocks):
+            before[k] = state[: 2 * N_LANES]
+            _forward(n_lanes, classes, keep, emission, state, work, starts[k], starts[k + 1], True)
+        last = state[_P1 : _P1 + n_lanes].copy()
+        for b in range(n_lanes):
+            state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
+        unread = ends[1:].copy()
+        local = np.empty((_N_LOCAL + 1) * _SQUARES)
+        for k in range(n_blocks - 1, -1, -1):
+            start = starts[k]
+            stop = starts[k + 1]
+            if n_blocks > 1:
+                state[: 2 * N_LANES] = before[k]
+                _forward(n_lanes, classes, keep, emission, state, work, start, stop, False)
+            _backward(n_lanes, classes, keep, state, work, event, start, stop)
+            _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density)
+            if score.size > 0:
+                _enter(n_lanes, x, slots[k], local)
+                _reveal(n_lanes, classes, keep, score, state, work, local, start, stop)
+                _leave(n_lanes, x, slots[k], local, variance)
+        return state, last, event, density, x, variance, work
+
+    return sweep
+
+
+@_inline
+def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_log_z):
+    """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
+    for t in range(start, stop):
+        c = classes[t]
+        row = t - start
+        for b in range(n_lanes):
+            kept = keep[t, b]
+            e0 = emission[0, c, b]
+            e1 = emission[1, c, b]
+            e0 = e0 if kept else 1.0
+            e1 = e1 if kept else 1.0
+            p0 = state[_P0 + b]
+            p1 = state[_P1 + b]
+            u0 = e0 * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p1)
+            u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
+            norm = u0 + u1
+            inverse = 1.0 / norm
+            work[row, b] = p0
+            work[row, n_lanes + b] = p1
+            work[row, 2 * n_lanes + b] = e0 * inverse
+            work[row, 3 * n_lanes + b] = e1 * inverse
+            state[_P0 + b] = u0 * inverse
+            state[_P1 + b] = u1 * inverse
+            if with_log_z:
+                state[_PRODUCT + b] *= norm
+        soon = n_lanes == 1 and state[_PRODUCT] < 1e-100  # of many lanes none is asked
+        if with_log_z and (soon or t % RESCALE == 0):
+            for b in range(n_lanes):
+                state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
+                state[_PRODUCT + b] = 1.0
+
+
+@_inline
+def _backward(n_lanes, classes, keep, state, work, event, start, stop):
+    """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
+    for t in range(stop - 1, start - 1, -1):
+        c = classes[t]
+        row = t - start
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
+            v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
+            entered = work[row, b] * state[_LEAVE0 + b] * v1
+            gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
+            kept = keep[t, b]
+            event[c, b] += gamma if kept else 0.0
+            work[row, 2 * n_lanes + b] = v0
+            work[row, 3 * n_lanes + b] = v1
+            state[_MOVES + b] += entered
+            state[_TOTAL + b] += gamma
+            state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
 
 
 @_jit
-def smooth(classes, weights, log_emission, transition):
-    """(log Z, event (n_classes,), statistics (4,)); event: sums of w_t P(z_t = 1 | x) by class."""
-    n = len(classes)
-    filtered, inverse_norm = np.empty((n + 1, 2)), np.empty(n)
-    log_z = filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm)
-    emission, event = np.exp(log_emission), np.zeros(len(log_emission))
-    stay0, leave0 = transition[0]
-    leave1, stay1 = transition[1]
-    beta0, beta1, moves, total = 1.0, 1.0, 0.0, 0.0
-    for t in range(n - 1, -1, -1):
-        c, w = classes[t], weights[t]
-        event[c] += w * filtered[t + 1, 1] * beta1
-        v0 = _power(emission, log_emission, c, 0, w) * beta0 * inverse_norm[t]
-        v1 = _power(emission, log_emission, c, 1, w) * beta1 * inverse_norm[t]
-        moves += filtered[t, 0] * leave0 * v1
-        beta0, beta1 = stay0 * v0 + leave0 * v1, leave1 * v0 + stay1 * v1
-        total += filtered[t, 1] * beta1
-    return log_z, event, np.array([filtered[0, 1] * beta1, filtered[n, 1], moves, total])
+def _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density):
+    """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
+    for b in range(n_lanes):
+        while unread[b] > ends[b] and sites[unread[b] - 1] >= start:
+            unread[b] -= 1
+            t = sites[unread[b]]
+            c = classes[t]
+            row = t - start
+            reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
+            gamma = reach * work[row, 3 * n_lanes + b]
+            density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
+
+
+@_inline
+def _enter(n_lanes, x, slot, local):
+    """Moves the tangent (WIDTH - 1, B) to the slots of `local`; the others' is times a factor."""
+    local[:] = 0.0
+    for i in range(len(x)):
+        for b in range(n_lanes):
+            local[slot[i] * N_LANES + b] = x[i, b]
+            x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
+    for b in range(n_lanes):
+        local[_CARRIED * N_LANES + b] = 1.0
+
+
+@_inline
+def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
+    """Backward through a block: adds each step's conditional variance of the score to `local`."""
+    for t in range(stop - 1, start - 1, -1):
+        c = classes[t]
+        row = t - start
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b]
+            v1 = work[row, 3 * n_lanes + b]
+            beta0 = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
+            enter = state[_LEAVE0 + b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
+            remain = state[_STAY1 + b] * v1 / beta1
+            state[_ENTER + b] = enter
+            state[_REMAIN + b] = remain
+            state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
+            state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
+            kept = keep[t, b]
+            s0 = score[0, c, b]
+            s1 = score[1, c, b]
+            s2 = score[2, c, b]
+            local[b] += s0 if kept else 0.0
+            local[N_LANES + b] += s1 if kept else 0.0
+            local[2 * N_LANES + b] += s2 if kept else 0.0
+        for b in range(n_lanes):
+            spread0 = state[_SPREAD0 + b]
+            spread1 = state[_SPREAD1 + b]
+            for i in range(_N_LOCAL):
+                x = local[i * N_LANES + b]
+                x0 = spread0 * (x - 1.0 if i == _TO0 else x)
+                x1 = spread1 * (x + 1.0 if i == _TO1 else x)
+                for j in range(i + 1):
+                    y = local[j * N_LANES + b]
+                    y0 = y - 1.0 if j == _TO0 else y
+                    y1 = y + 1.0 if j == _TO1 else y
+                    local[_SQUARES + (i * _N_LOCAL + j) * N_LANES + b] += x0 * y0 + x1 * y1
+        for b in range(n_lanes):
+            enter = state[_ENTER + b]
+            remain = state[_REMAIN + b]
+            for i in range(_N_LOCAL):
+                local[i * N_LANES + b] *= remain - enter
+            local[_TO0 * N_LANES + b] += enter - state[_LEAVE0 + b]
+            local[_TO1 * N_LANES + b] += remain - state[_STAY1 + b]
+
+
+@_inline
+def _leave(n_lanes, x, slot, local, variance):
+    """Moves the tangent back, and adds a block's squares to those of all parameters."""
+    for i in range(len(x)):
+        for j in range(len(x)):
+            square = max(slot[i], slot[j]) * _N_LOCAL + min(slot[i], slot[j])
+            for b in range(n_lanes):
+                own = local[_SQUARES + square * N_LANES + b]
+                variance[i, j, b] += x[i, b] * x[j, b] * own
+    for i in range(len(x)):
+        for b in range(n_lanes):
+            x[i, b] *= local[slot[i] * N_LANES + b]
 
 
 @_jit
-def smooth_tangent(
-    classes, weights, log_emission, transition, observed, quiet_score, ratio_score, contrast
-):
-    """Smoothing and its derivatives: (event, statistics, d event, d statistics, cross).
+def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
+    """d2 log Z / dw_t dparams (T, WIDTH), from the `Smoothed.messages` of a fold.
 
-    quiet_score and ratio_score (n_classes, WIDTH): gradients of log emission 0, and of the
-    logarithm of the ratio of both emissions, whose values are contrast (n_classes,).
-    cross (T, WIDTH): d2 log Z / dw_t dparams, 0 where t is not `observed` (T,).
+    quiet and ratio (n_classes, WIDTH): gradients of log emission 0, and of the logarithm of the
+    ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
     Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
     """
-    n, to0, to1 = len(classes), WIDTH - 3, WIDTH - 2
-    filtered, inverse_norm = np.empty((n + 1, 2)), np.empty(n)
-    filter_forward(classes, weights, log_emission, transition, filtered, inverse_norm)
+    to0 = WIDTH - 3
+    to1 = WIDTH - 2
     stay0, leave0 = transition[0]
     leave1, stay1 = transition[1]
-    tangent, x = np.empty((n + 1, WIDTH)), np.zeros(WIDTH)  # first of the forward log-odds
-    x[to0], x[to1] = -stay0, stay1
-    tangent[0] = x
-    for t in range(n):
-        c, p0, p1 = classes[t], filtered[t, 0], filtered[t, 1]
+    cross = np.empty((len(classes), WIDTH))
+    x = np.zeros(WIDTH)  # of the forward log-odds
+    x[to0] = -stay0
+    x[to1] = stay1
+    for t in range(len(classes)):
+        p0 = messages[t, 0]
+        p1 = messages[t, 1]
         inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
         slope = (stay1 - leave0) * p0 * p1 * inverse
         for i in range(WIDTH):
@@ -113,44 +321,22 @@ def smooth_tangent(
         x[to0] -= p0 * stay0 * leave0 * inverse
         x[to1] += p1 * stay1 * leave1 * inverse
         for i in range(WIDTH):
-            x[i] += weights[t] * ratio_score[c, i]
-            tangent[t + 1, i] = x[i]
-    emission, beta0, beta1 = np.exp(log_emission), 1.0, 1.0
-    event, d_event = np.zeros(len(emission)), np.zeros((len(emission), WIDTH))
-    statistics, d_statistics = np.zeros(4), np.zeros((4, WIDTH))
-    d_moves, d_total = d_statistics[2], d_statistics[3]
+            x[i] += weights[t] * ratio[classes[t], i]
+            cross[t, i] = x[i]
     x[:] = 0.0  # of the backward log-odds
-    for t in range(n - 1, -1, -1):
-        c, w, p0, p1 = classes[t], weights[t], filtered[t, 0], filtered[t, 1]
-        gamma = filtered[t + 1, 1] * beta1
-        spread = gamma * filtered[t + 1, 0] * beta0
-        quiet = p0 * leave0 / (p0 * leave0 + p1 * stay1)  # P(z_t-1 = 0 | z_t = 1, past)
-        moved = gamma * quiet * (1.0 - quiet)
-        event[c] += w * gamma
-        statistics[2] += gamma * quiet
+    for t in range(len(classes) - 1, -1, -1):
+        c = classes[t]
+        p0, p1, v0, v1 = messages[t]
+        gamma = (leave0 * p0 + stay1 * p1) * v1
+        spread = gamma * (stay0 * p0 + leave1 * p1) * v0
         for i in range(WIDTH):
-            own = quiet_score[c, i] + gamma * ratio_score[c, i]
-            d = spread * (tangent[t + 1, i] + x[i])
-            d_event[c, i] += w * d
-            d_moves[i] += quiet * d - moved * tangent[t, i]
-            d_total[i] += d
-            tangent[t + 1, i] = own + contrast[c] * d if observed[t] else 0.0
-            if t == n - 1:
-                d_statistics[1, i] = d
-            x[i] += w * ratio_score[c, i]
-        d_moves[to0] -= moved * stay0
-        d_moves[to1] -= moved * leave1
-        statistics[3] += gamma
-        v0 = _power(emission, log_emission, c, 0, w) * beta0 * inverse_norm[t]
-        v1 = _power(emission, log_emission, c, 1, w) * beta1 * inverse_norm[t]
-        beta0, beta1 = stay0 * v0 + leave0 * v1, leave1 * v0 + stay1 * v1
-        enter, remain = leave0 * v1 / beta0, stay1 * v1 / beta1  # P(z_t = 1 | z_t-1, future)
+            d_gamma = spread * (cross[t, i] + x[i])
+            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
+            x[i] += weights[t] * ratio[c, i]
+        enter = leave0 * v1 / (stay0 * v0 + leave0 * v1)
+        remain = stay1 * v1 / (leave1 * v0 + stay1 * v1)
         for i in range(WIDTH):
             x[i] *= remain - enter
         x[to0] += enter - leave0
         x[to1] += remain - stay1
-    statistics[0], statistics[1] = filtered[0, 1] * beta1, filtered[n, 1]
-    d_statistics[0] = statistics[0] * filtered[0, 0] * beta0 * (tangent[0] + x)
-    statistics[3] += statistics[0] - statistics[1]
-    d_total += d_statistics[0] - d_statistics[1]
-    return event, statistics, d_event, d_statistics, tangent[1:]
+    return cross

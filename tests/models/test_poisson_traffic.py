@@ -17,7 +17,7 @@ from acvlib import weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.inference.two_state_lanes import BLOCK, N_LANES
+from acvlib.inference.two_state import BLOCK, N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
 from acvlib.models.traffic.emission import CountClasses, Emission, emission_tables
 
@@ -122,8 +122,8 @@ def test_emission_derivatives_equal_finite_differences():
     classes = classes_of(0, 1, 7, 23, 60)
     emission = Emission(classes, TRAFFIC_PARAMS[None])
     first, second = local_scores(TRAFFIC_PARAMS, classes)
-    close(emission.score0[:, 0], first[0, 0], 1e-8)
-    close(emission.score1[:, :, 0], first[1], 1e-8)
+    close(emission.quiet_score[:, 0], first[0, 0], 1e-8)
+    close(emission.ratio_score[:, :, 0], first[1] - first[0], 1e-8)
     quiet, ratio = emission.score_tables()
     n, places = len(classes.counts), emission.places
     close(np.take_along_axis(quiet, places, 1), first[0].T, 1e-8)

@@ -2,7 +2,6 @@
 
 The series is touched by those kernels alone; params enter through tables over (count, day) classes.
 Var(score | x) is what the Hessian lacks beside its complete-data part (Louis 1982).
-The last axis of every table is the lane: one parameter vector, or one for each fold of a block.
 """
 
 from collections.abc import Sequence
@@ -10,17 +9,17 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
-from scipy.special import expit
 
 from ...derivatives import Derivatives, at
 from ...folds import Folds
-from ...inference import two_state, two_state_lanes
-from ...inference.two_state_lanes import N_LANES
+from ...folds import weights as fold_weights
+from ...inference.two_state import N_LANES, block_starts, smooth, tangent
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
-from .emission import N_PARAMS, TO0, Emission
+from .complete_data import CompleteData
+from .emission import N_PARAMS
 
 
 class TrafficDerivatives(Derivatives):
@@ -30,41 +29,76 @@ class TrafficDerivatives(Derivatives):
         super().__init__(model)
         self._classes = model.classes
         self._prior = model.prior
-        self._totals = self._class_totals(model.observed.astype(float))
-        self._last = None, None
+        self._of_site = model.classes.of_site
+        self._starts = block_starts(model.day)
 
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (11,))."""
-        chain = self._chain(params, weights)
-        log_z, event, statistics = two_state.smooth(*chain.arguments())
-        gradient = chain.gradient(event[:, None], statistics[:, None])[:, 0]
-        value = -log_z - chain.log_scale[0]
-        return self._with_prior(params, value, -gradient)
+        return self._with_prior(params, *self._likelihood(params, weights))
+
+    def _likelihood(self, params, weights):
+        data, smoothed = self._smooth(params, weights)
+        value = -smoothed.log_z - data.log_scale
+        gradient = -data.gradient(smoothed.event, smoothed.statistics)
+        return value[0], gradient[:, 0]
+
+    def _with_prior(self, params, value, gradient):
+        prior = self._prior
+        return prior.negative_log_density(params) + value, prior.gradient(params) + gradient
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """d2F/dparams2 (11, 11)."""
-        second, _ = self._second_order(params, weights)
+        data, smoothed = self._smooth(params, weights, second=True)
+        complete = data.hessian(smoothed.event, smoothed.statistics)
+        second = complete[..., 0] + smoothed.variance[..., 0]
         return DenseHessian(self._prior.hessian(params) - second)
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """d2F / dparams dweights (11, T)."""
-        _, cross = self._second_order(params, weights)
+        data, smoothed = self._smooth(params, weights)
+        weights = weights * self.model.observed
+        tables = data.emission.score_tables()
+        contrast = data.scaled[1, :, 0] - data.scaled[0, :, 0]
+        transition = data.transition[:, :, 0]
+        cross = tangent(self._of_site, weights, smoothed.messages, transition, *tables, contrast)
+        cross[~self.model.observed] = 0.0
         return -cross[:, :N_PARAMS].T
 
-    def _second_order(self, params, weights):
-        """d2 log p(x) / dparams2 and dw dparams, those of the last point kept for both callers."""
-        point = params.tobytes(), np.asarray(weights, float).tobytes()
-        last_point, found = self._last
-        if point != last_point:
-            chain = self._chain(params, weights)
-            found = chain.second_order(self.model.observed)
-            self._last = point, found
-        return found
+    def _smooth(self, params, weights, second=False):
+        """(complete data, `Smoothed`) of one weighting."""
+        check(weights, self.n_sites)
+        weights = weights * self.model.observed
+        total = np.bincount(self._of_site, weights, len(self._classes))
+        data = CompleteData(self._classes, params[None], total[:, None])
+        keep = weights > 0.0
+        starts = self._starts if second else np.array([0, self.n_sites])
+        emission = data.scaled
+        score = data.emission.ratio_score
+        places = data.emission.places
+        classes = self._of_site
+        own_class = not np.array_equal(weights, keep)
+        if own_class:  # each site's table has its weight in it
+            classes = np.arange(self.n_sites)
+            emission = weights[:, None] * emission[:, self._of_site]
+            score = weights[:, None] * score[:, self._of_site]
+            places = places[self._of_site]
+        smoothed = smooth(
+            classes,
+            keep[:, None],
+            np.exp(emission),
+            data.transition,
+            starts,
+            score=(score, places) if second else None,
+        )
+        if own_class:
+            event = np.bincount(self._of_site, weights * smoothed.event[:, 0], len(total))
+            smoothed = smoothed._replace(event=event[:, None])
+        return data, smoothed
 
     @override
     def fold_gradients(
@@ -94,156 +128,53 @@ class TrafficDerivatives(Derivatives):
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
-    def _with_prior(self, params, value, gradient):
-        prior = self._prior
-        return prior.negative_log_density(params) + value, prior.gradient(params) + gradient
-
-    def _chain(self, params, weights):
-        check(weights, self.n_sites)
-        weights = weights * self.model.observed
-        total = self._class_totals(weights)[:, None]
-        return _Chains(self._classes, params[None], weights, total)
-
-    def _class_totals(self, weights):
-        return np.bincount(self._classes.of_site, weights, len(self._classes.counts))
-
-    # blocks of folds
-
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)
         jobs = (delayed(function)(at(params, b), folds[b]) for b in track(blocks, label))
         return threads()(jobs)
 
-    def _block(self, params, folds):
-        """(chains of the folds, sites left out one fold after another, where each fold's end)."""
-        sites = np.concatenate(list(folds))
-        ends = np.cumsum([0, *folds.sizes])
-        n_classes = len(self._classes.counts)
-        place = self._classes.of_site[sites] + n_classes * np.repeat(
-            np.arange(len(folds)), folds.sizes
-        )
-        left_out = np.bincount(place, minlength=n_classes * len(folds))
-        total = self._totals[:, None] - left_out.reshape(len(folds), n_classes).T
-        chains = _Chains(self._classes, np.atleast_2d(params), self.model.observed, total)
-        return chains, sites, ends
-
     def _gradient_block(self, params, folds):
-        chains, sites, ends = self._block(params, folds)
-        log_z, event, statistics, _ = chains.smooth_lanes(sites, ends, False)
-        for fold in np.flatnonzero(~np.isfinite(log_z)):  # a product of normalisers underflowed
-            log_z[fold] = self._log_z_alone(chains, fold, folds[fold])
-        return -log_z - chains.log_scale, -chains.gradient(event, statistics).T
-
-    def _log_z_alone(self, chains, fold, sites):
-        weights = chains.weights.astype(float)
-        weights[sites] = 0.0
-        return two_state.smooth(*chains.arguments(fold, weights))[0]
+        data, task, _ = self._block(params, folds)
+        smoothed = smooth(*task, self._starts)
+        values = (-smoothed.log_z - data.log_scale)[: len(folds)]
+        gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
+        for n in np.flatnonzero(~np.isfinite(values)):  # a product of normalisers underflowed
+            weights = fold_weights(self.n_sites, folds[n])
+            values[n] = self._likelihood(at(params, n), weights)[0]
+        return values, gradients
 
     def _hessian_block(self, params, folds):
-        chains, sites, ends = self._block(params, folds)
-        _, event, statistics, _ = chains.smooth_lanes(sites, ends, False)
-        complete = chains.hessian(event, statistics)
-        return -(complete + chains.variance_lanes(sites, ends)).transpose(2, 0, 1)
+        data, task, _ = self._block(params, folds)
+        score = data.emission.ratio_score, data.emission.places
+        smoothed = smooth(*task, self._starts, score=score)
+        second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
+        return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
-        orders = [np.argsort(fold, kind="stable") for fold in folds]
-        ordered = Folds([fold[order] for fold, order in zip(folds, orders, strict=True)])
-        chains, sites, ends = self._block(params, ordered)
-        density = chains.smooth_lanes(sites, ends, True)[3]
-        lane = np.repeat(chains.lane[: len(folds)], folds.sizes)
-        peak = chains.emission.peak[self._classes.of_site[sites], lane]
+        data, task, (sites, lane, ends) = self._block(params, folds)
+        order = np.argsort(lane * self.n_sites + sites, kind="stable")  # fast if sorted already
+        left_out = smooth(*task, self._starts, left_out=(sites[order], ends)).left_out
         losses = np.empty(len(sites))
-        places = [order + end for order, end in zip(orders, ends[:-1], strict=True)]
-        losses[np.concatenate(places)] = -np.log(density) - peak
-        return np.split(losses, ends[1:-1])
+        losses[order] = -np.log(left_out)
+        losses -= data.peak[self._of_site[sites], lane]
+        return np.split(losses, ends[1 : len(folds)])
 
+    def _block(self, params, folds):
+        """(complete data, what `smooth` takes of them, (left-out sites, their lanes, ends)).
 
-class _Chains:
-    """The chain at params (L, 11), for n folds with class totals (n_classes, n); L is n or 1."""
-
-    def __init__(self, classes, params, weights, total):
-        self.classes, self.weights, self.total = classes, weights, total
-        self.emission = Emission(classes, params)
-        stay, leave = expit(params[:, TO0:].T), expit(-params[:, TO0:].T)
-        self.transition = np.array([[stay[0], leave[0]], [leave[1], stay[1]]])
-        self.lane = np.minimum(np.arange(N_LANES), len(params) - 1)  # spare ones repeat the last
-        self.log_scale = (total * self.emission.peak).sum(axis=0)
-
-    def arguments(self, fold=0, weights=None):
-        """What the kernels of one chain take."""
-        lane, weights = self.lane[fold], self.weights if weights is None else weights
-        table = self.emission.scaled(lane)
-        return self.classes.of_site, weights, table, self.transition[:, :, lane].copy()
-
-    def _lanes(self, sites, ends):
-        """What the kernels of lanes take, lanes without a fold leaving nothing out."""
-        padded = np.concatenate([ends, np.full(N_LANES + 1 - len(ends), ends[-1])])
-        scaled = np.exp(self.emission.log_density - self.emission.peak)
-        tables = self._spread(scaled), self._spread(self.transition)
-        return self.classes.of_site, self.weights, *tables, sites, padded
-
-    def _spread(self, table):
-        """A column a lane. Contiguous: the kernels read strided tables at a third of the speed."""
-        return np.ascontiguousarray(table[..., self.lane])
-
-    def smooth_lanes(self, sites, ends, score):
-        """`two_state_lanes.smooth_lanes` of the folds."""
-        n_sites = len(self.weights)
-        *parts, density = two_state_lanes.smooth_lanes(
-            *self._lanes(sites, ends), two_state_lanes.block_starts(np.zeros(n_sites)), score
-        )
-        return *(part[..., : len(ends) - 1] for part in parts), density
-
-    def variance_lanes(self, sites, ends):
-        """`two_state_lanes.variance_lanes` of the folds, (11, 11, n)."""
-        ratio = self.emission.score1.copy()
-        ratio[0] -= self.emission.score0
-        days = two_state_lanes.block_starts(self.classes.days[self.classes.of_site])
-        arguments = *self._lanes(sites, ends), days, self._spread(ratio), self.emission.places
-        return two_state_lanes.variance_lanes(*arguments)[..., : len(ends) - 1]
-
-    def second_order(self, observed):
-        """d2 log p(x) / dparams2 (11, 11) and dw dparams (T, WIDTH) of a single fold."""
-        quiet, ratio = self.emission.score_tables()
-        contrast = np.subtract(*self.emission.log_density[::-1, :, 0])
-        found = two_state.smooth_tangent(*self.arguments(), observed, quiet, ratio, contrast)
-        event, statistics, d_event, d_statistics, cross = found
-        hessian = self.hessian(event[:, None], statistics[:, None])[..., 0]
-        response = ratio.T @ d_event  # by the posterior's change; that of the stays is here
-        response[TO0:N_PARAMS] = self._transition_gradient(d_statistics, 0.0)
-        return hessian + response[:N_PARAMS, :N_PARAMS], cross
-
-    def gradient(self, event, statistics):
-        """Expected gradient (11, n) of log p(x, z)."""
-        gradient = self.emission.gradient(self.total, event)
-        gradient[TO0:] = self._transition_gradient(statistics, len(self.classes.of_site))
-        return gradient
-
-    def _transition_gradient(self, statistics, n_moves):
-        """Expected gradient (2, n) in the stay logits; linear in statistics (4, n) and n_moves."""
-        first, last, moves01, total = statistics
-        score, start = self._start()
-        moves10 = moves01 - (last - first)
-        from_quiet = (n_moves - total) * self.transition[0, 1] - moves01
-        from_event = total * self.transition[1, 0] - moves10
-        base = start if n_moves else 0.0
-        return np.stack([from_quiet, from_event]) + (first - base) * score
-
-    def hessian(self, event, statistics):
-        """Expected Hessian (11, 11, n) of log p(x, z)."""
-        hessian = self.emission.hessian(self.total, event)
-        first, _, _, total = statistics
-        score, start = self._start()
-        spread = self.transition[[0, 1], [0, 1]] * self.transition[[0, 1], [1, 0]]
-        visits = np.stack([len(self.classes.of_site) - total, total])
-        signs = np.array([[-1.0], [1.0]])
-        diagonal = spread * ((first - start) * signs - visits)
-        hessian[TO0:, TO0:] = -start * (1.0 - start) * score[:, None] * score
-        hessian[[TO0, TO0 + 1], [TO0, TO0 + 1]] += diagonal
-        return hessian
-
-    def _start(self):
-        """Gradient of logit P(z_0 = 1) in the two stay logits, (2, L), and P(z_0 = 1) (L,)."""
-        leave0, leave1 = self.transition[0, 1], self.transition[1, 0]
-        score = np.stack([-self.transition[0, 0], self.transition[1, 1]])
-        return score, leave0 / (leave0 + leave1)
+        Lanes without a fold leave nothing out, at the last fold's params.
+        """
+        sizes = np.zeros(N_LANES, int)
+        sizes[: len(folds)] = folds.sizes
+        sites = np.concatenate(list(folds))
+        lane = np.repeat(np.arange(N_LANES), sizes)
+        keep = np.repeat(self.model.observed[:, None], N_LANES, axis=1)
+        keep.ravel()[sites * N_LANES + lane] = False
+        shape = len(self._classes), N_LANES
+        left_out = np.bincount(self._of_site[sites] * N_LANES + lane, minlength=np.prod(shape))
+        total = np.bincount(self._of_site, self.model.observed, len(self._classes))
+        params = np.atleast_2d(params)
+        params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
+        data = CompleteData(self._classes, params, total[:, None] - left_out.reshape(shape))
+        task = self._of_site, keep, np.exp(data.scaled), data.transition
+        return data, task, (sites, lane, np.concatenate([[0], np.cumsum(sizes)]))
