@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
+from numba import njit
 
 from ...derivatives import Derivatives, at
 from ...folds import Folds
@@ -31,6 +32,7 @@ class TrafficDerivatives(Derivatives):
         self._prior = model.prior
         self._of_site = model.classes.of_site
         self._starts = block_starts(model.day)
+        self._totals = self._class_totals(model.observed)
 
     @override
     def value_and_gradient(
@@ -73,7 +75,7 @@ class TrafficDerivatives(Derivatives):
         """(complete data, `Smoothed`) of one weighting."""
         check(weights, self.n_sites)
         weights = weights * self.model.observed
-        total = np.bincount(self._of_site, weights, len(self._classes))
+        total = self._class_totals(weights)
         data = CompleteData(self._classes, params[None], total[:, None])
         keep = weights > 0.0
         starts = self._starts if second else np.array([0, self.n_sites])
@@ -96,9 +98,12 @@ class TrafficDerivatives(Derivatives):
             score=(score, places) if second else None,
         )
         if own_class:
-            event = np.bincount(self._of_site, weights * smoothed.event[:, 0], len(total))
+            event = self._class_totals(weights * smoothed.event[:, 0])
             smoothed = smoothed._replace(event=event[:, None])
         return data, smoothed
+
+    def _class_totals(self, weights):
+        return np.bincount(self._of_site, weights, len(self._classes))
 
     @override
     def fold_gradients(
@@ -134,7 +139,7 @@ class TrafficDerivatives(Derivatives):
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
+        data, task, _ = self._block(params, list(folds))
         smoothed = smooth(*task, self._starts)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
@@ -144,37 +149,43 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
+        data, task, _ = self._block(params, list(folds))
         score = data.emission.ratio_score, data.emission.places
         smoothed = smooth(*task, self._starts, score=score)
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
         return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
-        data, task, (sites, lane, ends) = self._block(params, folds)
-        order = np.argsort(lane * self.n_sites + sites, kind="stable")  # fast if sorted already
-        left_out = smooth(*task, self._starts, left_out=(sites[order], ends)).left_out
-        losses = np.empty(len(sites))
-        losses[order] = -np.log(left_out)
-        losses -= data.peak[self._of_site[sites], lane]
-        return np.split(losses, ends[1 : len(folds)])
+        orders = [np.argsort(fold, kind="stable") for fold in folds]
+        ordered = [fold[order] for fold, order in zip(folds, orders, strict=True)]
+        data, task, left_out = self._block(params, ordered)
+        density = smooth(*task, self._starts, left_out=left_out).left_out
+        losses = np.split(-np.log(density), left_out[1][1 : len(folds)])
+        for n, (sites, order) in enumerate(zip(ordered, orders, strict=True)):
+            losses[n][order] = losses[n] - data.peak[self._of_site[sites], n]
+        return losses
 
     def _block(self, params, folds):
-        """(complete data, what `smooth` takes of them, (left-out sites, their lanes, ends)).
+        """(complete data, what `smooth` takes of them, left-out sites and ends of the folds).
 
         Lanes without a fold leave nothing out, at the last fold's params.
         """
-        sizes = np.zeros(N_LANES, int)
-        sizes[: len(folds)] = folds.sizes
-        sites = np.concatenate(list(folds))
-        lane = np.repeat(np.arange(N_LANES), sizes)
+        sizes = np.zeros(N_LANES + 1, int)
+        sizes[1 : len(folds) + 1] = [len(fold) for fold in folds]
+        left_out = np.concatenate(folds), np.cumsum(sizes)
         keep = np.repeat(self.model.observed[:, None], N_LANES, axis=1)
-        keep.ravel()[sites * N_LANES + lane] = False
-        shape = len(self._classes), N_LANES
-        left_out = np.bincount(self._of_site[sites] * N_LANES + lane, minlength=np.prod(shape))
-        total = np.bincount(self._of_site, self.model.observed, len(self._classes))
+        total = np.repeat(self._totals[:, None], N_LANES, axis=1)
+        _leave_out(self._of_site, *left_out, keep, total)
         params = np.atleast_2d(params)
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
-        data = CompleteData(self._classes, params, total[:, None] - left_out.reshape(shape))
-        task = self._of_site, keep, np.exp(data.scaled), data.transition
-        return data, task, (sites, lane, np.concatenate([[0], np.cumsum(sizes)]))
+        data = CompleteData(self._classes, params, total)
+        return data, (self._of_site, keep, np.exp(data.scaled), data.transition), left_out
+
+
+@njit(cache=True, nogil=True)
+def _leave_out(of_site, sites, ends, keep, total):
+    """Takes each fold's sites from keep (T, B), and from the classes' total (n_classes, B)."""
+    for b in range(len(ends) - 1):
+        for i in range(ends[b], ends[b + 1]):
+            keep[sites[i], b] = False
+            total[of_site[sites[i]], b] -= 1.0

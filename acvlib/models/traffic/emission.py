@@ -154,10 +154,11 @@ def _over_excesses(growth, statistics, counts, duration):
             if e % 8 == 0:
                 _rescale(posterior[: e + 1], total, term, log_ratio[c])
         log_ratio[c] += np.log(total)
-        for i in range(len(statistics)):
-            for e in range(counts[c] + 1):
+        for e in range(counts[c] + 1):
+            for i in range(len(statistics)):
                 for b in range(n_lanes):
                     means[i, c, b] += posterior[e, b] * statistics[i, e, b]
+        for i in range(len(statistics)):
             means[i, c] /= total
     return log_ratio, means
 
