@@ -9,9 +9,8 @@ from oracles.enumerate import log_partition_and_moments
 from oracles.refit import central_difference
 from scipy.special import expit
 
-from acvlib.inference import chain, hidden_chain, two_state, two_state_lanes
-from acvlib.inference.two_state import WIDTH
-from acvlib.inference.two_state_lanes import BLOCK, N_LANES, block_starts
+from acvlib.inference import chain, hidden_chain, two_state
+from acvlib.inference.two_state import BLOCK, N_LANES, WIDTH, block_starts
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -44,6 +43,18 @@ def series(seed, n_sites, n_classes=5, scale=1.0):
     )
 
 
+def smooth_alone(classes, weights, table, transition, starts=None, score=None):
+    """One fold of any weights: each site is a class of its own, that has its weight in it."""
+    n_sites = len(classes)
+    emission = np.exp(weights[:, None] * table[classes]).T[:, :, None]
+    starts = np.array([0, n_sites]) if starts is None else starts
+    keep = weights[:, None] > 0
+    tables = emission, transition[:, :, None]
+    found = two_state.smooth(np.arange(n_sites), keep, *tables, starts, score=score)
+    event = np.bincount(classes, weights * found.event[:, 0], len(table))
+    return found._replace(log_z=found.log_z[0], event=event, statistics=found.statistics[:, 0])
+
+
 def by_chain(classes, weights, table, stay):
     """(log Z, P(z_t = 1) (T,), moves 0 -> 1 after the first site) by the general kernels."""
     node, edge = hidden_chain.potentials(keep_latents, weights, table[classes], *log_chain(stay))
@@ -71,7 +82,7 @@ def enumerated(classes, weights, table, stay):
 def test_smoothing_equals_the_general_chain(seed, n_sites, logit0, logit1, scale):
     classes, weights, table = series(seed, n_sites, scale=scale)
     stay = expit(np.array([logit0, logit1]))
-    log_z, event, statistics = two_state.smooth(classes, weights, table, moves_of(stay))
+    log_z, event, statistics, *_ = smooth_alone(classes, weights, table, moves_of(stay))
     expected, marginal, later_moves = by_chain(classes, weights, table, stay)
     assert_allclose(log_z, expected, rtol=1e-11, atol=1e-11)
     by_class = np.bincount(classes, weights * marginal, len(table))
@@ -89,18 +100,17 @@ def test_smoothing_equals_enumeration_with_the_unobserved_first_site(weights):
     classes, _, table = series(1, 7)
     expected, mean, _ = enumerated(classes, weights, table, STAY)
     gamma, xi = mean[:16].reshape(8, 2)[:, 1], mean[16:].reshape(7, 2, 2)
-    log_z, event, statistics = two_state.smooth(classes, weights, table, TRANSITION)
+    log_z, event, statistics, *_ = smooth_alone(classes, weights, table, TRANSITION)
     assert_allclose(log_z, expected, rtol=0, atol=1e-10)
     assert_allclose(event, np.bincount(classes, weights * gamma[1:], 5), rtol=0, atol=1e-10)
     counts = [gamma[0], gamma[-1], xi[:, 0, 1].sum(), gamma[:-1].sum()]
     assert_allclose(statistics, counts, rtol=0, atol=1e-10)
 
 
-def test_filter_returns_filtered_probabilities_and_not_smoothed_ones():
+def test_messages_hold_filtered_probabilities_and_not_smoothed_ones():
     classes, weights, table = series(2, 6)
-    filtered, inverse_norm = np.empty((7, 2)), np.empty(6)
-    two_state.filter_forward(classes, weights, table, TRANSITION, filtered, inverse_norm)
-    past = [by_chain(classes[:t], weights[:t], table, STAY)[1][-1] for t in range(1, 7)]
+    filtered = smooth_alone(classes, weights, table, TRANSITION).messages[:, :2]
+    past = [by_chain(classes[:t], weights[:t], table, STAY)[1][-1] for t in range(1, 6)]
     assert_allclose(filtered[1:, 1], past, rtol=0, atol=1e-12)
     assert_allclose(filtered[0], [0.25 / 0.35, 0.1 / 0.35], rtol=1e-14)
     assert_allclose(filtered.sum(axis=1), 1.0, rtol=1e-14)
@@ -116,36 +126,25 @@ def scores(n_classes, n_params=9, seed=3):
 def test_tangent_equals_central_differences():
     classes, weights, table = series(6, 40, 6)
     quiet, ratio = scores(6)
-    observed = np.ones(40, bool)
-    observed[[3, 20]] = False
 
     def moved(p):
-        """(event, statistics, d log Z / dw) at moved params."""
+        """d log Z / dw at moved params."""
         shifted = table + np.stack([quiet @ p, (quiet + ratio) @ p], axis=1)
         stay = expit(np.log(STAY / (1.0 - STAY)) + p[9:11])
         _, gamma, _ = by_chain(classes, weights, shifted, stay)
-        slopes = (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
-        shifted -= shifted.max(axis=1, keepdims=True)
-        _, event, statistics = two_state.smooth(classes, weights, shifted, moves_of(stay))
-        return np.concatenate([event, statistics, slopes])
+        return (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
 
     contrast = table[:, 1] - table[:, 0]
-    event, statistics, d_event, d_statistics, cross = two_state.smooth_tangent(
-        classes, weights, table, TRANSITION, observed, quiet, ratio, contrast
-    )
-    _, *same = two_state.smooth(classes, weights, table, TRANSITION)
-    assert_allclose(np.append(event, statistics), np.append(*same), rtol=1e-12, atol=1e-14)
-    expected = central_difference(moved, np.zeros(WIDTH))
-    assert_allclose(np.vstack([d_event, d_statistics]), expected[:10], rtol=0, atol=1e-8)
-    assert_allclose(cross[observed], expected[10:][observed], rtol=0, atol=1e-8)
-    assert not cross[~observed].any()
+    messages = smooth_alone(classes, weights, table, TRANSITION).messages
+    cross = two_state.tangent(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
+    assert_allclose(cross, central_difference(moved, np.zeros(WIDTH)), rtol=0, atol=1e-8)
 
 
 def test_rare_moves_that_the_data_force_at_every_step_stay_finite():
     """Sixteen normalisers are multiplied between logarithms: here each one is about 1e-25."""
     stay, table = np.array([0.5, 1e-25]), np.array([[-200.0, 0.0]])
     classes, weights = np.zeros(64, np.int32), np.ones(64)
-    log_z, event, _ = two_state.smooth(classes, weights, table, moves_of(stay))
+    log_z, event, *_ = smooth_alone(classes, weights, table, moves_of(stay))
     expected, marginal, _ = by_chain(classes, weights, table, stay)
     assert_allclose(log_z, expected, rtol=1e-12)
     assert_allclose(event, [marginal.sum()], rtol=1e-10)
@@ -155,7 +154,7 @@ def test_rare_moves_that_the_data_force_at_every_step_stay_finite():
 
 
 def lane_problem(n_sites, seed=6):
-    """Classes, observed sites, each lane's own table, stay (2, B) and left-out sites."""
+    """Classes, kept sites, each lane's own table, stay (2, B) and left-out sites."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 4, n_sites).astype(np.int32)
     table = rng.standard_normal((2, 4, N_LANES))
@@ -163,38 +162,42 @@ def lane_problem(n_sites, seed=6):
     stay = rng.uniform(0.5, 0.98, (2, N_LANES))
     observed = rng.random(n_sites) < 0.9
     left_out = [np.flatnonzero(rng.random(n_sites) < 0.2) for _ in range(N_LANES)]
-    return classes, observed, table, stay, left_out
+    keep = np.repeat(observed[:, None], N_LANES, axis=1)
+    for b, sites in enumerate(left_out):
+        keep[sites, b] = False
+    return classes, keep, table, stay, left_out
 
 
 @pytest.mark.parametrize("n_sites", [1, 15, 16, 17, BLOCK, BLOCK + 1, 2 * BLOCK + 700])
 def test_every_lane_equals_its_own_chain(n_sites):
-    classes, observed, table, stay, left_out = lane_problem(n_sites)
+    classes, keep, table, stay, left_out = lane_problem(n_sites)
     sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
     starts = block_starts(np.zeros(n_sites))
-    arguments = classes, observed, np.exp(table), moves_of(stay), sites, ends, starts
-    log_z, event, statistics, density = two_state_lanes.smooth_lanes(*arguments, True)
+    arguments = classes, keep, np.exp(table), moves_of(stay), starts
+    log_z, event, statistics, density, *_ = two_state.smooth(*arguments, left_out=(sites, ends))
     for b in (0, 1, 17, N_LANES - 1):
-        weights = observed.astype(float)
-        weights[left_out[b]] = 0.0
+        weights = keep[:, b].astype(float)
         own = table[:, :, b].T.copy()
-        alone = two_state.smooth(classes, weights, own, moves_of(stay[:, b]))
-        assert_allclose(log_z[b], alone[0], rtol=1e-12)
-        assert_allclose(event[:, b], alone[1], rtol=1e-10, atol=1e-12)
-        assert_allclose(statistics[:, b], alone[2], rtol=1e-10, atol=1e-12)
-        marginal = by_chain(classes, weights, own, stay[:, b])[1][left_out[b]]
+        alone = smooth_alone(classes, weights, own, moves_of(stay[:, b]))
+        assert_allclose(log_z[b], alone.log_z, rtol=1e-12)
+        assert_allclose(event[:, b], alone.event, rtol=1e-10, atol=1e-12)
+        assert_allclose(statistics[:, b], alone.statistics, rtol=1e-10, atol=1e-12)
+        expected, marginal, _ = by_chain(classes, weights, own, stay[:, b])
+        assert_allclose(log_z[b], expected, rtol=1e-12)
+        marginal = marginal[left_out[b]]
         at = np.exp(own[classes[left_out[b]]])
         expected = (1 - marginal) * at[:, 0] + marginal * at[:, 1]
         assert_allclose(density[ends[b] : ends[b + 1]], expected, rtol=1e-9)
-    again = two_state_lanes.smooth_lanes(*arguments, False)
+    again = two_state.smooth(*arguments)
     assert_allclose(np.vstack(again[:3]), np.vstack([log_z, event, statistics]), rtol=0, atol=0)
 
 
 def test_results_do_not_depend_on_where_blocks_end():
-    classes, observed, table, stay, left_out = lane_problem(300)
-    sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
-    arguments = classes, observed, np.exp(table), moves_of(stay), sites, ends
+    classes, keep, table, stay, left_out = lane_problem(300)
+    read = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
+    arguments = classes, keep, np.exp(table), moves_of(stay)
     cuts = [np.array(c) for c in ([0, 300], [0, 1, 2, 289, 300], list(range(301)))]
-    whole, *others = (two_state_lanes.smooth_lanes(*arguments, c, True) for c in cuts)
+    whole, *others = (two_state.smooth(*arguments, c, left_out=read)[:4] for c in cuts)
     for other in others:
         for a, b in zip(whole, other, strict=True):
             assert_allclose(a, b, rtol=1e-12)
@@ -210,16 +213,15 @@ def test_blocks_follow_every_change_of_group_and_are_never_too_long(lengths):
 
 
 def variance_problem(n_sites):
-    """What both tests of `variance_lanes` take; the group of a site changes every 37."""
-    classes, observed, table, stay, left_out = lane_problem(n_sites)
+    """What both tests of the variance take; the group of a site changes every 37."""
+    classes, keep, table, stay, _ = lane_problem(n_sites)
     group = np.arange(n_sites) // 37 % 2
     classes = (classes % 2 + 2 * group).astype(np.int32)
     places = np.array([[c // 2, 7, 8] for c in range(4)])
     score = np.random.default_rng(7).standard_normal((3, 4, N_LANES))
-    sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
-    moves = moves_of(stay)
-    arguments = classes, observed, np.exp(table), moves, sites, ends
-    return arguments, (score, places), table, stay, left_out, block_starts(group)
+    tables = np.exp(table), moves_of(stay)
+    found = two_state.smooth(classes, keep, *tables, block_starts(group), score=(score, places))
+    return classes, keep, table, stay, score, places, found.variance
 
 
 def dense(score, places, b):
@@ -230,12 +232,9 @@ def dense(score, places, b):
 
 
 def test_variance_of_the_score_equals_enumeration():
-    arguments, (score, places), table, stay, left_out, starts = variance_problem(7)
-    classes, observed = arguments[:2]
-    found = two_state_lanes.variance_lanes(*arguments, starts, score, places)
+    classes, keep, table, stay, score, places, found = variance_problem(7)
     for b in (0, 5, N_LANES - 1):
-        weights = observed.astype(float)
-        weights[left_out[b]] = 0.0
+        weights = keep[:, b].astype(float)
         _, _, covariance = enumerated(classes, weights, table[:, :, b].T, stay[:, b])
         gradient = np.zeros((len(covariance), WIDTH - 1))  # of a path's score in its indicators
         nodes, edges = gradient[:16].reshape(8, 2, -1), gradient[16:].reshape(7, 2, 2, -1)
@@ -251,14 +250,31 @@ def test_variance_of_the_score_equals_enumeration():
 
 def test_variance_of_the_score_is_the_tangent_of_the_score_over_many_blocks():
     """In log-linear emissions the expected score's derivative is its variance alone."""
-    arguments, (score, places), table, stay, left_out, starts = variance_problem(500)
-    classes, observed = arguments[:2]
-    found = two_state_lanes.variance_lanes(*arguments, starts, score, places)
+    classes, keep, table, stay, score, places, found = variance_problem(500)
     for b in (0, 5, N_LANES - 1):
-        weights = observed.astype(float)
-        weights[left_out[b]] = 0.0
+        weights = keep[:, b].astype(float)
         ratio, own = dense(score, places, b), table[:, :, b].T.copy()
-        tables = observed, np.zeros_like(ratio), ratio, own[:, 1] - own[:, 0]
-        tangent = two_state.smooth_tangent(classes, weights, own, moves_of(stay[:, b]), *tables)
-        expected = (ratio.T @ tangent[2])[:9, :11]
-        assert_allclose(found[:9, :, b], expected, rtol=1e-9, atol=1e-10)
+        transition = moves_of(stay[:, b])
+        messages = smooth_alone(classes, weights, own, transition).messages
+        # with no quiet score and a contrast of 1, what is left is the posterior's derivative
+        none, one = np.zeros_like(ratio), np.ones(len(ratio))
+        cross = two_state.tangent(classes, weights, messages, transition, none, ratio, one)
+        gamma = by_chain(classes, weights, own, stay[:, b])[1]
+        d_gamma = cross - gamma[:, None] * ratio[classes]
+        expected = (weights[:, None] * ratio[classes]).T @ d_gamma
+        assert_allclose(found[:9, :, b], expected[:9, :11], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("weights", ["ones", "zeros", "fractions"])
+def test_variance_of_one_fold_of_any_weights_equals_enumeration(weights):
+    classes, fractions, table = series(3, 7)
+    w = {"ones": np.ones(7), "zeros": np.zeros(7), "fractions": fractions}[weights]
+    score = np.random.default_rng(7).standard_normal((3, 5, 1))
+    places = np.tile([2, 7, 8], (5, 1))
+    by_site = w[:, None] * score[:, classes], places[classes]
+    found = smooth_alone(classes, w, table, TRANSITION, np.array([0, 3, 7]), by_site)
+    _, _, covariance = enumerated(classes, w, table, STAY)
+    gradient = np.zeros((len(covariance), WIDTH - 1))
+    gradient[:16].reshape(8, 2, -1)[1:, 1] = w[:, None] * dense(score, places, 0)[classes, :-1]
+    expected = gradient.T @ covariance @ gradient
+    assert_allclose(found.variance[:9, :9, 0], expected[:9, :9], rtol=0, atol=1e-10)
