@@ -138,21 +138,10 @@ def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return _split(_flat_marginals(node, edge), node, edge)
 
 
-def _back_log_partition(argnums, ans, args, kwargs):
-    def product(g):
-        parts = marginals(*args)
-        return tuple(g * parts[i] for i in argnums)
-
-    return product
+def _products(parts):
+    """The reverse-mode rule whose products with g are parts(g, node, edge)."""
+    return lambda argnums, ans, args, kwargs: lambda g: [parts(g, *args)[i] for i in argnums]
 
 
-def _back_marginals(argnums, ans, args, kwargs):
-    def product(g):
-        parts = _split(_flat_tangent(*args, g), *args)
-        return tuple(parts[i] for i in argnums)
-
-    return product
-
-
-defvjp_argnums(log_partition, _back_log_partition)
-defvjp_argnums(_flat_marginals, _back_marginals)
+defvjp_argnums(log_partition, _products(lambda g, *args: [g * part for part in marginals(*args)]))
+defvjp_argnums(_flat_marginals, _products(lambda g, *args: _split(_flat_tangent(*args, g), *args)))

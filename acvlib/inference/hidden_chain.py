@@ -17,14 +17,9 @@ def potentials(
     log_initial: np.ndarray,
     log_transition: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted (node (T, K), edge (T - 1, K, K)) of a chain.
+    """Weighted (node (T, K), edge (T - 1, K, K)) of a chain, by a scheme of `acvlib.weighting`.
 
-    Parameters
-    ----------
-    scheme : how weights (T,) enter, of `acvlib.weighting`
-    log_density : (T, K)
-    log_initial : (K,)
-    log_transition : (K, K)
+    Shapes: weights (T,), log_density (T, K), log_initial (K,), log_transition (K, K).
     """
     n_sites = len(log_density)
     check(weights, n_sites)

@@ -167,29 +167,25 @@ def transition_counts(
     smoothed: Smoothed, starts: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
     """Expected moves from state j to k in each sequence, (N, K, K); with weights (N,) their sum."""
-    n_sequences = len(starts) - 1
-    together = weights is not None
-    weights = weights if together else np.ones(n_sequences)
-    if smoothed.pairs is not None:
+    if smoothed.pairs is None:
+        counts = _pair_sums(smoothed.filtered, smoothed.ahead, starts) * smoothed.transition
+    else:
         counts = np.add.reduceat(smoothed.pairs, starts[:-1])
-        return np.tensordot(weights, counts, 1) if together else counts
-    counts = np.zeros((1 if together else n_sequences, *smoothed.transition.shape))
-    _add_pairs(smoothed.filtered, smoothed.ahead, starts, weights, counts)
-    counts *= smoothed.transition
-    return counts[0] if together else counts
+    return counts if weights is None else np.tensordot(weights, counts, 1)
 
 
 @_jit
-def _add_pairs(filtered, ahead, starts, weights, counts):
-    """Adds sum_t weights_n filtered_t-1 ahead_t' to counts[n], or to a single counts[0]."""
+def _pair_sums(filtered, ahead, starts):
+    """sum_t filtered_t-1 ahead_t' of each sequence, (N, K, K)."""
     n_states = filtered.shape[1]
+    sums = np.zeros((len(starts) - 1, n_states, n_states))
     for n in range(len(starts) - 1):
-        own = counts[min(n, len(counts) - 1)]
         for t in range(starts[n] + 1, starts[n + 1]):
             for i in range(n_states):
-                mass = weights[n] * filtered[t - 1, i]
+                mass = filtered[t - 1, i]
                 for j in range(n_states):
-                    own[i, j] += mass * ahead[t, j]
+                    sums[n, i, j] += mass * ahead[t, j]
+    return sums
 
 
 @_jit

@@ -79,25 +79,19 @@ class TrafficDerivatives(Derivatives):
         data = CompleteData(self._classes, params[None], total[:, None])
         keep = weights > 0.0
         starts = self._starts if second else np.array([0, self.n_sites])
-        emission = data.scaled
+        classes = self._of_site
+        log_scaled = data.scaled
         score = data.emission.ratio_score
         places = data.emission.places
-        classes = self._of_site
-        own_class = not np.array_equal(weights, keep)
-        if own_class:  # each site's table has its weight in it
+        own_classes = not np.array_equal(weights, keep)
+        if own_classes:  # a site's table has its weight in it
+            log_scaled = weights[:, None] * log_scaled[:, classes]
+            score = weights[:, None] * score[:, classes]
+            places = places[classes]
             classes = np.arange(self.n_sites)
-            emission = weights[:, None] * emission[:, self._of_site]
-            score = weights[:, None] * score[:, self._of_site]
-            places = places[self._of_site]
-        smoothed = smooth(
-            classes,
-            keep[:, None],
-            np.exp(emission),
-            data.transition,
-            starts,
-            score=(score, places) if second else None,
-        )
-        if own_class:
+        task = classes, keep[:, None], np.exp(log_scaled), data.transition, starts
+        smoothed = smooth(*task, score=(score, places) if second else None)
+        if own_classes:
             event = self._class_totals(weights * smoothed.event[:, 0])
             smoothed = smoothed._replace(event=event[:, None])
         return data, smoothed
