@@ -5,21 +5,18 @@ times as long, and lanes written for any number of states 2.5 times; a single fo
 long. Tested against `chain` and against enumeration.
 
 Site t = 1..T has a class c_t, whose emissions are a row of a small table. The chain is stationary:
-an unobserved site 0 with the stationary law comes before the first. `transition` (2, 2) is given
-whole, and probabilities of both states are kept: 1 - P has no digits where P is nearly 1.
+an unobserved site 0 comes before the first. Probabilities of both states are kept: 1 - P has no
+digits where P is nearly 1. The variance of the score is a sum over the steps of a reversed
+martingale, z_0 first: step t reveals z_t given z_t-1 = j and the future, with variance
+s_j (x + e_j)(x + e_j)', where x is the tangent of the backward log-odds and e_0 = -1, e_1 = 1 at
+the logit of P(j -> j).
 
-The variance of the score given the data is a sum over the steps of a reversed martingale, z_0
-first: step t reveals z_t given z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)',
-where x is the tangent of the backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
-
-The forward pass is kept at the start of every block of sites and recomputed from there, so that the
-working set stays in cache. What changes along a lane lives in flat arrays, as parts of one array
-provably do not overlap, and table entries are read before they are selected: only so do the loops
-over lanes vectorise.
+The forward pass is kept at the start of every block of sites and recomputed from there, in cache.
+What changes along a lane lives in flat arrays, as parts of one array provably do not overlap, and
+table entries are read before they are selected: only so do the loops over lanes vectorise.
 """
 
 from functools import cache
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,42 +32,25 @@ _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 _inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
 
 # Offsets in a flat state, of one value a lane each.
-_P0, _P1, _LEAVE0, _LEAVE1, _STAY0, _STAY1, _PRODUCT, _BETA0, _BETA1, *_OTHERS = range(
+_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1, _PRODUCT, _BETA0, _BETA1, *_OTHERS = range(
     0, 16 * N_LANES, N_LANES
 )
 _LOG_Z, _MOVES, _TOTAL, _ENTER, _REMAIN, _SPREAD0, _SPREAD1 = _OTHERS
-# Rows of the tangent within a block: three scores of the sites' classes, the common factor of all
-# other parameters, the two logits. Its squares follow.
+# Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
+# common factor of all other parameters, the two logits.
 _CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
 _SQUARES = _N_LOCAL * N_LANES
 
 
 class Smoothed(NamedTuple):
-    """Posteriors of B folds.
+    """Posteriors of B folds; messages only if there is one block."""
 
-    log_z (B,); event (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
-    statistics (4, B): P(z_0 = 1), P(z_T = 1), the expected moves 0 -> 1, and the sum of P(z_t = 1)
-    over t = 0..T-1
-    left_out (len(sites),): p(x_t | kept observations), in the scale of the emissions
-    variance (WIDTH - 1, WIDTH - 1, B) of the score
-    messages (T, 4 B) if there is one block: P(z_t-1 | x_1..t-1) of both states, then
-    P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
-    """
-
-    log_z: np.ndarray
-    event: np.ndarray
-    statistics: np.ndarray
-    left_out: np.ndarray
-    variance: np.ndarray
-    messages: np.ndarray
-
-
-def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
-    """Starts of blocks of at most `size` sites with equal `groups` (T,), and T at the end."""
-    changes = np.flatnonzero(np.diff(groups)) + 1
-    edges = [0, *changes, len(groups)]
-    starts = [np.arange(a, b, size) for a, b in pairwise(edges)]
-    return np.concatenate([*starts, [len(groups)]])
+    log_z: np.ndarray  # (B,)
+    event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
+    statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
+    left_out: np.ndarray  # (n_left_out,): p(x_t | kept observations), in the emissions' scale
+    variance: np.ndarray  # (WIDTH - 1, WIDTH - 1, B): of the score
+    messages: np.ndarray  # (T, 4 B): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
 
 
 def smooth(
@@ -82,16 +62,13 @@ def smooth(
     left_out: tuple[np.ndarray, np.ndarray] | None = None,
     score: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Smoothed:
-    """Smooth B = 1 or `N_LANES` folds.
+    """Smooth B = 1 or `N_LANES` folds, which keep (T, B) the sites of classes (T,).
 
-    Parameters
-    ----------
-    classes, keep: (T,), and (T, B) False where a site is left out or not observed.
-    emission, transition: (2, n_classes, B) with maximum 1 in each class, and (2, 2, B).
-    starts: of blocks of sites, as `block_starts` gives them.
-    left_out: sites and ends; the densities of sites[ends[b]:ends[b + 1]], sorted, are wanted.
-    score: gradient (3, n_classes, B) of log(emission 1 / emission 0) in the parameters numbered
-        places (n_classes, 3), the same throughout a block; the variance is wanted.
+    emission (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each
+    fold's own; starts: of blocks of sites, about `BLOCK` long, and T. left_out, for their
+    densities: the folds' sorted sites, and their ends[b]:ends[b + 1]. score, for the variance:
+    gradient (3, n_classes, B) of log(emission 1 / emission 0), and its parameters' numbers
+    (n_classes, 3), the same throughout a block.
     """
     n_lanes = keep.shape[1]
     sites, ends = left_out or (np.empty(0, int), np.zeros(n_lanes + 1, int))
@@ -99,28 +76,25 @@ def smooth(
     slots = np.full((len(starts) - 1, WIDTH - 1), _CARRIED)
     slots[:, -2:] = _TO0, _TO1
     np.put_along_axis(slots, places[classes[starts[:-1]]], np.arange(3)[None], 1)
+    stay = transition[[0, 1], [0, 1]]
+    leave = transition[[0, 1], [1, 0]]
+    start = leave / leave.sum(axis=0)  # P(z_0 = 1), P(z_0 = 0)
     state = np.zeros((16, N_LANES))
-    lanes = state[:, :n_lanes]
-    lanes[2:6] = transition[[0, 1, 0, 1], [1, 0, 0, 1]]
-    lanes[:2] = lanes[[3, 2]] / (lanes[2] + lanes[3])
-    lanes[6:9] = 1.0
-    begin = lanes[1].copy()
-    sweep = _sweep(n_lanes)
-    end, last, event, density, x, variance, messages = sweep(
-        classes, keep, emission, starts, sites, ends, score, slots, state.ravel()
-    )
-    beta1, log_z, moves, total = end.reshape(16, N_LANES)[8:12, :n_lanes]
-    first = begin * beta1
+    state[:2, :n_lanes] = start[::-1]
+    state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
+    state[6:9] = 1.0
+    task = classes, keep, emission, starts, sites, ends, score, slots
+    state, last, event, density, x, variance, work = _sweep(n_lanes)(*task, state.ravel())
+    beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
+    first = start[0] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[-2:] += [-lanes[4], lanes[5]]
+    x[-2:] += [-stay[0], stay[1]]
     variance += first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, density, variance, messages)
+    return Smoothed(log_z, event, statistics, density, variance, work)
 
 
 @cache
 def _sweep(n_lanes):
-    """Both passes, compiled for a number of lanes."""
-
     @_jit
     def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
@@ -135,8 +109,6 @@ def _sweep(n_lanes):
             before[k] = state[: 2 * N_LANES]
             _forward(n_lanes, classes, keep, emission, state, work, starts[k], starts[k + 1], True)
         last = state[_P1 : _P1 + n_lanes].copy()
-        for b in range(n_lanes):
-            state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
         unread = ends[1:].copy()
         local = np.empty((_N_LOCAL + 1) * _SQUARES)
         for k in range(n_blocks - 1, -1, -1):
@@ -163,17 +135,15 @@ def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_lo
         c = classes[t]
         row = t - start
         for b in range(n_lanes):
-            kept = keep[t, b]
             e0 = emission[0, c, b]
             e1 = emission[1, c, b]
-            e0 = e0 if kept else 1.0
-            e1 = e1 if kept else 1.0
+            e0 = e0 if keep[t, b] else 1.0
+            e1 = e1 if keep[t, b] else 1.0
             p0 = state[_P0 + b]
             p1 = state[_P1 + b]
             u0 = e0 * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p1)
             u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
-            norm = u0 + u1
-            inverse = 1.0 / norm
+            inverse = 1.0 / (u0 + u1)
             work[row, b] = p0
             work[row, n_lanes + b] = p1
             work[row, 2 * n_lanes + b] = e0 * inverse
@@ -181,8 +151,8 @@ def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_lo
             state[_P0 + b] = u0 * inverse
             state[_P1 + b] = u1 * inverse
             if with_log_z:
-                state[_PRODUCT + b] *= norm
-        soon = n_lanes == 1 and state[_PRODUCT] < 1e-100  # of many lanes none is asked
+                state[_PRODUCT + b] *= u0 + u1
+        soon = t + 1 == len(classes) or n_lanes == 1 and state[_PRODUCT] < 1e-100
         if with_log_z and (soon or t % RESCALE == 0):
             for b in range(n_lanes):
                 state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
@@ -200,8 +170,7 @@ def _backward(n_lanes, classes, keep, state, work, event, start, stop):
             v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
             entered = work[row, b] * state[_LEAVE0 + b] * v1
             gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
-            kept = keep[t, b]
-            event[c, b] += gamma if kept else 0.0
+            event[c, b] += gamma if keep[t, b] else 0.0
             work[row, 2 * n_lanes + b] = v0
             work[row, 3 * n_lanes + b] = v1
             state[_MOVES + b] += entered
@@ -232,8 +201,7 @@ def _enter(n_lanes, x, slot, local):
         for b in range(n_lanes):
             local[slot[i] * N_LANES + b] = x[i, b]
             x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
-    for b in range(n_lanes):
-        local[_CARRIED * N_LANES + b] = 1.0
+    local[_CARRIED * N_LANES : _TO0 * N_LANES] = 1.0
 
 
 @_inline
@@ -254,12 +222,9 @@ def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
             state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
             state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
             kept = keep[t, b]
-            s0 = score[0, c, b]
-            s1 = score[1, c, b]
-            s2 = score[2, c, b]
-            local[b] += s0 if kept else 0.0
-            local[N_LANES + b] += s1 if kept else 0.0
-            local[2 * N_LANES + b] += s2 if kept else 0.0
+            local[b] += kept * score[0, c, b]
+            local[N_LANES + b] += kept * score[1, c, b]
+            local[2 * N_LANES + b] += kept * score[2, c, b]
         for b in range(n_lanes):
             spread0 = state[_SPREAD0 + b]
             spread1 = state[_SPREAD1 + b]
@@ -312,16 +277,14 @@ def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
     x[to0] = -stay0
     x[to1] = stay1
     for t in range(len(classes)):
-        p0 = messages[t, 0]
-        p1 = messages[t, 1]
+        p0, p1, _, _ = messages[t]
         inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
         slope = (stay1 - leave0) * p0 * p1 * inverse
         for i in range(WIDTH):
-            x[i] *= slope
+            x[i] = slope * x[i] + weights[t] * ratio[classes[t], i]
         x[to0] -= p0 * stay0 * leave0 * inverse
         x[to1] += p1 * stay1 * leave1 * inverse
         for i in range(WIDTH):
-            x[i] += weights[t] * ratio[classes[t], i]
             cross[t, i] = x[i]
     x[:] = 0.0  # of the backward log-odds
     for t in range(len(classes) - 1, -1, -1):
@@ -329,14 +292,12 @@ def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
         p0, p1, v0, v1 = messages[t]
         gamma = (leave0 * p0 + stay1 * p1) * v1
         spread = gamma * (stay0 * p0 + leave1 * p1) * v0
-        for i in range(WIDTH):
-            d_gamma = spread * (cross[t, i] + x[i])
-            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
-            x[i] += weights[t] * ratio[c, i]
         enter = leave0 * v1 / (stay0 * v0 + leave0 * v1)
         remain = stay1 * v1 / (leave1 * v0 + stay1 * v1)
         for i in range(WIDTH):
-            x[i] *= remain - enter
+            d_gamma = spread * (cross[t, i] + x[i])
+            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
+            x[i] = (remain - enter) * (x[i] + weights[t] * ratio[c, i])
         x[to0] += enter - leave0
         x[to1] += remain - stay1
     return cross

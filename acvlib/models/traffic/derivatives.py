@@ -14,7 +14,7 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.two_state import N_LANES, block_starts, smooth, tangent
+from ...inference.two_state import BLOCK, N_LANES, smooth, tangent
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
@@ -174,6 +174,14 @@ class TrafficDerivatives(Derivatives):
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
         data = CompleteData(self._classes, params, total)
         return data, (self._of_site, keep, np.exp(data.scaled), data.transition), left_out
+
+
+def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
+    """Starts of blocks of at most `size` sites with equal `groups` (T,), and T at the end."""
+    site = np.arange(len(groups))
+    changed = np.append(True, np.diff(groups) != 0)
+    since = site - np.maximum.accumulate(site * changed)
+    return np.append(np.flatnonzero(since % size == 0), len(groups))
 
 
 @njit(cache=True, nogil=True)
