@@ -4,16 +4,15 @@ Why this stands beside `smoothing`: for the traffic chapter's 1,000 folds the ge
 times as long, and lanes written for any number of states 2.5 times; a single fold takes half as
 long. Tested against `chain` and against enumeration.
 
-Site t = 1..T has a class c_t, whose emissions are a row of a small table. The chain is stationary:
-an unobserved site 0 comes before the first. Probabilities of both states are kept: 1 - P has no
-digits where P is nearly 1. The variance of the score is a sum over the steps of a reversed
-martingale, z_0 first: step t reveals z_t given z_t-1 = j and the future, with variance
-s_j (x + e_j)(x + e_j)', where x is the tangent of the backward log-odds and e_0 = -1, e_1 = 1 at
-the logit of P(j -> j).
+Site t = 1..T has a class, whose emissions are a row of a small table; an unobserved site 0 has the
+stationary law. Both states' probabilities are kept: 1 - P has no digits where P is nearly 1. The
+variance of the score is a sum over the steps of a reversed martingale: step t reveals z_t given
+z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)', where x is the tangent of the
+backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
 
-The forward pass is kept at the start of every block of sites and recomputed from there, in cache.
-What changes along a lane lives in flat arrays, as parts of one array provably do not overlap, and
-table entries are read before they are selected: only so do the loops over lanes vectorise.
+The forward pass is kept where blocks of sites start, and recomputed in cache. What changes along a
+lane lives in flat arrays, as parts of one array provably do not overlap, and table entries are read
+before they are selected: only so do the loops over lanes vectorise.
 """
 
 from functools import cache
@@ -25,17 +24,15 @@ from numba import njit
 WIDTH = 12  # the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1), and a spare place
 RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
 N_LANES = 32
-BLOCK = 256  # sites
 
 FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 _inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
 
 # Offsets in a flat state, of one value a lane each.
-_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1, _PRODUCT, _BETA0, _BETA1, *_OTHERS = range(
-    0, 16 * N_LANES, N_LANES
-)
-_LOG_Z, _MOVES, _TOTAL, _ENTER, _REMAIN, _SPREAD0, _SPREAD1 = _OTHERS
+_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1 = range(0, 6 * N_LANES, N_LANES)
+_PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LANES, N_LANES)
+_ENTER, _REMAIN, _SPREAD0, _SPREAD1 = range(12 * N_LANES, 16 * N_LANES, N_LANES)
 # Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
 # common factor of all other parameters, the two logits.
 _CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
@@ -65,7 +62,7 @@ def smooth(
     """Smooth B = 1 or `N_LANES` folds, which keep (T, B) the sites of classes (T,).
 
     emission (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each
-    fold's own; starts: of blocks of sites, about `BLOCK` long, and T. left_out, for their
+    fold's own; starts: of blocks of a few hundred sites, and T. left_out, for their
     densities: the folds' sorted sites, and their ends[b]:ends[b + 1]. score, for the variance:
     gradient (3, n_classes, B) of log(emission 1 / emission 0), and its parameters' numbers
     (n_classes, 3), the same throughout a block.
@@ -83,8 +80,8 @@ def smooth(
     state[:2, :n_lanes] = start[::-1]
     state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
     state[6:9] = 1.0
-    task = classes, keep, emission, starts, sites, ends, score, slots
-    state, last, event, density, x, variance, work = _sweep(n_lanes)(*task, state.ravel())
+    task = classes, keep, emission, starts, sites, ends, score, slots, state.ravel()
+    state, last, event, density, x, variance, work = _sweep(n_lanes)(*task)
     beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
     first = start[0] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
@@ -94,7 +91,7 @@ def smooth(
 
 
 @cache
-def _sweep(n_lanes):
+def _sweep(n_lanes):  # compiled for their number
     @_jit
     def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
@@ -221,10 +218,9 @@ def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
             state[_REMAIN + b] = remain
             state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
             state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
-            kept = keep[t, b]
-            local[b] += kept * score[0, c, b]
-            local[N_LANES + b] += kept * score[1, c, b]
-            local[2 * N_LANES + b] += kept * score[2, c, b]
+            local[b] += keep[t, b] * score[0, c, b]
+            local[N_LANES + b] += keep[t, b] * score[1, c, b]
+            local[2 * N_LANES + b] += keep[t, b] * score[2, c, b]
         for b in range(n_lanes):
             spread0 = state[_SPREAD0 + b]
             spread1 = state[_SPREAD1 + b]
@@ -277,7 +273,8 @@ def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
     x[to0] = -stay0
     x[to1] = stay1
     for t in range(len(classes)):
-        p0, p1, _, _ = messages[t]
+        p0 = messages[t, 0]
+        p1 = messages[t, 1]
         inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
         slope = (stay1 - leave0) * p0 * p1 * inverse
         for i in range(WIDTH):

@@ -10,8 +10,8 @@ from oracles.refit import central_difference
 from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, two_state
-from acvlib.inference.two_state import BLOCK, N_LANES, WIDTH
-from acvlib.models.traffic.derivatives import block_starts
+from acvlib.inference.two_state import N_LANES, WIDTH
+from acvlib.models.traffic.derivatives import BLOCK, block_starts
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])

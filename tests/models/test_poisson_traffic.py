@@ -17,8 +17,9 @@ from acvlib import weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.inference.two_state import BLOCK, N_LANES
+from acvlib.inference.two_state import N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
+from acvlib.models.traffic.derivatives import BLOCK
 from acvlib.models.traffic.emission import CountClasses, Emission, emission_tables
 
 COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])

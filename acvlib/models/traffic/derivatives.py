@@ -14,13 +14,15 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.two_state import BLOCK, N_LANES, smooth, tangent
+from ...inference.two_state import N_LANES, smooth, tangent
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .complete_data import CompleteData
 from .emission import N_PARAMS
+
+BLOCK = 256  # sites whose messages stay in cache
 
 
 class TrafficDerivatives(Derivatives):
