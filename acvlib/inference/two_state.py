@@ -10,9 +10,9 @@ variance of the score is a sum over the steps of a reversed martingale: step t r
 z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)', where x is the tangent of the
 backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
 
-The forward pass is kept where blocks of sites start, and recomputed in cache. What changes along a
-lane lives in flat arrays, as parts of one array provably do not overlap, and table entries are read
-before they are selected: only so do the loops over lanes vectorise.
+The lanes' forward pass is kept where blocks of sites start, and recomputed in cache. What changes
+along a lane lives in flat arrays, as parts of one array provably do not overlap, and table entries
+are read before they are selected: only so do the loops over lanes vectorise.
 """
 
 from functools import cache
@@ -40,14 +40,14 @@ _SQUARES = _N_LOCAL * N_LANES
 
 
 class Smoothed(NamedTuple):
-    """Posteriors of B folds; messages only if there is one block."""
+    """Posteriors of B folds; messages of a single one."""
 
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
     left_out: np.ndarray  # (n_left_out,): p(x_t | kept observations), in the emissions' scale
     variance: np.ndarray  # (WIDTH - 1, WIDTH - 1, B): of the score
-    messages: np.ndarray  # (T, 4 B): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
+    messages: np.ndarray  # (T, 4): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
 
 
 def smooth(
@@ -95,7 +95,8 @@ def _sweep(n_lanes):  # compiled for their number
     @_jit
     def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
-        work = np.empty((np.diff(starts).max(), 4 * n_lanes))
+        n_rows = np.diff(starts).max() if n_lanes > 1 else len(classes)
+        work = np.empty((n_rows, 4 * n_lanes))
         event = np.zeros((emission.shape[1], n_lanes))
         density = np.empty(len(sites))
         x = np.zeros((WIDTH - 1, n_lanes))
@@ -111,7 +112,7 @@ def _sweep(n_lanes):  # compiled for their number
         for k in range(n_blocks - 1, -1, -1):
             start = starts[k]
             stop = starts[k + 1]
-            if n_blocks > 1:
+            if n_lanes > 1:
                 state[: 2 * N_LANES] = before[k]
                 _forward(n_lanes, classes, keep, emission, state, work, start, stop, False)
             _backward(n_lanes, classes, keep, state, work, event, start, stop)
@@ -130,7 +131,7 @@ def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_lo
     """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
     for t in range(start, stop):
         c = classes[t]
-        row = t - start
+        row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):
             e0 = emission[0, c, b]
             e1 = emission[1, c, b]
@@ -161,7 +162,7 @@ def _backward(n_lanes, classes, keep, state, work, event, start, stop):
     """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
     for t in range(stop - 1, start - 1, -1):
         c = classes[t]
-        row = t - start
+        row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):
             v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
             v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
@@ -184,7 +185,7 @@ def _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, d
             unread[b] -= 1
             t = sites[unread[b]]
             c = classes[t]
-            row = t - start
+            row = t - start if n_lanes > 1 else t
             reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
             gamma = reach * work[row, 3 * n_lanes + b]
             density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
@@ -206,7 +207,7 @@ def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
     """Backward through a block: adds each step's conditional variance of the score to `local`."""
     for t in range(stop - 1, start - 1, -1):
         c = classes[t]
-        row = t - start
+        row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):
             v0 = work[row, 2 * n_lanes + b]
             v1 = work[row, 3 * n_lanes + b]
@@ -264,8 +265,7 @@ def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
     ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
     Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
     """
-    to0 = WIDTH - 3
-    to1 = WIDTH - 2
+    to0, to1 = range(WIDTH - 3, WIDTH - 1)
     stay0, leave0 = transition[0]
     leave1, stay1 = transition[1]
     cross = np.empty((len(classes), WIDTH))

@@ -35,6 +35,7 @@ class TrafficDerivatives(Derivatives):
         self._of_site = model.classes.of_site
         self._starts = block_starts(model.day)
         self._totals = self._class_totals(model.observed)
+        self._last = None, None
 
     @override
     def value_and_gradient(
@@ -56,7 +57,7 @@ class TrafficDerivatives(Derivatives):
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """d2F/dparams2 (11, 11)."""
-        data, smoothed = self._smooth(params, weights, second=True)
+        data, smoothed = self._second_order(params, weights)
         complete = data.hessian(smoothed.event, smoothed.statistics)
         second = complete[..., 0] + smoothed.variance[..., 0]
         return DenseHessian(self._prior.hessian(params) - second)
@@ -64,7 +65,7 @@ class TrafficDerivatives(Derivatives):
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """d2F / dparams dweights (11, T)."""
-        data, smoothed = self._smooth(params, weights)
+        data, smoothed = self._second_order(params, weights)
         weights = weights * self.model.observed
         tables = data.emission.score_tables()
         contrast = data.scaled[1, :, 0] - data.scaled[0, :, 0]
@@ -73,6 +74,13 @@ class TrafficDerivatives(Derivatives):
         cross[~self.model.observed] = 0.0
         return -cross[:, :N_PARAMS].T
 
+    def _second_order(self, params, weights):
+        """`_smooth` with the variance, kept: both the Hessian and the cross matrix ask for it."""
+        point = params.tobytes(), np.asarray(weights, float).tobytes()
+        if point != self._last[0]:
+            self._last = point, self._smooth(params, weights, second=True)
+        return self._last[1]
+
     def _smooth(self, params, weights, second=False):
         """(complete data, `Smoothed`) of one weighting."""
         check(weights, self.n_sites)
@@ -80,7 +88,6 @@ class TrafficDerivatives(Derivatives):
         total = self._class_totals(weights)
         data = CompleteData(self._classes, params[None], total[:, None])
         keep = weights > 0.0
-        starts = self._starts if second else np.array([0, self.n_sites])
         classes = self._of_site
         log_scaled = data.scaled
         score = data.emission.ratio_score
@@ -91,7 +98,7 @@ class TrafficDerivatives(Derivatives):
             score = weights[:, None] * score[:, classes]
             places = places[classes]
             classes = np.arange(self.n_sites)
-        task = classes, keep[:, None], np.exp(log_scaled), data.transition, starts
+        task = classes, keep[:, None], np.exp(log_scaled), data.transition, self._starts
         smoothed = smooth(*task, score=(score, places) if second else None)
         if own_classes:
             event = self._class_totals(weights * smoothed.event[:, 0])
