@@ -69,23 +69,23 @@ def smooth(
     """
     n_lanes = keep.shape[1]
     sites, ends = left_out or (np.empty(0, int), np.zeros(n_lanes + 1, int))
-    score, places = score or (np.empty((0, 0, 0)), np.tile([0, 1, 2], (emission.shape[1], 1)))
+    none = np.empty((0, 0, 0)), np.tile([0, 1, 2], (emission.shape[1], 1))
+    gradient, places = score or none
     slots = np.full((len(starts) - 1, WIDTH - 1), _CARRIED)
     slots[:, -2:] = _TO0, _TO1
     np.put_along_axis(slots, places[classes[starts[:-1]]], np.arange(3)[None], 1)
-    stay = transition[[0, 1], [0, 1]]
     leave = transition[[0, 1], [1, 0]]
     start = leave / leave.sum(axis=0)  # P(z_0 = 1), P(z_0 = 0)
     state = np.zeros((16, N_LANES))
     state[:2, :n_lanes] = start[::-1]
     state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
     state[6:9] = 1.0
-    task = classes, keep, emission, starts, sites, ends, score, slots, state.ravel()
+    task = classes, keep, emission, starts, sites, ends, gradient, slots, state.ravel()
     state, last, event, density, x, variance, work = _sweep(n_lanes)(*task)
     beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
     first = start[0] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[-2:] += [-stay[0], stay[1]]
+    x[-2:] += [-transition[0, 0], transition[1, 1]]
     variance += first * (1.0 - first) * x[:, None] * x
     return Smoothed(log_z, event, statistics, density, variance, work)
 

@@ -67,10 +67,10 @@ class TrafficDerivatives(Derivatives):
         """d2F / dparams dweights (11, T)."""
         data, smoothed = self._second_order(params, weights)
         weights = weights * self.model.observed
-        tables = data.emission.score_tables()
+        quiet, ratio = data.emission.score_tables()
         contrast = data.scaled[1, :, 0] - data.scaled[0, :, 0]
-        transition = data.transition[:, :, 0]
-        cross = tangent(self._of_site, weights, smoothed.messages, transition, *tables, contrast)
+        tables = data.transition[:, :, 0], quiet, ratio, contrast
+        cross: np.ndarray = tangent(self._of_site, weights, smoothed.messages, *tables)
         cross[~self.model.observed] = 0.0
         return -cross[:, :N_PARAMS].T
 
