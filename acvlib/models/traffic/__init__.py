@@ -122,9 +122,12 @@ class PoissonTraffic(ModelDefaults):
         rng, if given, perturbs them by a tenth, so that several starts can be compared.
         """
         seen = self.counts[self.observed]
-        of_day = [self.counts[self.observed & (self.day == d)] for d in range(7)]
-        rates = np.array([x.mean() if x.size else seen.mean() for x in of_day]) + 0.5
-        start = np.concatenate([np.log(0.9 * rates), np.log([2.0, 4.0 / rates.mean()]), [4.5, 2.2]])
+        day = self.day[self.observed]
+        n_seen = np.bincount(day, minlength=7)
+        means = np.bincount(day, seen, 7) / np.maximum(n_seen, 1)
+        rates = np.where(n_seen > 0, means, seen.mean()) + 0.5
+        excess = np.log([2.0, 4.0 / rates.mean()])
+        start = np.concatenate([np.log(0.9 * rates), excess, [4.5, 2.2]])
         return start if rng is None else start + 0.1 * rng.standard_normal(11)
 
     def log_densities(self, params: np.ndarray) -> np.ndarray:
@@ -182,7 +185,8 @@ def _log_density(params, counts, days):
     excess = np.arange(counts.max() + 1)
     background = counts[:, None] - excess
     possible = background >= 0
-    a, b = params.excess_shape, params.excess_rate
+    a = params.excess_shape
+    b = params.excess_rate
     log_excess = gammaln(a + excess) - gammaln(a) - gammaln(excess + 1.0)
     log_excess = log_excess + a * anp.log(b / (1.0 + b)) - excess * anp.log(1.0 + b)
     rates = params.rates[days][:, None]

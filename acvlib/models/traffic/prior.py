@@ -31,44 +31,36 @@ class TrafficPrior:
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:
         """-log p(constrained params) up to a constant, for each row of params (..., 11)."""
         log_rates = params[..., :7]
+        logits = params[..., 9:]
         log_base = anp.log(anp.mean(anp.exp(log_rates), axis=-1))
-        days = -(self.day_concentration - 1.0) * (anp.sum(log_rates, axis=-1) - 7.0 * log_base)
-        gammas = (
-            self._gamma(self.base_rate, log_base)
-            + self._gamma(self.excess_shape, params[..., 7])
-            + self._gamma(self.excess_rate, params[..., 8])
-        )
-        quiet = self._beta(self.stay_quiet, params[..., 9])
-        return days + gammas + quiet + self._beta(self.stay_event, params[..., 10])
-
-    @staticmethod
-    def _gamma(hyper, log_value):
-        return -(hyper[0] - 1.0) * log_value + hyper[1] * anp.exp(log_value)
-
-    @staticmethod
-    def _beta(hyper, logit):
-        stay, leave = anp.logaddexp(0.0, -logit), anp.logaddexp(0.0, logit)
-        return (hyper[0] - 1.0) * stay + (hyper[1] - 1.0) * leave
+        log_gammas = anp.stack([log_base, params[..., 7], params[..., 8]], axis=-1)
+        shape, rate, stay, leave = self._pseudo_counts()
+        gammas = rate * anp.exp(log_gammas) - shape * log_gammas
+        betas = stay * anp.logaddexp(0.0, -logits) + leave * anp.logaddexp(0.0, logits)
+        log_effects = anp.sum(log_rates, axis=-1) - 7.0 * log_base
+        days = -(self.day_concentration - 1.0) * log_effects
+        return days + anp.sum(gammas, axis=-1) + anp.sum(betas, axis=-1)
 
     def gradient(self, params: np.ndarray) -> np.ndarray:
         """Gradient of `negative_log_density`, (..., 11)."""
+        shape, rate, stay, leave = self._pseudo_counts()
         share, pull, _ = self._base(params)
-        hyper = np.array([self.excess_shape, self.excess_rate])
-        excess = hyper[:, 1] * np.exp(params[..., 7:9]) - (hyper[:, 0] - 1.0)
         days = pull * share - (self.day_concentration - 1.0)
-        pseudo, stay = self._pseudo_counts(), expit(params[..., 9:])
-        stays = pseudo[:, 1] * stay - pseudo[:, 0] * (1.0 - stay)
-        return np.concatenate([days, excess, stays], axis=-1)
+        excess = rate[1:] * np.exp(params[..., 7:9]) - shape[1:]
+        p = expit(params[..., 9:])
+        return np.concatenate([days, excess, leave * p - stay * (1.0 - p)], axis=-1)
 
     def hessian(self, params: np.ndarray) -> np.ndarray:
         """Hessian of `negative_log_density`, (..., 11, 11)."""
+        _, rate, stay, leave = self._pseudo_counts()
         share, pull, slope = self._base(params)
-        stay = expit(params[..., 9:])
-        excess = np.array([self.excess_shape[1], self.excess_rate[1]]) * np.exp(params[..., 7:9])
-        betas = self._pseudo_counts().sum(axis=1) * stay * (1.0 - stay)
+        excess = rate[1:] * np.exp(params[..., 7:9])
+        p = expit(params[..., 9:])
+        betas = (stay + leave) * p * (1.0 - p)
         diagonal = np.concatenate([pull * share, excess, betas], axis=-1)
         hessian = diagonal[..., None] * np.eye(11)
-        hessian[..., :7, :7] += ((slope - pull) * share)[..., :, None] * share[..., None, :]
+        bend = (slope - pull) * share
+        hessian[..., :7, :7] += bend[..., :, None] * share[..., None, :]
         return hessian
 
     def _base(self, params):
@@ -79,4 +71,7 @@ class TrafficPrior:
         return rates / rates.sum(axis=-1, keepdims=True), pull, slope
 
     def _pseudo_counts(self):
-        return np.array([self.stay_quiet, self.stay_event]) - 1.0
+        """(shape - 1, rate) (3,) of the Gamma priors, (stay - 1, leave - 1) (2,) of the Betas."""
+        shape, rate = np.array([self.base_rate, self.excess_shape, self.excess_rate]).T
+        stay, leave = np.array([self.stay_quiet, self.stay_event]).T - 1.0
+        return shape - 1.0, rate, stay, leave
