@@ -138,11 +138,12 @@ class TrafficDerivatives(Derivatives):
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)
-        jobs = (delayed(function)(at(params, b), folds[b]) for b in track(blocks, label))
+        every = list(folds)  # parts of `folds` would be checked again
+        jobs = (delayed(function)(at(params, b), every[b]) for b in track(blocks, label))
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, task, _ = self._block(params, list(folds))
+        data, task, _ = self._block(params, folds)
         smoothed = smooth(*task, self._starts)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
@@ -152,7 +153,7 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, task, _ = self._block(params, list(folds))
+        data, task, _ = self._block(params, folds)
         score = data.emission.ratio_score, data.emission.places
         smoothed = smooth(*task, self._starts, score=score)
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
