@@ -22,8 +22,8 @@ class Folds:
 
     Either is a list of integer arrays, or a table (n_folds, size) of folds of one size. Length,
     iteration and `folds[i]` are those of a list of the omitted sites, as users of k-fold expect;
-    `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError for sites that are no
-    integers, or are scored but not omitted.
+    `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError for sites that are
+    no integers, or are scored but not omitted.
     """
 
     omitted: Sites
