@@ -167,10 +167,11 @@ class HMM(ModelDefaults):
 
     def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
-        if self.held is not None:
-            zeros = np.zeros((len(directions), self.n_nuisance))
-            directions = np.concatenate([zeros, directions], axis=1)
-        return self._split(directions)
+        if self.held is None:
+            return self._split(directions)
+        n, k = len(directions), self.n_states
+        chain = np.zeros((n, k + 1, k - 1))
+        return chain, np.zeros((n, self.emission.n_shared)), directions.reshape(n, k, -1)
 
     def _split(self, params):
         k = self.n_states
