@@ -6,7 +6,7 @@ z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -18,6 +18,7 @@ from . import simplex
 from .clusters import k_means
 from .derivatives import HMMDerivatives, MatrixFreeHMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
+from .emissions.prior import Prior
 from .posterior import heldout_losses, states_of_frames
 from .sequences import Frames, check_sequences, make_frames
 
@@ -206,7 +207,7 @@ class HMM(ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
-    def emission_prior(self):
+    def emission_prior(self) -> Prior:
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
 
@@ -271,14 +272,14 @@ def GaussianHMM(
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
     return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
 
 
 def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings
+    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
 ) -> HMM:
     """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
     return HMM(sequences, n_states, AutoRegression(order), **settings)
@@ -289,7 +290,7 @@ def NeuralHMM(
     n_states: int,
     order: int = 1,
     n_hidden: int = 12,
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
     return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

@@ -7,7 +7,7 @@ from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import pieces
 from ...protocol import override
-from ...solvers.inverse import DenseFolds, DenseHessian, Solvable
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from .curvature import AT_ONCE, Curvature
 from .posterior import hidden_states, states_of_sequences
 from .products import SeparateProducts, SharedProducts
@@ -74,7 +74,7 @@ class HMMDerivatives(_Gradients):
         folds: Folds,
         damping: float = 0.0,
         whole: Solvable | None = None,
-    ) -> DenseFolds:
+    ) -> FoldSolver:
         """H(w_o) + damping I of each fold."""
         if not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping)

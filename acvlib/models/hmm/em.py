@@ -6,6 +6,7 @@ The E-step is `HiddenStates`. The M-step has a closed form for Gaussian and auto
 
 import warnings
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from joblib import delayed
@@ -38,7 +39,7 @@ class EMResult:
 
 
 def expectation_maximisation(
-    model,
+    model: Any,
     start: np.ndarray,
     max_iterations: int = MAX_ITERATIONS,
     tolerance: float = TOLERANCE,
@@ -97,7 +98,9 @@ def m_step(hidden: HiddenStates) -> np.ndarray:
     return np.concatenate([chain.ravel(), emission])
 
 
-def restarts(model, rng: np.random.Generator, n_restarts: int = 10, **settings) -> EMResult:
+def restarts(
+    model: Any, rng: np.random.Generator, n_restarts: int = 10, **settings: Any
+) -> EMResult:
     """The best of several runs from K-means starts, all but the first on a random half of the data.
 
     Runs go through joblib's threads. Warnings are those of the best run alone.
@@ -109,7 +112,7 @@ def restarts(model, rng: np.random.Generator, n_restarts: int = 10, **settings) 
     return best
 
 
-def perturbed(model, rng: np.random.Generator) -> np.ndarray:
+def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
     """A K-means start on a random half of the sequences, or of a single one's frames."""
     n = len(model.sequences)
     if n == 1:

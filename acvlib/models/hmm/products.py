@@ -1,10 +1,10 @@
 """H(w_o) of many folds as products with vectors, and preconditioners: see `curvature`."""
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 
+from ...folds import Folds
 from .blocks import solve_blocks, without
 from .curvature import Curvature
 from .posterior import HiddenStates, states_of_sequences
@@ -60,7 +60,7 @@ def _by_row(function, vectors, rows):
 class SharedProducts:
     """Folds of sequences at the same params: one H of all, less that of each fold's own."""
 
-    def __init__(self, hidden: HiddenStates, folds: Sequence, is_rough=False, share=SHARE):
+    def __init__(self, hidden: HiddenStates, folds: Folds, is_rough=False, share=SHARE):
         self.hidden = hidden
         self.folds = folds
         self.is_rough = is_rough

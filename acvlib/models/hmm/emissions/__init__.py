@@ -5,7 +5,7 @@ take shared (n_shared,) and states (K, d). A new emission is one file: a class l
 like `Point` and one like `Information`; see `gaussian` for a small example.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -36,8 +36,13 @@ class Emission(Protocol):
     which gives new params (E,).
     """
 
-    order: int
-    n_shared: int
+    @property
+    def order(self) -> int:
+        """p: how many frames before are looked back at."""
+
+    @property
+    def n_shared(self) -> int:
+        """How many parameters all states share."""
 
     def state_shape(self, n_channels: int) -> tuple[int, int]:
         """(r, q), d = r q: a state's parameters are r groups of q with the same information."""
@@ -45,7 +50,7 @@ class Emission(Protocol):
     def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> NamedTuple:
         """Named parameters."""
 
-    def pack(self, named: NamedTuple) -> np.ndarray:
+    def pack(self, named: Any) -> np.ndarray:
         """The params (E,) of named ones: the inverse of `unpack`."""
 
     def prior(self, n_states: int, n_channels: int) -> Prior:

@@ -6,7 +6,7 @@ gradient is one matrix product a state, and so are products with many directions
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Pairs:
         return list(zip(states.tolist(), np.split(order, first[1:]), strict=True))
 
 
-def gradient(point, mass: np.ndarray) -> np.ndarray:
+def gradient(point: Any, mass: np.ndarray) -> np.ndarray:
     """sum_tk mass_tk d log p(x_t | k) / dparams, (E,); mass (M, K), 0 at missing frames."""
     shared = np.zeros(len(point.shared))
     states = np.zeros(point.states.shape)
@@ -69,10 +69,10 @@ class Scores:
 
     @cached_property
     def _kept(self):
-        return [_single(_matrix(*parts)) for parts in self._layers]
+        return [_single(_matrix(parts)) for parts in self._layers]
 
     def _matrices(self):
-        return self._kept if self.rough else (_matrix(*parts) for parts in self._layers)
+        return self._kept if self.rough else (_matrix(parts) for parts in self._layers)
 
     def _cast(self, x):
         return _single(x) if self.rough else x
@@ -82,7 +82,7 @@ class Scores:
         out = np.zeros((self.n_pairs, len(shared)))
         if len(shared) < MANY:
             for (k, rows), parts in zip(self.groups, self._layers, strict=True):
-                out[rows] = _through_layers(*parts, shared, states[:, k])
+                out[rows] = _through_layers(parts, shared, states[:, k])
             return out
         for (k, rows), matrix in zip(self.groups, self._matrices(), strict=True):
             direction = np.concatenate([shared, states[:, k]], axis=1)
@@ -97,7 +97,7 @@ class Scores:
         states = np.zeros((n_directions, *self.point.states.shape))
         if n_directions < MANY:
             for (k, rows), parts in zip(self.groups, self._layers, strict=True):
-                by_shared, states[:, k] = _back_through_layers(*parts, coefficients[rows])
+                by_shared, states[:, k] = _back_through_layers(parts, coefficients[rows])
                 shared += by_shared
             return shared, states
         for (k, rows), matrix in zip(self.groups, self._matrices(), strict=True):
@@ -107,13 +107,15 @@ class Scores:
         return shared, states
 
 
-def _matrix(by_shared, layers):
+def _matrix(scores):
+    by_shared, layers = scores
     products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in layers]
     return np.column_stack([by_shared, *(part.reshape(len(part), -1) for part in products)])
 
 
-def _through_layers(by_shared, layers, shared, directions):
+def _through_layers(scores, shared, directions):
     """Scores of n pairs along directions (B, n_shared) and (B, d), (n, B)."""
+    by_shared, layers = scores
     out = by_shared @ shared.T
     first = 0
     for signal, inputs in layers:
@@ -126,8 +128,9 @@ def _through_layers(by_shared, layers, shared, directions):
     return out
 
 
-def _back_through_layers(by_shared, layers, coefficients):
+def _back_through_layers(scores, coefficients):
     """Sums of scores times coefficients (n, B): (B, n_shared) and (B, d)."""
+    by_shared, layers = scores
     n, n_directions = coefficients.shape
     sums = []
     for signal, inputs in layers:
