@@ -1,8 +1,10 @@
-"""_first_edition.py CHECKOUT: every chapter's job in this tree and in a checkout of another edition.
+"""_first_edition.py CHECKOUT: every chapter's job in this tree and in a checkout of another
+edition.
 
-`git worktree add CHECKOUT 27b222d` makes one of the first edition. Each job runs in a process of its own
-for each tree, in turns; a row is our median seconds over the other edition's, and the largest relative
-difference of what both computed. Not part of `make bench`, which has no other checkout.
+`git worktree add CHECKOUT 27b222d` makes one of the first edition. Each job runs in a process of
+its own for each tree, in turns; a row is our median seconds over the other edition's, and the
+largest relative difference of what both computed. Not part of `make bench`, which has no other
+checkout.
 """
 
 import json

@@ -4,11 +4,14 @@ import time
 
 import numpy as np
 
-PAUSE = 0.2  # seconds before a call: idle threads of the last one's BLAS keep a core busy for half as long
+# seconds before a call: idle threads of the last one's BLAS keep a core busy for half as long
+PAUSE = 0.2
 
 
 def timed(function, repeats=1):
-    """(median seconds, result) of a call, after one that compiles and warms the caches where it is repeated."""
+    """(median seconds, result) of a call,
+    after one that compiles and warms the caches where it is repeated.
+    """
     times = []
     for _ in range(repeats + (repeats > 1)):
         time.sleep(PAUSE)
@@ -24,7 +27,8 @@ def median_seconds(function, repeats=7):
 
 
 def ratio(numerator, denominator, repeats=7):
-    """Seconds of one call over another's, each the fastest of several: slower ones measure the machine's other work.
+    """Seconds of one call over another's, each the fastest of several:
+    slower ones measure the machine's other work.
 
     The two take turns, so that a slow spell hits both.
     """

@@ -1,6 +1,8 @@
-"""Leave-one-out of regressions: every rung in units of one fit, and beside what a user would otherwise run.
+"""Leave-one-out of regressions: every rung in units of one fit,
+and beside what a user would otherwise run.
 
-Ratios within this run, medians of repeats where a call is short. statsmodels and bbai join where installed.
+Ratios within this run, medians of repeats where a call is short. statsmodels and bbai join where
+installed.
 """
 
 import importlib.util
@@ -89,7 +91,9 @@ def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
 
 
 def ridge(n, dim):
-    """RidgeCV's closed form beside the Newton step, which is exact here; one penalty, fits included."""
+    """RidgeCV's closed form beside the Newton step, which is exact here;
+    one penalty, fits included.
+    """
     rng = np.random.default_rng(0)
     X, y = truth("gaussian", dim, rng).draw(n, rng)
 

@@ -1,8 +1,9 @@
-"""Many sequences, many parameters: solves in gradients, and log p with gradient beside peers.
+"""Many sequences, many parameters: solves in units of one gradient,
+and log p with gradient beside peers.
 
 The first block is AR(5), D = 11,712: real recordings where `ACVLIB_DATA` has them, the simulated
-stand-in otherwise. Peers, each on a Gaussian HMM that it has too, join where installed: dynamax and a
-plain scan (JAX), hmmlearn. Ratios within this run.
+stand-in otherwise. Peers, each on a Gaussian HMM that it has too, join where installed: dynamax and
+a plain scan (JAX), hmmlearn. Ratios within this run.
 """
 
 import importlib.util
@@ -56,7 +57,9 @@ def against(name, seconds, value, own_seconds, own_value):
 
 
 def jax_seconds(model, params, log_prob):
-    """(seconds with gradient, log p) of a JAX function of (initial, transition, mean, sd, x)."""
+    """(seconds, log p) of a JAX function of (initial, transition, mean, sd, x (N, T, R)),
+    gradient included.
+    """
     import jax
 
     named, x = model.unpack(params), np.array(model.sequences)
@@ -98,7 +101,9 @@ def dynamax_log_prob(initial, transition, mean, sd, x):
 
 
 def hmmlearn_e_step(model, params):
-    """(seconds, log p) of hmmlearn's E-step: log p and the posteriors, which make its gradient."""
+    """(seconds, log p) of hmmlearn's E-step:
+    log p and the posteriors that its gradient is made of, no more.
+    """
     from hmmlearn.hmm import GaussianHMM as Peer
 
     named, x = model.unpack(params), np.concatenate(model.sequences)

@@ -389,7 +389,9 @@ correlations = [
 ]
 ledger.record("beyond.flags.traffic", correlations[1], data)
 pd.Series(
-    correlations, ["frozen", "frozen, flagged folds refitted"], name="correlation with exact"
+    correlations,
+    ["frozen", "frozen, flagged folds refitted"],
+    name="correlation with exact",
 ).to_frame().T
 
 # %% [markdown]

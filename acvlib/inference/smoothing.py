@@ -22,7 +22,7 @@ from numba import njit
 from . import chain
 
 UNLIKELY = 460.0  # log 1e200: underflow, at 1e-308, then hides a share of at most 1e-100
-UNROLLED = 12  # states up to which a kernel of constant length is faster, 1.2 to 1.6 times
+UNROLLED = 12  # states up to which a kernel of constant length is faster, 1.2 to 2 times
 
 _jit = njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "arcp", "reassoc"}

@@ -1,7 +1,7 @@
 """Two-state smoothing of many folds at once: one fold a SIMD lane, weights 0 and 1.
 
-The recursions are those of `two_state`; 32 folds take a third of the time that they take one by one
-(Hessians: a quarter). The forward pass is kept at the start of every block of sites and recomputed
+The recursions are those of `two_state`; 32 folds take a third of the time that they take one by
+one. The forward pass is kept at the start of every block of sites and recomputed
 from there, so that the working set stays in cache. All state of the lanes lives in one flat array,
 as parts of one array provably do not overlap, and table entries are read before they are selected:
 only so do the loops over lanes vectorise.
@@ -13,7 +13,7 @@ from numba import njit
 from .two_state import FASTMATH, RESCALE, WIDTH
 
 N_LANES = 32
-BLOCK = 2048  # sites
+BLOCK = 256  # sites
 
 _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 _inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
@@ -85,11 +85,14 @@ def _start(classes, observed, emission, transition, sites, ends, starts):
     """
     keep = np.empty((len(classes), N_LANES), np.bool_)
     for t in range(len(classes)):
-        keep[t] = observed[t]
+        seen = observed[t]
+        for b in range(N_LANES):
+            keep[t, b] = seen
     for b in range(N_LANES):
         for i in range(ends[b], ends[b + 1]):
             keep[sites[i], b] = False
-    state, work = np.zeros(12 * N_LANES), np.empty((BLOCK, 2 * N_LANES))
+    state = np.zeros(12 * N_LANES)
+    work = np.empty((np.diff(starts).max(), 2 * N_LANES))
     for b in range(N_LANES):
         (stay0, leave0), (leave1, stay1) = transition[0, :, b], transition[1, :, b]
         state[_STAY0 + b], state[_LEAVE0 + b] = stay0, leave0
@@ -114,7 +117,7 @@ def smooth_lanes(classes, observed, emission, transition, sites, ends, starts, s
 
     Fold b leaves out sites[ends[b]:ends[b + 1]], beside those not `observed` (T,). emission
     (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each fold's own.
-    starts: of blocks of at most `BLOCK` sites, and T.
+    starts: of blocks of sites, as `block_starts` gives them.
     density (len(sites),), only if `score`, and the sites of a fold are sorted: p(x_t | kept
     observations) of each left-out site, in the scale of `emission`.
     """

@@ -128,7 +128,7 @@ _TRANSLATIONS = {
 
 def params_of(estimator: Any) -> np.ndarray:
     """[intercept, coefficients] of a fitted estimator; no intercept where it fits none."""
-    head = np.ravel(estimator.intercept_) if estimator.fit_intercept else []
+    head = np.ravel(estimator.intercept_) if estimator.fit_intercept else np.empty(0)
     return np.concatenate([head, np.ravel(estimator.coef_)])
 
 

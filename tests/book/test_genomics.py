@@ -1,4 +1,6 @@
-"""Genes clustered by their regressions: both stages against brute force, H and J against autograd, rungs by rate."""
+"""Genes clustered by their regressions: both stages against brute force,
+H and J against autograd, rungs by rate.
+"""
 
 import autograd.numpy as anp
 import numpy as np
@@ -108,7 +110,9 @@ def test_packing_and_unpacking_are_inverse(model, point):
 
 
 def test_clustering_is_a_gaussian_mixture(model, point):
-    """Up to constants of the genes, F is minus the log likelihood of scipy's densities, plus the priors."""
+    """Up to constants of the genes, F is minus the log likelihood of scipy's densities,
+    plus the priors.
+    """
     genes, clusters = model.split(point[0])
     regression, two = model.stage_one.unpack(genes), model.stage_two
     centroids, log_shares = two.unpack(clusters)

@@ -1,4 +1,6 @@
-"""Pairwise linear models: sums over pairs by enumeration, derivatives by autograd, folds by deleting points."""
+"""Pairwise linear models: sums over pairs by enumeration, derivatives by autograd,
+folds by deleting points.
+"""
 
 from dataclasses import replace
 

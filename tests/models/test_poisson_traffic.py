@@ -257,8 +257,8 @@ def test_a_count_far_from_all_rates_is_not_clipped(count):
 
 
 def longer(prior=PRIOR):
-    """More than two blocks of lanes."""
-    n_sites = 2 * BLOCK + 150
+    """Many blocks of lanes, the last one short."""
+    n_sites = 16 * BLOCK + 150
     counts, _ = simulate_traffic(np.random.default_rng(3), n_sites, missing=0.05)
     return PoissonTraffic(counts, np.arange(n_sites) // 288 % 7, prior=prior)
 

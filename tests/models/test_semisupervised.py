@@ -1,4 +1,6 @@
-"""Manifold-regularised models: sums over pairs by enumeration, derivatives by autograd, folds by deleting points."""
+"""Manifold-regularised models: sums over pairs by enumeration, derivatives by autograd,
+folds by deleting points.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -117,7 +119,9 @@ def test_exact_is_deleting_points_and_refitting(loss):
 
 
 def error_among(copies, method):
-    """Error of theta where the same four sites are left out of ever more copies of the same points."""
+    """Error of theta where the same four sites are left out of ever more copies of the same
+    points.
+    """
     model = problem("logistic", gamma_i=0.3)
     x, y = np.tile(model.energy.features, (copies, 1)), np.tile(model.y, copies)
     more = replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=y)

@@ -1,4 +1,6 @@
-"""`approx_cross_validate` beside scikit-learn's own refits, penalty conventions included, and what it refuses."""
+"""`approx_cross_validate` beside scikit-learn's own refits, penalty conventions included,
+and what it refuses.
+"""
 
 import doctest
 import importlib

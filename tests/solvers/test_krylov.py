@@ -1,4 +1,6 @@
-"""Conjugate gradients on many operators at once: against dense solves, indefinite ones, a rough stand-in."""
+"""Conjugate gradients on many operators at once: against dense solves, indefinite ones,
+a rough stand-in.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Newton's method by conjugate gradients: against dense Newton steps, out of indefinite regions, at its rate."""
+"""Newton's method by conjugate gradients: against dense Newton steps,
+out of indefinite regions, at its rate.
+"""
 
 from dataclasses import replace
 
@@ -15,7 +17,9 @@ from acvlib.solvers.newton_cg import _next_radius, below_saddle, newton_cg
 
 
 class Products:
-    """F, its gradient and Hessian products of one function at one point; the identity preconditions."""
+    """F, its gradient and Hessian products of one function at one point;
+    the identity preconditions.
+    """
 
     rough = None
 
@@ -145,7 +149,9 @@ def test_near_the_optimum_a_step_gains_what_it_is_solved_to(hidden):
 
 
 def test_newtons_rate_on_exactly_solved_steps():
-    """On a double well in reach, the error after each step is of the order of the last one's square."""
+    """On a double well in reach, the error after each step is of the order of the last one's
+    square.
+    """
     toy = Toy(double_well)
     newton_cg(toy, np.array([[1.2, 0.0]]), WHOLE, 1e-12)
     errors = np.array([abs(point[0] - 1.0) for point in toy.seen[:4]])

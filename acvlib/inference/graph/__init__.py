@@ -100,8 +100,8 @@ def tangent(
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
     potentials = check_potentials(node, edge, elimination)
     along = check_potentials(d_node, d_edge, elimination)
-    moved = [start + STEP * 1j * step for start, step in zip(potentials, along, strict=True)]
-    _, conditional = _collect(*moved, elimination, np.ones(len(node), bool))
+    nodes, edges = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
+    _, conditional = _collect(nodes, edges, elimination, np.ones(len(node), bool))
     return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
 
 

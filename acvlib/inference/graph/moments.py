@@ -139,7 +139,8 @@ class SumMoments:
         thread.changed = changed
         if self._renew(given, changed, thread.tables):
             return self._totals(thread.tables)
-        return SumMoments(*given, self.pairs, self.elimination).whole
+        node, edge, sums = given
+        return SumMoments(node, edge, sums, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
         sums = check_table("sums", sums, (len(sums), *np.shape(node)))

@@ -9,17 +9,17 @@ The objective is linear in w, so the jackknife is one frozen Newton step without
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults, NoFiniteOptimum
+from ...protocol import ModelDefaults
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import check_folds, check_rank, separating_direction
+from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -50,9 +50,10 @@ class GLM(ModelDefaults):
     penalty: float = 0.0
     site_penalty: float = 0.0
     intercept: bool = True
-    offset: np.ndarray = field(default=0.0, repr=False)
-    sample_weight: np.ndarray = field(default=1.0, repr=False)
-    convex: ClassVar[bool] = True  # every family's loss is convex in eta
+    offset: Any = field(default=0.0, repr=False)
+    sample_weight: Any = field(default=1.0, repr=False)
+    design: np.ndarray = field(init=False, repr=False)  # (n, D): ones for an intercept, then X
+    convex = True  # every family's loss is convex in eta
 
     def __post_init__(self):
         if issparse(self.X):
@@ -145,7 +146,7 @@ class GLM(ModelDefaults):
         first = params[0] if self.intercept else 0.0
         return self.family.mean(X @ params[int(self.intercept) :] + first + offset)
 
-    def initial_params(self, rng=None) -> np.ndarray:
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercept that fits the mean; F is convex, so `rng` is not used."""
         start = np.zeros(self.design.shape[1])
         if self.intercept:

@@ -120,7 +120,8 @@ class HiddenMRF(ModelDefaults):
         """
         density = self.log_densities(params)
         factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
-        gamma = graph.marginals_at(*self.potentials(density, factor), self.elimination, fold)
+        node, edge = self.potentials(density, factor)
+        gamma = graph.marginals_at(node, edge, self.elimination, fold)
         return -logsumexp(density[fold], b=gamma, axis=1)
 
     def check_optimum(self, params: np.ndarray) -> None:

@@ -6,6 +6,8 @@ k, and N_k = sum_t w_t 1{z_t = k}, all moments given the counts that are kept (L
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from joblib import delayed
 
@@ -76,7 +78,7 @@ class MRFDerivatives(Derivatives):
         return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> list[np.ndarray] | np.ndarray:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
 

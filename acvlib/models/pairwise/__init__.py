@@ -7,7 +7,6 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import autograd.numpy as anp
 import numpy as np
@@ -40,7 +39,7 @@ class PairwiseLinear(ModelDefaults):
     loss: PairLoss | str = "ranking"
     gamma_i: float = 0.1
     block: int = field(default=2**20, repr=False)
-    normalised: ClassVar[bool] = True
+    normalised = True
 
     def __post_init__(self):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap

@@ -11,7 +11,6 @@ divided by the root of twice the residual variance. Source: Zhu and Liu (2021), 
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
 
 import autograd.numpy as anp
 import numpy as np
@@ -49,8 +48,8 @@ class SemiSupervised(ModelDefaults):
     gamma_p: float = 0.1
     gamma_i: float = 0.1
     ridge: np.ndarray | None = field(default=None, repr=False)
-    convex: ClassVar[bool] = True
-    normalised: ClassVar[bool] = True  # a mean: leaving points out takes no curvature away
+    convex = True
+    normalised = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
         object.__setattr__(self, "y", own_copy(self.y))

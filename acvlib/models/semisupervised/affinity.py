@@ -70,7 +70,7 @@ class GraphAffinity:
     def __init__(self, matrix: Any):
         self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
         shape = self.matrix.shape
-        values = self.matrix.data if issparse(matrix) else self.matrix
+        values: Any = self.matrix.data if issparse(matrix) else self.matrix
         if len(shape) != 2 or shape[0] != shape[1] or not np.isfinite(values).all():
             raise ValueError(f"an affinity {shape} must be square and finite")
         self.n_points = shape[0]

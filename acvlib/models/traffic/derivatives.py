@@ -5,6 +5,7 @@ Var(score | x) is what the Hessian lacks beside its complete-data part (Louis 19
 The last axis of every table is the lane: one parameter vector, or one for each fold of a block.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,7 @@ class TrafficDerivatives(Derivatives):
         return DenseFolds(added + np.concatenate(blocks))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> list[np.ndarray]:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
