@@ -38,7 +38,7 @@ class Emission(Protocol):
 
     @property
     def order(self) -> int:
-        """How many frames before it a frame looks at."""
+        """p: how many frames before are looked back at."""
 
     @property
     def n_shared(self) -> int:
