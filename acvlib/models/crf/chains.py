@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ...inference.smoothing import Factors, smooth, transition_counts
 from ...parallel import in_blas_threads
@@ -133,17 +132,6 @@ class OwnChains(NamedTuple):
     sentence: np.ndarray
     bounds: np.ndarray
     labels: tuple = ()
-
-    @property
-    def fold(self):
-        """The fold of each chain, (N,)."""
-        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-
-    def sum(self, values):
-        """Sum values (N,) or (N, D) over the chains of each fold."""
-        n_chains = len(self.chains)
-        entries = (np.ones(n_chains), np.arange(n_chains), self.bounds)
-        return csr_array(entries, shape=(len(self.bounds) - 1, n_chains)) @ values
 
     def smooth(self, params):
         """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""

@@ -34,7 +34,9 @@ class CRFDerivatives(Derivatives):
         tags = model.tags
         emitted = model.scores[np.arange(len(tags)), tags]
         self._emitted = np.add.reduceat(emitted, model.starts[:-1])
-        self._features = label_features(tags, model.starts, model.n_tags)
+        self._left = np.roll(tags, 1)
+        self._left[model.starts[:-1]] = -1
+        self._features = label_features(tags, self._left, model.starts, model.n_tags)
         self._chains = Chains(factors(model.scores), model.starts)
 
     # one weighting
@@ -135,9 +137,13 @@ class CRFDerivatives(Derivatives):
     def _heldout(self, params, own):
         """-log p(z_n | x_n) of folds' sentences, end to end; params (D,) or (n_folds, D)."""
         log_z, _ = own.smooth(params)
-        points = at(params, own.fold)
-        scores = self._features[own.sentence].multiply(points).sum(axis=1)
+        each = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
+        scores = (self._observed(own) * each).sum(axis=1)
         return log_z - scores - self._emitted[own.sentence]
+
+    def _observed(self, own):
+        """The features of the labels of each chain, (N, D)."""
+        return self._features[own.sentence].toarray()
 
     def _own_chains(self, folds):
         sentence = np.concatenate(list(folds))
@@ -155,9 +161,10 @@ class CRFDerivatives(Derivatives):
 
     def _sums_of(self, own, params):
         log_z, expected = own.chains.each(params)
-        observed = own.sum(self._features[own.sentence]).toarray()
-        values = own.sum(log_z - self._emitted[own.sentence]) - observed @ params
-        return values, own.sum(expected) - observed
+        observed = self._observed(own)
+        losses = log_z - observed @ params - self._emitted[own.sentence]
+        firsts = own.bounds[:-1]
+        return np.add.reduceat(losses, firsts), np.add.reduceat(expected - observed, firsts)
 
 
 def _in_portions(function, folds):
@@ -165,10 +172,12 @@ def _in_portions(function, folds):
     return in_blas_threads(function, portions(folds.sizes, TOGETHER))
 
 
-def label_features(tags: np.ndarray, starts: np.ndarray, n_tags: int) -> csr_array:
-    """Count first tag, transitions and last tag of each labelled sentence, (N, D)."""
-    links = n_tags + n_tags * np.roll(tags, 1) + tags
-    links[starts[:-1]] = tags[starts[:-1]]  # no token before it: the first tag
+def label_features(tags, left, starts, n_tags):
+    """Count first tag, transitions and last tag of each labelled sentence, (N, D), sparse.
+
+    left: the tag before each token, -1 where there is none, so that transitions follow first tags.
+    """
+    links = n_tags * (left + 1) + tags
     last = n_tags + n_tags**2 + tags[starts[1:] - 1]
     columns = np.insert(links, starts[1:], last)
     bounds = starts + np.arange(len(starts))

@@ -87,15 +87,13 @@ class TokenDerivatives(CRFDerivatives):
     def _features_at(self, tokens):
         """Numbers of the two features of each label at each token, (n_tokens, K) each."""
         tags = self.model.tags
-        starts = self.model.starts
         k = self.model.n_tags
         labels = np.arange(k)
-        first = np.isin(tokens, starts)[:, None]
-        last = np.isin(tokens + 1, starts)[:, None]
-        left = tags[tokens - 1][:, None]
-        right = tags[(tokens + 1) % len(tags)][:, None]
-        before = np.where(first, labels, k + k * left + labels)
-        after = np.where(last, k + k**2 + labels, k + k * labels + right)
+        left = self._left[tokens][:, None]
+        right = np.roll(tags, -1)[tokens][:, None]
+        last = np.roll(self._left, -1)[tokens][:, None] < 0
+        before = k * (left + 1) + labels
+        after = k + np.where(last, k**2 + labels, k * labels + right)
         return before, after
 
 
