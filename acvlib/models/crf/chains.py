@@ -117,8 +117,7 @@ class Chains:
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
-        posterior = (smoothed.filtered, smoothed.ahead, smoothed.gamma, smoothed.transition)
-        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
+        return covariances(smoothed, self._features(smoothed), self.starts, weights, bounds)
 
 
 class OwnChains(NamedTuple):
@@ -132,6 +131,10 @@ class OwnChains(NamedTuple):
     sentence: np.ndarray
     bounds: np.ndarray
     labels: tuple = ()
+
+    def covariances(self, params):
+        """sum Cov(features) over the chains of each fold, (n_folds, D, D)."""
+        return self.chains.covariances(params, np.ones(len(self.chains)), self.bounds)
 
     def smooth(self, params):
         """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""

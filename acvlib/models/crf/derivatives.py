@@ -45,7 +45,6 @@ class CRFDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams)."""
         return self._value_and_gradient(params, weights, in_blas_threads)
 
     def _value_and_gradient(self, params, weights, run):
@@ -66,7 +65,6 @@ class CRFDerivatives(Derivatives):
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """d2F/dparams2 (D, D)."""
         ridge = self.model.ridge * np.eye(len(params))
         return DenseHessian(self._curvature(params, weights) + ridge)
 
@@ -77,7 +75,6 @@ class CRFDerivatives(Derivatives):
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """J (w_o - 1) of each fold, (n_folds, D)."""
         _, gradients = self._own_sums(params, folds)
         return -gradients
 
@@ -85,7 +82,7 @@ class CRFDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(F, dF/dparams) of each fold; at one point, of all sentences less the fold's own."""
+        """At one point, those of all sentences less the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
             return self._each_at_its_own(np.atleast_2d(params), folds)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
@@ -112,51 +109,30 @@ class CRFDerivatives(Derivatives):
         damping: float = 0.0,
         whole: Solvable | None = None,
     ) -> FoldSolver:
-        """H(w_o) + damping I of each fold; at one point, H less that of the fold's own terms."""
+        """At one point, H less that of the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
             return super().fold_hessians(params, folds, damping, whole)
-
-        def of_part(rows):
-            own = self._own_chains(folds[rows])
-            return own.chains.covariances(params, np.ones(len(own.chains)), own.bounds)
-
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
-        matrices = _in_portions(of_part, folds)
-        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(matrices))
+        own = self._in_portions(folds, lambda _, own: own.covariances(params))
+        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        """-log p(z | x, what is known outside the fold) of the scored sites of each fold."""
-
-        def of_part(rows):
-            return self._heldout(at(params, rows), self._own_chains(folds[rows]))
-
-        losses = np.concatenate(_in_portions(of_part, folds))
+        parts = self._in_portions(folds, lambda rows, own: self._heldout(at(params, rows), own))
+        losses = np.concatenate(parts)
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
     def _heldout(self, params, own):
         """-log p(z_n | x_n) of folds' sentences, end to end; params (D,) or (n_folds, D)."""
         log_z, _ = own.smooth(params)
-        each = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
-        scores = (self._observed(own) * each).sum(axis=1)
+        points = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
+        scores = (self._observed(own) * points).sum(axis=1)
         return log_z - scores - self._emitted[own.sentence]
-
-    def _observed(self, own):
-        """The features of the labels of each chain, (N, D)."""
-        return self._features[own.sentence].toarray()
-
-    def _own_chains(self, folds):
-        sentence = np.concatenate(list(folds))
-        bounds = np.concatenate([[0], np.cumsum(folds.sizes)])
-        return OwnChains(self._chains.take(sentence), sentence, bounds)
 
     def _own_sums(self, params, folds):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
-
-        def of_part(rows):
-            return self._sums_of(self._own_chains(folds[rows]), params)
-
-        values, gradients = zip(*_in_portions(of_part, folds), strict=True)
+        parts = self._in_portions(folds, lambda _, own: self._sums_of(own, params))
+        values, gradients = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(gradients)
 
     def _sums_of(self, own, params):
@@ -166,10 +142,22 @@ class CRFDerivatives(Derivatives):
         firsts = own.bounds[:-1]
         return np.add.reduceat(losses, firsts), np.add.reduceat(expected - observed, firsts)
 
+    def _observed(self, own):
+        """The features of the labels of each chain, (N, D)."""
+        return self._features[own.sentence].toarray()
 
-def _in_portions(function, folds):
-    """[function(slice of folds)] of all folds."""
-    return in_blas_threads(function, portions(folds.sizes, TOGETHER))
+    def _in_portions(self, folds, function):
+        """[function(rows, own chains of folds[rows])] for slices of all folds, on threads."""
+
+        def of_part(rows):
+            return function(rows, self._own_chains(folds[rows]))
+
+        return in_blas_threads(of_part, portions(folds.sizes, TOGETHER))
+
+    def _own_chains(self, folds):
+        sentence = np.concatenate(list(folds))
+        bounds = np.concatenate([[0], np.cumsum(folds.sizes)])
+        return OwnChains(self._chains.take(sentence), sentence, bounds)
 
 
 def label_features(tags, left, starts, n_tags):

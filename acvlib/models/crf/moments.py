@@ -21,9 +21,9 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 def covariances(smoothed, features, starts, weights, bounds):
     """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
-    smoothed: (filtered, ahead, gamma, transition); features (N, D): their means.
+    smoothed: `Smoothed` posteriors; features (N, D): their means.
     """
-    filtered, ahead, gamma, transition = smoothed
+    _, gamma, filtered, ahead, transition = smoothed
     k = len(transition)
     inner = features.shape[1] - k  # features that are not the last tag
     past = np.empty((np.diff(starts).max(), k, inner))

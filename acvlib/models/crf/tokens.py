@@ -18,47 +18,41 @@ class TokenDerivatives(CRFDerivatives):
     def _likelihood(self, params, weights, run):
         """-log p(known labels) and its gradient (D,)."""
         value, gradient = super()._likelihood(params, np.ones(len(self._chains)), run)
-        own = self._hidden(weights)
-        if not len(own.chains):
+        if weights.min() == 1.0:
             return value, gradient
-        values, gradients = self._sums_of(own, params)
+        values, gradients = self._sums_of(self._hidden(weights), params)
         return value - values[0], gradient - gradients[0]
 
     def _curvature(self, params, weights):
         """Indefinite where what is hidden is more uncertain than everything."""
         total = super()._curvature(params, np.ones(len(self._chains)))
-        hidden = self._hidden(weights).chains
-        if not len(hidden):
+        if weights.min() == 1.0:
             return total
+        hidden = self._hidden(weights).chains
         return total - hidden.covariance(params, np.ones(len(hidden)))
 
     def _hidden(self, weights):
-        """The sentences in which a weighting does not know every label for sure."""
-        least = np.minimum.reduceat(weights, self.model.starts[:-1])
-        sentence = np.flatnonzero(least < 1.0)
-        known = weights[self._chains.tokens(sentence)]
-        return OwnChains(self._clamped(sentence, known), sentence, np.array([0, len(sentence)]))
+        """The own chains of one weighting."""
+        return self._own_chains(Folds([np.flatnonzero(weights < 1.0)]), weights)
 
-    def _clamped(self, sentence, known):
-        """Chains of sentences whose labels are known with weights `known` (n_tokens,)."""
-        tags = self.model.tags[self._chains.tokens(sentence)]
-        return self._chains.take(sentence, hide_labels(known, tags, self.model.n_tags))
-
-    def _own_chains(self, folds):
-        """Each sentence that a fold touches, with its labels hidden."""
-        starts = self.model.starts
+    def _own_chains(self, folds, weights=None):
+        """Each sentence that a fold touches, its labels hidden, or known with weights."""
+        chains = self._chains
+        starts = chains.starts
         tokens = np.concatenate(list(folds))
         touched = np.searchsorted(starts, tokens, side="right") - 1
-        pairs = fold_numbers(folds) * len(self._chains) + touched
+        pairs = fold_numbers(folds) * len(chains) + touched
         pairs, chain = np.unique(pairs, return_inverse=True)
-        fold, sentence = np.divmod(pairs, len(self._chains))
-        ends = np.cumsum(self._chains.lengths[sentence])
+        fold, sentence = np.divmod(pairs, len(chains))
+        ends = np.cumsum(chains.lengths[sentence])
         rows = ends[chain] - starts[touched + 1] + tokens
         known = np.ones(ends[-1])
-        known[rows] = 0.0
+        known[rows] = 0.0 if weights is None else weights[tokens]
+        tags = self.model.tags[chains.tokens(sentence)]
+        clamped = chains.take(sentence, hide_labels(known, tags, chains.n_tags))
         bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
         labels = (rows, self.model.tags[tokens])
-        return OwnChains(self._clamped(sentence, known), sentence, bounds, labels)
+        return OwnChains(clamped, sentence, bounds, labels)
 
     def _heldout(self, params, own):
         """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
@@ -67,10 +61,9 @@ class TokenDerivatives(CRFDerivatives):
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """J (w_o - 1) of each fold, (n_folds, D).
+        """With s(k) the score of the sentence with label k at t and all others as they are,
 
-        With s(k) the score of the sentence with label k at t and all others as they are, dF/dw_t is
-        the sum of exp(s(k) - s(z_t)) over the other labels k.
+        dF/dw_t = sum of exp(s(k) - s(z_t)) over the other labels k.
         """
         tokens = np.concatenate(list(folds))
         own = (np.arange(len(tokens)), self.model.tags[tokens])
