@@ -18,8 +18,7 @@ from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, hide_labels
 from .chains import SPREAD, Chains, CRFParams, split
-from .derivatives import CRFDerivatives
-from .tokens import TokenDerivatives
+from .derivatives import CRFDerivatives, TokenDerivatives
 
 
 @dataclass(frozen=True)

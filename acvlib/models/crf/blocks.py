@@ -5,29 +5,21 @@ the kernel of `inference.smoothing`, which goes sentence by sentence, on 200,000
 Sentences of a block end together; the tokens before the shorter ones begin are padding.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
 
-from ...parallel import in_blas_threads, pieces
+from ...parallel import pieces
 
 LANES = 64  # sentences side by side: their messages stay in the cache
 GROUPS = 8  # of blocks, for threads: fixed, so that results do not depend on their number
 LARGE = 1e150  # a product of normalisers whose logarithm is due
 
 
-class Block(NamedTuple):
-    """Sentences side by side, longest first: where each begins, and factors (T, K, lanes)."""
+def side_by_side(scaled, starts):
+    """Sort sentences with emission factors `scaled` (n_tokens, K) into blocks, longest first.
 
-    sentences: np.ndarray
-    begins: np.ndarray
-    factors: np.ndarray
-
-
-def side_by_side(scaled: np.ndarray, starts: np.ndarray) -> list[Block]:
-    """Sort sentences with emission factors `scaled` (n_tokens, K) into blocks."""
+    A block is (sentences, where each begins, factors (T, K, lanes)).
+    """
     lengths = np.diff(starts)
     longest_first = np.argsort(-lengths, kind="stable")
     blocks = []
@@ -38,16 +30,11 @@ def side_by_side(scaled: np.ndarray, starts: np.ndarray) -> list[Block]:
         factors = np.ones((longest, scaled.shape[1], len(sentences)))
         for lane, n in enumerate(sentences):
             factors[begins[lane] :, :, lane] = scaled[starts[n] : starts[n + 1]]
-        blocks.append(Block(sentences, begins, factors))
+        blocks.append((sentences, begins, factors))
     return blocks
 
 
-def block_sums(
-    blocks: list[Block],
-    weights: np.ndarray,
-    potentials: list[np.ndarray],
-    run: Callable = in_blas_threads,
-) -> tuple[float, np.ndarray]:
+def block_sums(blocks, weights, potentials, run):
     """(sum_n weights_n log Z_n of the scaled factors, sum_n weights_n E[features] (D,)).
 
     potentials: exponentials of start, transitions and end; run(function, groups) shares the work.

@@ -1,6 +1,5 @@
 """Sums over the tag sequences of sentences: log Z, expected features and their covariance."""
 
-from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -32,7 +31,7 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     return CRFParams(start, transitions, end)
 
 
-def portions(sizes: np.ndarray, limit: int) -> list[slice]:
+def portions(sizes, limit):
     """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
     begins = np.cumsum(sizes) - sizes
     cuts = np.flatnonzero(np.diff(begins // limit)) + 1
@@ -92,7 +91,7 @@ class Chains:
     def _blocks(self):
         return side_by_side(self.density.scaled, self.starts)
 
-    def many_sums(self, params: np.ndarray, weights: np.ndarray, run: Callable = in_blas_threads):
+    def many_sums(self, params, weights, run=in_blas_threads):
         """`sums` of many sentences, shared out by `run`."""
         parts = split(params, self.n_tags)
         if max(np.ptp(part) for part in parts) > SPREAD:

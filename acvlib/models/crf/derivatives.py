@@ -18,6 +18,7 @@ from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...weighting import hide_labels
 from .chains import Chains, OwnChains, portions
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
@@ -34,9 +35,7 @@ class CRFDerivatives(Derivatives):
         tags = model.tags
         emitted = model.scores[np.arange(len(tags)), tags]
         self._emitted = np.add.reduceat(emitted, model.starts[:-1])
-        self._left = np.roll(tags, 1)
-        self._left[model.starts[:-1]] = -1
-        self._features = label_features(tags, self._left, model.starts, model.n_tags)
+        self._features = label_features(tags, model.starts, model.n_tags)
         self._chains = Chains(factors(model.scores), model.starts)
 
     # one weighting
@@ -160,12 +159,92 @@ class CRFDerivatives(Derivatives):
         return OwnChains(self._chains.take(sentence), sentence, bounds)
 
 
-def label_features(tags, left, starts, n_tags):
-    """Count first tag, transitions and last tag of each labelled sentence, (N, D), sparse.
+class TokenDerivatives(CRFDerivatives):
+    """With labels of tokens as sites, known with weight 1 and summed out with weight 0.
 
-    left: the tag before each token, -1 where there is none, so that transitions follow first tags.
+    F is that of all sentences, and own is -log p(hidden labels | x, all others).
     """
-    links = n_tags * (left + 1) + tags
+
+    def _likelihood(self, params, weights, run):
+        """-log p(known labels) and its gradient (D,)."""
+        value, gradient = super()._likelihood(params, np.ones(len(self._chains)), run)
+        if weights.min() == 1.0:
+            return value, gradient
+        values, gradients = self._sums_of(self._hidden(weights), params)
+        return value - values[0], gradient - gradients[0]
+
+    def _curvature(self, params, weights):
+        """Indefinite where what is hidden is more uncertain than everything."""
+        total = super()._curvature(params, np.ones(len(self._chains)))
+        if weights.min() == 1.0:
+            return total
+        hidden = self._hidden(weights).chains
+        return total - hidden.covariance(params, np.ones(len(hidden)))
+
+    def _hidden(self, weights):
+        """The own chains of one weighting."""
+        return self._own_chains(Folds([np.flatnonzero(weights < 1.0)]), weights)
+
+    def _own_chains(self, folds, weights=None):
+        """Each sentence that a fold touches, its labels hidden, or known with weights."""
+        chains = self._chains
+        starts = chains.starts
+        tokens = np.concatenate(list(folds))
+        touched = np.searchsorted(starts, tokens, side="right") - 1
+        pairs = np.repeat(np.arange(len(folds)), folds.sizes) * len(chains) + touched
+        pairs, chain = np.unique(pairs, return_inverse=True)
+        fold, sentence = np.divmod(pairs, len(chains))
+        ends = np.cumsum(chains.lengths[sentence])
+        rows = ends[chain] - starts[touched + 1] + tokens
+        known = np.ones(ends[-1])
+        known[rows] = 0.0 if weights is None else weights[tokens]
+        tags = self.model.tags[chains.tokens(sentence)]
+        clamped = chains.take(sentence, hide_labels(known, tags, chains.n_tags))
+        bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
+        labels = (rows, self.model.tags[tokens])
+        return OwnChains(clamped, sentence, bounds, labels)
+
+    def _heldout(self, params, own):
+        """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
+        _, gamma = own.smooth(params)
+        return -np.log(gamma[own.labels])
+
+    @override
+    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """Each omitted site's part is sum_k exp(s(k) - s(z_t)) d(s(z_t) - s(k))/dparams.
+
+        s(k): the score of the sentence with label k at t and all others as they are.
+        """
+        tokens = np.concatenate(list(folds))
+        own = (np.arange(len(tokens)), self.model.tags[tokens])
+        before, after = self._features_at(tokens)
+        score = params[before] + params[after] + self.model.scores[tokens]
+        ratio = np.exp(score - score[own][:, None])
+        ratio[own] -= ratio.sum(axis=1)
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)[:, None]
+        cross = np.zeros((len(folds), len(params)))
+        np.subtract.at(cross, (fold, before), ratio)
+        np.subtract.at(cross, (fold, after), ratio)
+        return cross
+
+    def _features_at(self, tokens):
+        """Numbers of the two features of each label at each token, (n_tokens, K) each."""
+        tags = self.model.tags
+        k = self.model.n_tags
+        labels = np.arange(k)
+        first = np.isin(tokens, self.model.starts)[:, None]
+        last = np.isin(tokens + 1, self.model.starts)[:, None]
+        link_before = k + k * tags[tokens - 1][:, None] + labels
+        link_after = k + k * labels + np.take(tags, tokens + 1, mode="wrap")[:, None]
+        before = np.where(first, labels, link_before)
+        after = np.where(last, k + k**2 + labels, link_after)
+        return before, after
+
+
+def label_features(tags, starts, n_tags):
+    """Count first tag, transitions and last tag of each labelled sentence, (N, D), sparse."""
+    links = n_tags + n_tags * np.roll(tags, 1) + tags
+    links[starts[:-1]] = tags[starts[:-1]]  # no token before it: the first tag
     last = n_tags + n_tags**2 + tags[starts[1:] - 1]
     columns = np.insert(links, starts[1:], last)
     bounds = starts + np.arange(len(starts))
