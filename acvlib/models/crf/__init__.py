@@ -18,8 +18,7 @@ from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, hide_labels
 from .chains import SPREAD, Chains, CRFParams, split
-from .derivatives import CRFDerivatives
-from .tokens import TokenDerivatives
+from .derivatives import CRFDerivatives, TokenDerivatives
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,6 @@ class LinearChainCRF(ModelDefaults):
         Algorithm 3). `weighting.hide_labels`: a site is a token, all sentences' tokens numbered
         through, whose label counts as known with weight 1 and is summed out with weight 0 (LWCV,
         Eq. 13, Algorithm 4).
-
-    Raises
-    ------
-    ValueError : empty sentences, labels out of range, scores that are not finite or too far apart.
     """
 
     emissions: Sequence[np.ndarray] = field(repr=False)
@@ -109,12 +104,12 @@ class LinearChainCRF(ModelDefaults):
         """F(params, weights) through autograd, in one pass over places for all sentences."""
         check(weights, self.n_sites)
         ridge = 0.5 * self.ridge * anp.sum(params**2)
-        sentence_weights = np.ones(len(self.labels)) if self.scheme else weights
-        label_weights = weights if self.scheme else np.ones(len(self.tags))
-        known = hide_labels(label_weights, self.tags, self.n_tags)
-        every_path = self._log_partition(params, sentence_weights, np.ones(known.shape))
-        known_paths = self._log_partition(params, sentence_weights, known)
-        return every_path - known_paths + ridge
+        one = np.ones(len(self.tags))
+        sentence = np.repeat(np.arange(len(self.labels)), np.diff(self.starts))
+        token_weights = one if self.scheme else weights[sentence]
+        known = hide_labels(weights if self.scheme else one, self.tags, self.n_tags)
+        every_path = self._log_partition(params, token_weights, np.ones(known.shape))
+        return every_path - self._log_partition(params, token_weights, known) + ridge
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
@@ -149,33 +144,27 @@ class LinearChainCRF(ModelDefaults):
 
     @cached_property
     def _places(self):
-        """(sentences by falling length, tokens at each place t of those that reach it)."""
+        """The tokens at each place of a sentence, those of longer sentences first."""
         lengths = np.diff(self.starts)
-        longest_first = np.argsort(-lengths, kind="stable")
-        tokens = []
-        for t in range(lengths.max()):
-            reaching = longest_first[lengths[longest_first] > t]
-            tokens.append(self.starts[reaching] + t)
-        return longest_first, tokens
+        place = np.arange(len(self.tags)) - np.repeat(self.starts[:-1], lengths)
+        longest_first = np.lexsort((-np.repeat(lengths, lengths), place))
+        return np.split(longest_first, np.cumsum(np.bincount(place))[:-1])
 
     def _log_partition(self, params, weights, factor):
-        """sum_n weights_n log Z_n, with tags weighted by factor (n_tokens, K)."""
+        """sum_t weights_t log(Z_1..t / Z_1..t-1), with tags weighted by factor (n_tokens, K)."""
         start, transitions, end = self.unpack(params)
-        first = np.isin(np.arange(len(self.tags)), self.starts[:-1])
-        last = np.roll(first, -1)
-        ends = anp.outer(first, start) + anp.outer(last, end)
+        first = np.isin(np.arange(len(self.tags)), self.starts)
+        ends = anp.outer(first, start) + anp.outer(np.roll(first, -1), end)
         node = anp.exp(self.scores + ends) * factor
         link = anp.exp(transitions)
-        longest_first, places = self._places
-        weights = weights[longest_first]
-        alpha = node[places[0]]
+        alpha = None
         total = 0.0
-        for t, here in enumerate(places):
-            if t:
-                alpha = anp.dot(alpha[: len(here)], link) * node[here]
+        for t, here in enumerate(self._places):
+            reach = anp.dot(alpha[: len(here)], link) if t else 1.0
+            alpha = reach * node[here]
             norm = anp.sum(alpha, axis=1)
             alpha = alpha / norm[:, None]
-            total = total + anp.dot(weights[: len(here)], anp.log(norm))
+            total = total + anp.dot(weights[here], anp.log(norm))
         return total
 
 

@@ -1,56 +1,50 @@
 """Sums over the tag sequences of all sentences, with sentences of like length side by side.
 
-A step from token to token is then one product of matrices (K, K) (K, lanes): twice as fast as the
-kernel of `inference.smoothing`, which goes sentence by sentence, on 200,000 tokens with 9 tags.
+A step from token to token is then one product of matrices (K, K) (K, lanes): 1.5 times as fast as
+the kernel of `inference.smoothing`, which goes sentence by sentence, on 200,000 tokens, 9 tags.
 Sentences of a block end together; the tokens before the shorter ones begin are padding.
 """
-
-from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 
-from ...parallel import in_blas_threads, pieces
+from ...parallel import pieces
 
 LANES = 64  # sentences side by side: their messages stay in the cache
 GROUPS = 8  # of blocks, for threads: fixed, so that results do not depend on their number
 LARGE = 1e150  # a product of normalisers whose logarithm is due
 
 
-class Block:
-    """Sentences side by side, longest first: factors (T, K, lanes); begins (lanes,): their starts."""
+def side_by_side(scaled, starts):
+    """Sort sentences with emission factors `scaled` (n_tokens, K) into blocks, longest first.
 
-    def __init__(self, sentences: np.ndarray, scaled: np.ndarray, starts: np.ndarray):
-        lengths = np.diff(starts)[sentences]
-        longest = lengths[0]
-        self.sentences = sentences
-        self.begins = longest - lengths
-        self.factors = np.ones((longest, scaled.shape[1], len(sentences)))
+    A block is (sentences, where each begins, factors (T, K, lanes)).
+    """
+    lengths = np.diff(starts)
+    longest_first = np.argsort(-lengths, kind="stable")
+    blocks = []
+    for lanes in pieces(len(lengths), LANES):
+        sentences = longest_first[lanes]
+        longest = lengths[sentences[0]]
+        begins = longest - lengths[sentences]
+        factors = np.ones((longest, scaled.shape[1], len(sentences)))
         for lane, n in enumerate(sentences):
-            rows = slice(starts[n], starts[n + 1])
-            self.factors[self.begins[lane] :, :, lane] = scaled[rows]
+            factors[begins[lane] :, :, lane] = scaled[starts[n] : starts[n + 1]]
+        blocks.append((sentences, begins, factors))
+    return blocks
 
 
-def side_by_side(scaled: np.ndarray, starts: np.ndarray) -> list[Block]:
-    """Sort sentences with emission factors `scaled` (n_tokens, K) into blocks."""
-    longest_first = np.argsort(-np.diff(starts), kind="stable")
-    return [Block(longest_first[lanes], scaled, starts) for lanes in pieces(len(starts) - 1, LANES)]
-
-
-def block_sums(
-    blocks: list[Block],
-    weights: np.ndarray,
-    potentials: list[np.ndarray],
-    run: Callable = in_blas_threads,
-) -> tuple[float, np.ndarray]:
+def block_sums(blocks, weights, potentials, run):
     """(sum_n weights_n log Z_n of the scaled factors, sum_n weights_n E[features] (D,)).
 
     potentials: exponentials of start, transitions and end; run(function, groups) shares the work.
     """
 
     def of_group(first):
-        mine = blocks[first::GROUPS]
-        return sum(_sums(b.factors, b.begins, weights[b.sentences], *potentials) for b in mine)
+        total = 0.0
+        for sentences, begins, factors in blocks[first::GROUPS]:
+            total = total + _sums(factors, begins, weights[sentences], *potentials)
+        return total
 
     total = sum(run(of_group, range(min(GROUPS, len(blocks)))))
     return total[0], total[1:]

@@ -1,12 +1,10 @@
 """Sums over the tag sequences of sentences: log Z, expected features and their covariance."""
 
-from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ...inference.smoothing import Factors, smooth, transition_counts
 from ...parallel import in_blas_threads
@@ -33,7 +31,7 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     return CRFParams(start, transitions, end)
 
 
-def portions(sizes: np.ndarray, limit: int) -> list[slice]:
+def portions(sizes, limit):
     """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
     begins = np.cumsum(sizes) - sizes
     cuts = np.flatnonzero(np.diff(begins // limit)) + 1
@@ -93,7 +91,7 @@ class Chains:
     def _blocks(self):
         return side_by_side(self.density.scaled, self.starts)
 
-    def many_sums(self, params: np.ndarray, weights: np.ndarray, run: Callable = in_blas_threads):
+    def many_sums(self, params, weights, run=in_blas_threads):
         """`sums` of many sentences, shared out by `run`."""
         parts = split(params, self.n_tags)
         if max(np.ptp(part) for part in parts) > SPREAD:
@@ -118,8 +116,7 @@ class Chains:
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
-        posterior = (smoothed.filtered, smoothed.ahead, smoothed.gamma, smoothed.transition)
-        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
+        return covariances(smoothed, self._features(smoothed), self.starts, weights, bounds)
 
 
 class OwnChains(NamedTuple):
@@ -134,16 +131,9 @@ class OwnChains(NamedTuple):
     bounds: np.ndarray
     labels: tuple = ()
 
-    @property
-    def fold(self):
-        """The fold of each chain, (N,)."""
-        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
-
-    def sum(self, values):
-        """Sum values (N,) or (N, D) over the chains of each fold."""
-        n_chains = len(self.chains)
-        entries = (np.ones(n_chains), np.arange(n_chains), self.bounds)
-        return csr_array(entries, shape=(len(self.bounds) - 1, n_chains)) @ values
+    def covariances(self, params):
+        """sum Cov(features) over the chains of each fold, (n_folds, D, D)."""
+        return self.chains.covariances(params, np.ones(len(self.chains)), self.bounds)
 
     def smooth(self, params):
         """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""

@@ -18,6 +18,7 @@ from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...weighting import hide_labels
 from .chains import Chains, OwnChains, portions
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
@@ -43,7 +44,6 @@ class CRFDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams)."""
         return self._value_and_gradient(params, weights, in_blas_threads)
 
     def _value_and_gradient(self, params, weights, run):
@@ -64,7 +64,6 @@ class CRFDerivatives(Derivatives):
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """d2F/dparams2 (D, D)."""
         ridge = self.model.ridge * np.eye(len(params))
         return DenseHessian(self._curvature(params, weights) + ridge)
 
@@ -75,7 +74,6 @@ class CRFDerivatives(Derivatives):
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """J (w_o - 1) of each fold, (n_folds, D)."""
         _, gradients = self._own_sums(params, folds)
         return -gradients
 
@@ -83,7 +81,7 @@ class CRFDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(F, dF/dparams) of each fold; at one point, of all sentences less the fold's own."""
+        """At one point, those of all sentences less the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
             return self._each_at_its_own(np.atleast_2d(params), folds)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
@@ -110,63 +108,141 @@ class CRFDerivatives(Derivatives):
         damping: float = 0.0,
         whole: Solvable | None = None,
     ) -> FoldSolver:
-        """H(w_o) + damping I of each fold; at one point, H less that of the fold's own terms."""
+        """At one point, H less that of the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
             return super().fold_hessians(params, folds, damping, whole)
-
-        def of_part(rows):
-            own = self._own_chains(folds[rows])
-            return own.chains.covariances(params, np.ones(len(own.chains)), own.bounds)
-
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
-        matrices = _in_portions(of_part, folds)
-        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(matrices))
+        own = self._in_portions(folds, lambda _, own: own.covariances(params))
+        return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        """-log p(z | x, what is known outside the fold) of the scored sites of each fold."""
-
-        def of_part(rows):
-            return self._heldout(at(params, rows), self._own_chains(folds[rows]))
-
-        losses = np.concatenate(_in_portions(of_part, folds))
+        parts = self._in_portions(folds, lambda rows, own: self._heldout(at(params, rows), own))
+        losses = np.concatenate(parts)
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
     def _heldout(self, params, own):
         """-log p(z_n | x_n) of folds' sentences, end to end; params (D,) or (n_folds, D)."""
         log_z, _ = own.smooth(params)
-        points = at(params, own.fold)
-        scores = self._features[own.sentence].multiply(points).sum(axis=1)
+        points = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
+        scores = (self._observed(own) * points).sum(axis=1)
         return log_z - scores - self._emitted[own.sentence]
+
+    def _own_sums(self, params, folds):
+        """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
+        parts = self._in_portions(folds, lambda _, own: self._sums_of(own, params))
+        values, gradients = zip(*parts, strict=True)
+        return np.concatenate(values), np.concatenate(gradients)
+
+    def _sums_of(self, own, params):
+        log_z, expected = own.chains.each(params)
+        observed = self._observed(own)
+        losses = log_z - observed @ params - self._emitted[own.sentence]
+        firsts = own.bounds[:-1]
+        return np.add.reduceat(losses, firsts), np.add.reduceat(expected - observed, firsts)
+
+    def _observed(self, own):
+        """The features of the labels of each chain, (N, D)."""
+        return self._features[own.sentence].toarray()
+
+    def _in_portions(self, folds, function):
+        """[function(rows, own chains of folds[rows])] for slices of all folds, on threads."""
+
+        def of_part(rows):
+            return function(rows, self._own_chains(folds[rows]))
+
+        return in_blas_threads(of_part, portions(folds.sizes, TOGETHER))
 
     def _own_chains(self, folds):
         sentence = np.concatenate(list(folds))
         bounds = np.concatenate([[0], np.cumsum(folds.sizes)])
         return OwnChains(self._chains.take(sentence), sentence, bounds)
 
-    def _own_sums(self, params, folds):
-        """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
 
-        def of_part(rows):
-            return self._sums_of(self._own_chains(folds[rows]), params)
+class TokenDerivatives(CRFDerivatives):
+    """With labels of tokens as sites, known with weight 1 and summed out with weight 0.
 
-        values, gradients = zip(*_in_portions(of_part, folds), strict=True)
-        return np.concatenate(values), np.concatenate(gradients)
+    F is that of all sentences, and own is -log p(hidden labels | x, all others).
+    """
 
-    def _sums_of(self, own, params):
-        log_z, expected = own.chains.each(params)
-        observed = own.sum(self._features[own.sentence]).toarray()
-        values = own.sum(log_z - self._emitted[own.sentence]) - observed @ params
-        return values, own.sum(expected) - observed
+    def _likelihood(self, params, weights, run):
+        """-log p(known labels) and its gradient (D,)."""
+        value, gradient = super()._likelihood(params, np.ones(len(self._chains)), run)
+        if weights.min() == 1.0:
+            return value, gradient
+        values, gradients = self._sums_of(self._hidden(weights), params)
+        return value - values[0], gradient - gradients[0]
+
+    def _curvature(self, params, weights):
+        """Indefinite where what is hidden is more uncertain than everything."""
+        total = super()._curvature(params, np.ones(len(self._chains)))
+        if weights.min() == 1.0:
+            return total
+        hidden = self._hidden(weights).chains
+        return total - hidden.covariance(params, np.ones(len(hidden)))
+
+    def _hidden(self, weights):
+        """The own chains of one weighting."""
+        return self._own_chains(Folds([np.flatnonzero(weights < 1.0)]), weights)
+
+    def _own_chains(self, folds, weights=None):
+        """Each sentence that a fold touches, its labels hidden, or known with weights."""
+        chains = self._chains
+        starts = chains.starts
+        tokens = np.concatenate(list(folds))
+        touched = np.searchsorted(starts, tokens, side="right") - 1
+        pairs = np.repeat(np.arange(len(folds)), folds.sizes) * len(chains) + touched
+        pairs, chain = np.unique(pairs, return_inverse=True)
+        fold, sentence = np.divmod(pairs, len(chains))
+        ends = np.cumsum(chains.lengths[sentence])
+        rows = ends[chain] - starts[touched + 1] + tokens
+        known = np.ones(ends[-1])
+        known[rows] = 0.0 if weights is None else weights[tokens]
+        tags = self.model.tags[chains.tokens(sentence)]
+        clamped = chains.take(sentence, hide_labels(known, tags, chains.n_tags))
+        bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
+        labels = (rows, self.model.tags[tokens])
+        return OwnChains(clamped, sentence, bounds, labels)
+
+    def _heldout(self, params, own):
+        """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
+        _, gamma = own.smooth(params)
+        return -np.log(gamma[own.labels])
+
+    @override
+    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """Each omitted site's part is sum_k exp(s(k) - s(z_t)) d(s(z_t) - s(k))/dparams.
+
+        s(k): the score of the sentence with label k at t and all others as they are.
+        """
+        tokens = np.concatenate(list(folds))
+        own = (np.arange(len(tokens)), self.model.tags[tokens])
+        before, after = self._features_at(tokens)
+        score = params[before] + params[after] + self.model.scores[tokens]
+        ratio = np.exp(score - score[own][:, None])
+        ratio[own] -= ratio.sum(axis=1)
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)[:, None]
+        cross = np.zeros((len(folds), len(params)))
+        np.subtract.at(cross, (fold, before), ratio)
+        np.subtract.at(cross, (fold, after), ratio)
+        return cross
+
+    def _features_at(self, tokens):
+        """Numbers of the two features of each label at each token, (n_tokens, K) each."""
+        tags = self.model.tags
+        k = self.model.n_tags
+        labels = np.arange(k)
+        first = np.isin(tokens, self.model.starts)[:, None]
+        last = np.isin(tokens + 1, self.model.starts)[:, None]
+        link_before = k + k * tags[tokens - 1][:, None] + labels
+        link_after = k + k * labels + np.take(tags, tokens + 1, mode="wrap")[:, None]
+        before = np.where(first, labels, link_before)
+        after = np.where(last, k + k**2 + labels, link_after)
+        return before, after
 
 
-def _in_portions(function, folds):
-    """[function(slice of folds)] of all folds."""
-    return in_blas_threads(function, portions(folds.sizes, TOGETHER))
-
-
-def label_features(tags: np.ndarray, starts: np.ndarray, n_tags: int) -> csr_array:
-    """Count first tag, transitions and last tag of each labelled sentence, (N, D)."""
+def label_features(tags, starts, n_tags):
+    """Count first tag, transitions and last tag of each labelled sentence, (N, D), sparse."""
     links = n_tags + n_tags * np.roll(tags, 1) + tags
     links[starts[:-1]] = tags[starts[:-1]]  # no token before it: the first tag
     last = n_tags + n_tags**2 + tags[starts[1:] - 1]

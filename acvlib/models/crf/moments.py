@@ -12,6 +12,8 @@ Features are numbered like parameters: first tag (K,), transitions (K, K), last 
 import numpy as np
 from numba import njit
 
+TINY = np.finfo(float).tiny  # where a tag is forbidden, in place of 0
+
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
@@ -19,25 +21,27 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 def covariances(smoothed, features, starts, weights, bounds):
     """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
-    smoothed: (filtered, ahead, gamma, transition); features (N, D): their means.
+    smoothed: `Smoothed` posteriors; features (N, D): their means.
     """
-    filtered, ahead, gamma, transition = smoothed
+    _, gamma, filtered, ahead, transition = smoothed
     k = len(transition)
-    dim = features.shape[1]
-    past = np.empty((np.diff(starts).max(), k, dim - k))
-    met = np.empty((k, k * (dim - k)))
-    out = np.zeros((len(bounds) - 1, dim, dim))
+    inner = features.shape[1] - k  # features that are not the last tag
+    past = np.empty((np.diff(starts).max(), k, inner))
+    met = np.empty((k, k * inner))
+    out = np.zeros((len(bounds) - 1, inner + k, inner + k))
     for o in range(len(out)):
         met[:] = 0.0
         for n in range(bounds[o], bounds[o + 1]):
             tokens = slice(starts[n], starts[n + 1])
+            last = starts[n + 1] - 1
             _fill_past(filtered[tokens], transition, past)
-            _add_links(ahead[tokens], weights[n], past, met)
-            _add_last_tag(filtered[tokens], gamma[tokens], weights[n], past, out[o])
+            _add_links(weights[n] * ahead[tokens], past, met)
+            share = weights[n] * gamma[last] / np.maximum(filtered[last], TINY)
+            out[o, inner:, :inner] += share.reshape(-1, 1) * past[last - starts[n]]
         for j in range(k):
-            by_link = met[j].reshape(k, dim - k)
+            by_link = met[j].reshape(k, inner)
             for i in range(k):
-                out[o, k + i * k + j, : dim - k] = transition[i, j] * by_link[i]
+                out[o, k + i * k + j, :inner] = transition[i, j] * by_link[i]
         rows = slice(bounds[o], bounds[o + 1])
         _finish(features[rows], weights[rows], out[o])
     return out
@@ -67,24 +71,12 @@ def _fill_past(filtered, transition, past):
 
 
 @_jit
-def _add_links(ahead, weight, past, met):
+def _add_links(ahead, past, met):
     """Adds sum_t ahead_t past_t-1' to met (K, K (K + K^2))."""
     n_links = len(ahead) - 1
     if n_links:
         before = past[:n_links].reshape(n_links, met.shape[1])
-        met += np.dot(weight * ahead[1:].T, before)
-
-
-@_jit
-def _add_last_tag(filtered, gamma, weight, past, out):
-    """Adds the rows of the last tag."""
-    k = filtered.shape[1]
-    inner = len(out) - k
-    last = len(filtered) - 1
-    for j in range(k):
-        if filtered[last, j] > 0.0:  # 0 forbids a tag
-            share = weight * gamma[last, j] / filtered[last, j]
-            out[inner + j, :inner] += share * past[last, j]
+        met += np.dot(ahead[1:].T, before)
 
 
 @_jit
