@@ -6,7 +6,6 @@ import numpy as np
 
 from ..folds import Folds
 from ..protocol import CVResult, Fit
-from ..solvers.inverse import by_portions
 from .run import Run, warn_indefinite
 
 
@@ -20,17 +19,13 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
     derivatives = run.derivatives
-    indefinite = np.zeros(len(run.folds), bool)
-
-    def steps(part):
-        step, indefinite[part] = derivatives.newton_steps(
-            fit.params, run.folds[part], damping, fit.hessian
-        )
-        return step
-
-    portions = derivatives.portions(run.folds, len(fit.params))
-    step = by_portions(steps, portions)
-    params = np.subtract(fit.params, step, out=step)
+    params = np.empty((len(run.folds), len(fit.params)))
+    indefinite = np.empty(len(run.folds), bool)
+    for part in derivatives.portions(run.folds, len(fit.params)):
+        folds = run.folds[part]
+        gradients, H = derivatives.fold_expansion(fit.params, folds, damping, fit.hessian)
+        params[part] = fit.params - H.solve(gradients)
+        indefinite[part] = H.indefinite
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, indefinite)

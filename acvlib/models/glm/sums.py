@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...parallel import in_blas_threads, pieces
+from ...parallel import blas_for, in_blas_threads, pieces
 from .families import Family
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
@@ -42,21 +42,17 @@ def slope_changes(
 
 def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
-    if np.ptp(weights) == 0.0:  # no weighted copy of x
-        return weights[0] * (x.T @ x)
-    gram = np.zeros((x.shape[1], x.shape[1]))
-    root = np.sqrt(weights)[:, None]
-    for rows in pieces(len(x), 2048):
-        block = x[rows] * root[rows]
-        gram += block.T @ block
+    with blas_for(x.size * x.shape[1]):
+        if np.ptp(weights) == 0.0:  # no weighted copy of x
+            return weights[0] * (x.T @ x)
+        gram = np.zeros((x.shape[1], x.shape[1]))
+        root = np.sqrt(weights)[:, None]
+        for rows in pieces(len(x), 2048):
+            block = x[rows] * root[rows]
+            gram += block.T @ block
     return gram
 
 
-def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
-    dim = x.shape[1]
-    grams = np.zeros((len(weights), dim**2))
-    for rows in pieces(len(x), SITES):
-        products = x[rows, :, None] * x[rows, None, :]
-        grams += weights[:, rows] @ products.reshape(-1, dim**2)
-    return grams.reshape(-1, dim, dim)
+def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sum a b (n, D) over each row."""
+    return np.einsum("nd,nd->n", a, b)
