@@ -6,6 +6,7 @@ import numpy as np
 
 from ..folds import Folds
 from ..protocol import CVResult, Fit
+from ..solvers.inverse import by_portions
 from .run import Run, warn_indefinite
 
 
@@ -19,13 +20,16 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
     derivatives = run.derivatives
-    params = np.empty((len(run.folds), len(fit.params)))
     indefinite = np.empty(len(run.folds), bool)
-    for part in derivatives.portions(run.folds, len(fit.params)):
+
+    def stepped(part):
         folds = run.folds[part]
         gradients, H = derivatives.fold_expansion(fit.params, folds, damping, fit.hessian)
-        params[part] = fit.params - H.solve(gradients)
+        step = H.solve(gradients)
         indefinite[part] = H.indefinite
+        return np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
+
+    params = by_portions(stepped, derivatives.portions(run.folds, len(fit.params)))
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, indefinite)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
 from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
@@ -69,9 +69,7 @@ class GLM(ModelDefaults):
         self._set("X", design[:, int(self.intercept) :])
         self._set("family", family_of(self.family))
         for name in ("y", "offset", "sample_weight"):
-            column = np.array(np.broadcast_to(getattr(self, name), shape[:1]), float)
-            column.setflags(write=False)
-            self._set(name, column)
+            self._set(name, own_copy(np.broadcast_to(getattr(self, name), length)))
         self._check_values()
         self._check_identified()
 
@@ -88,8 +86,8 @@ class GLM(ModelDefaults):
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")
         bad = self.y[~self.family.accepts(self.y)]
         if bad.size:
-            name, response = self.family.name, self.family.response
-            raise ValueError(f"y of the {name} family must be {response}; found {bad[:3]}")
+            rule = f"y of the {self.family.name} family must be {self.family.response}"
+            raise ValueError(f"{rule}; found {bad[:3]}")
 
     def _check_identified(self):
         y = self.y[self.observed]
@@ -97,11 +95,11 @@ class GLM(ModelDefaults):
             raise ValueError("no site has a positive sample_weight: nothing to fit")
         if self.intercept and abs(self.family.free_direction(y).sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
-        if not self._penalised:
+        if not self._is_penalised:
             check_rank(self.design[self.observed])
 
     @property
-    def _penalised(self):
+    def _is_penalised(self):
         return self.penalty > 0.0 or self.site_penalty > 0.0
 
     @property
@@ -155,7 +153,7 @@ class GLM(ModelDefaults):
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
-        if self._penalised:
+        if self._is_penalised:
             return
         furthest = abs(self.design @ params).max()
         if furthest <= EXTREME:

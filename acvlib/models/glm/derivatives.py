@@ -9,9 +9,9 @@ from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import in_threads, pieces
 from ...protocol import override
-from ...solvers.inverse import DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from .folds import Blocks, Expansion, SingleSites, SiteVectors
-from .sums import SINGLE, SITES, gram, over_sites, row_sums, slope_changes
+from .sums import SINGLE, SITES, gram, many_grams, over_sites, row_sums, slope_changes
 
 
 class GLMDerivatives(Derivatives):
@@ -56,11 +56,13 @@ class GLMDerivatives(Derivatives):
     def weighted(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F, gradients, Hessians), the former two in matrix products."""
+        """(F, gradients, Hessians), all in matrix products."""
         values, gradients = self._values_and_gradients(params, weights)
-        pairs = zip(params, weights, strict=True)
-        hessians = [np.asarray(self.hessian(point, row)) for point, row in pairs]
-        return values, gradients, np.array(hessians)
+        weights = weights * self._s
+        curvature = weights * self._family.curvature(self._eta(params), self._y)
+        ridge = self._ridge(weights.sum(axis=1))[:, None, None]
+        hessians = many_grams(self._x, curvature) + ridge * np.diag(self._penalised)
+        return values, gradients, hessians
 
     def _values_and_gradients(self, params, weights):
         weights = weights * self._s
@@ -92,7 +94,8 @@ class GLMDerivatives(Derivatives):
         """(F, dF/dparams) of each fold."""
         if len(folds) == 1:
             weights = fold_weights(self.n_sites, folds[0])
-            return self._values_and_gradients(params.reshape(1, -1), weights)
+            value, gradient = self.value_and_gradient(params.ravel(), weights)
+            return np.array([value]), gradient[None]
         if params.ndim == 1:
             return self._gradients_at_one_point(params, folds)
 
@@ -135,7 +138,10 @@ class GLMDerivatives(Derivatives):
     ) -> FoldSolver:
         """H(w_o): downdates of one H where the params are (D,). Raises LinAlgError if singular."""
         if params.ndim == 2 or not folds.sizes.all():
-            return super().fold_hessians(params, folds, damping, whole)
+            points = np.broadcast_to(params, (len(folds), params.shape[-1]))
+            pairs = zip(points, folds, strict=True)
+            hessians = [self._fold_hessian(point, sites) for point, sites in pairs]
+            return DenseFolds(np.array(hessians) + damping * np.eye(params.shape[-1]))
         if whole is None:
             whole = self.hessian(params, np.ones(self.n_sites))
         expansion = Expansion(

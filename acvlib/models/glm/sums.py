@@ -53,6 +53,15 @@ def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return gram
 
 
+def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
+    grams = np.zeros((len(weights), x.shape[1], x.shape[1]))
+    for sites in pieces(len(x), SITES):
+        squares = x[sites, :, None] * x[sites, None, :]
+        grams += np.tensordot(weights[:, sites], squares, axes=1)
+    return grams
+
+
 def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Sum a b (n, D) over each row."""
     return np.einsum("nd,nd->n", a, b)
