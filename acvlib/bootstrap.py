@@ -35,26 +35,23 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     derivatives = derivatives_of(model)
     params = np.tile(fit.params, (len(weights), 1))
     values, gradients, hessians = derivatives.weighted(params, weights)
-    rows = np.arange(len(weights))
     scale = np.ones(len(weights))
-    found = np.zeros(len(weights), bool)
     for _ in range(MAX_STEPS):
-        moves, decrements = _newton_moves(gradients[rows], hessians[rows])
-        far = decrements > tolerance
-        found[rows[~far]] = _is_curved(hessians[rows[~far]], fit)
-        rows = rows[far]
+        moves, decrements = _newton_moves(gradients, hessians)
+        rows = np.flatnonzero(decrements > tolerance)
         if not rows.size:
             break
-        trial = params[rows] + scale[rows, None] * moves[far]
+        trial = params[rows] + scale[rows, None] * moves[rows]
         new_values, new_gradients, new_hessians = derivatives.weighted(trial, weights[rows])
-        good = new_values <= values[rows] + SLACK * (1.0 + abs(values[rows]))
+        limits = values[rows] + SLACK * (1.0 + abs(values[rows]))
+        good = new_values <= limits
+        scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
         taken = rows[good]
         params[taken] = trial[good]
         values[taken] = new_values[good]
         gradients[taken] = new_gradients[good]
         hessians[taken] = new_hessians[good]
-        scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-    lost = ~found
+    lost = (decrements > tolerance) | ~_is_curved(hessians, fit)
     if lost.any():
         params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
@@ -65,14 +62,15 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 def _newton_moves(gradients, hessians):
     """(moves (n, D), decrements (n,))."""
     moves = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    squared = -np.einsum("ni,ni->n", moves, gradients)
+    squared = -np.sum(moves * gradients, axis=1)
     return moves, np.sqrt(np.maximum(squared, 0.0))
 
 
 def _is_curved(hessians, fit):
     """Whether the curvature is at least VANISHED times the fit's in every direction."""
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
-    return np.linalg.eigvalsh(root @ hessians @ root.T)[..., 0] > VANISHED
+    relative = np.linalg.eigvalsh(root @ hessians @ root.T)
+    return relative[:, 0] > VANISHED
 
 
 def interval(params: np.ndarray, level: float = 0.9) -> np.ndarray:
@@ -98,11 +96,11 @@ def jackknife_after_bootstrap(
     without = (weights == 0.0).T.astype(float)
     counts = without.sum(axis=1, keepdims=True)
     if counts.min() < 2:
-        raise ValueError(
-            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more"
-        )
+        site = np.argmin(counts)
+        raise ValueError(f"site {site} is in all but {counts.min():.0f} resamples: draw more")
     centred = params - params.mean(axis=0)
-    variances = without @ centred**2 / counts - (without @ centred / counts) ** 2
-    deviations = np.sqrt(variances)
+    means = without @ centred / counts
+    squares = without @ centred**2 / counts
+    deviations = np.sqrt(squares - means**2)
     spread = (len(deviations) - 1) * deviations.var(axis=0)
     return params.std(axis=0, ddof=1), np.sqrt(spread)

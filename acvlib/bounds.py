@@ -52,9 +52,7 @@ class Ball:
 
     def __init__(self, model: GLM, params: np.ndarray, radius: float):
         if model.site_penalty:
-            raise ValueError(
-                "site_penalty > 0 makes the penalty part of every term: no bound for it here"
-            )
+            raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
         self.model = model
         self.n_terms = model.n_sites + (model.penalty > 0)
         self._length = np.linalg.norm(model.design, axis=1)
@@ -70,13 +68,14 @@ class Ball:
         least = model.sample_weight * np.minimum(*ends)
         gram = (model.design.T * least) @ model.design
         hessian = gram + model.penalty * np.diag(model.penalised)
-        smallest = np.linalg.eigvalsh(hessian / self.n_terms)[0]
-        return 1.0 / smallest if smallest > 0 else np.inf
+        smallest = np.linalg.eigvalsh(hessian)[0]
+        return self.n_terms / smallest if smallest > 0 else np.inf
 
     def l_h(self) -> float:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
-        third = self._largest(self.model.family.third, self.model.family.third_peaks)
-        return np.sqrt(np.sum((third * self._length**3) ** 2) / self.n_terms)
+        family = self.model.family
+        third = self._largest(family.third, family.third_peaks)
+        return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
 
     def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
@@ -89,9 +88,8 @@ class Ball:
     def _largest(self, function, peaks):
         """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
         inside = [np.clip(peak, self._low, self._high) for peak in peaks]
-        places = [self._low, self._high, *inside]
-        sizes = [abs(function(eta, self.model.y)) for eta in places]
-        return self.model.sample_weight * np.max(sizes, axis=0)
+        values = [function(eta, self.model.y) for eta in (self._low, self._high, *inside)]
+        return self.model.sample_weight * np.max(np.abs(values), axis=0)
 
 
 def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
@@ -108,7 +106,8 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     ValueError: the model has a site_penalty, or a fold holds what is no site.
     """
     folds = Folds.of(folds, model.n_sites, model.observed)
-    radius = _smallest_radius(model, fit, folds) if radius is None else radius
+    if radius is None:
+        radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)
     c_op = ball.c_op()
     l_h = ball.l_h()

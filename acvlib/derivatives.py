@@ -271,6 +271,8 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
     points = np.broadcast_to(params, (len(folds), params.shape[-1]))
+    if len(folds) == 1:  # as in every fit: no worker, no bar
+        return [function(points[0], folds[0])]
     jobs = track(list(zip(points, folds, strict=True)), label)
     return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 

@@ -123,6 +123,11 @@ class GLM(ModelDefaults):
         return np.repeat([0.0, 1.0], [int(self.intercept), self.X.shape[1]])
 
     @property
+    def pull(self) -> np.ndarray:
+        """(D,) the diagonal of the penalty's curvature that comes with each unit of weight."""
+        return self.site_penalty * self.penalised
+
+    @property
     def derivatives(self) -> GLMDerivatives:
         """Closed forms; tested against autograd of `objective`."""
         return GLMDerivatives(self)

@@ -9,7 +9,7 @@ from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import in_threads, pieces
 from ...protocol import override
-from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseHessian, FoldSolver, Solvable
 from .folds import Blocks, Expansion, SingleSites, SiteVectors
 from .sums import SINGLE, SITES, gram, many_grams, over_sites, row_sums, slope_changes
 
@@ -27,7 +27,7 @@ class GLMDerivatives(Derivatives):
         self._offset = model.offset
         self._family = model.family
         self._penalised = model.penalised
-        self._pull = model.site_penalty * model.penalised  # comes with each unit of weight
+        self._pull = model.pull
 
     # one weighting, or a row for each of many
 
@@ -59,20 +59,21 @@ class GLMDerivatives(Derivatives):
         """(F, gradients, Hessians), all in matrix products."""
         values, gradients = self._values_and_gradients(params, weights)
         weights = weights * self._s
-        curvature = weights * self._family.curvature(self._eta(params), self._y)
-        ridge = self._ridge(weights.sum(axis=1))[:, None, None]
-        hessians = many_grams(self._x, curvature) + ridge * np.diag(self._penalised)
+        ridge = self._ridge(weights.sum(axis=1))
+        curvature = self._family.curvature(self._eta(params), self._y)
+        hessians = many_grams(self._x, weights * curvature)
+        hessians += ridge[:, None, None] * np.diag(self._penalised)
         return values, gradients, hessians
 
     def _values_and_gradients(self, params, weights):
         weights = weights * self._s
-        eta = self._eta(params)
-        ridge = self._ridge(weights.sum(axis=-1, keepdims=True))
+        ridge = self._ridge(weights.sum(axis=-1))
         beta = self._penalised * params
+        eta = self._eta(params)
         losses = weights * self._family.loss(eta, self._y)
         slopes = weights * self._family.slope(eta, self._y)
-        values = losses.sum(axis=-1) + 0.5 * np.sum(ridge * beta**2, axis=-1)
-        return values, slopes @ self._x + ridge * beta
+        values = losses.sum(axis=-1) + 0.5 * ridge * np.sum(beta**2, axis=-1)
+        return values, slopes @ self._x + ridge[..., None] * beta
 
     # folds
 
@@ -118,8 +119,10 @@ class GLMDerivatives(Derivatives):
         Only the change from the centre is, which is small, and so is its rounding error.
         """
         moves = params - centre
-        worth_it = len(folds) > len(centre) and self._family.change is not None
-        if not worth_it or SINGLE * self._furthest(moves, centre) > accuracy:
+        hessian = self.hessian(centre, np.ones(self.n_sites))
+        furthest = np.sqrt(row_sums(moves @ hessian, moves).max())
+        few = len(folds) <= len(centre)
+        if few or self._family.change is None or SINGLE * furthest > accuracy:
             return super().chord_gradients(params, folds, centre, accuracy)
         mean = self._family.mean(self._eta(centre))
         slopes = slope_changes(self._family, self._x, mean, self._curvature(centre), moves)
@@ -138,21 +141,11 @@ class GLMDerivatives(Derivatives):
     ) -> FoldSolver:
         """H(w_o): downdates of one H where the params are (D,). Raises LinAlgError if singular."""
         if params.ndim == 2 or not folds.sizes.all():
-            points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-            pairs = zip(points, folds, strict=True)
-            hessians = [self._fold_hessian(point, sites) for point, sites in pairs]
-            return DenseFolds(np.array(hessians) + damping * np.eye(params.shape[-1]))
+            return super().fold_hessians(params, folds, damping, whole)
         if whole is None:
             whole = self.hessian(params, np.ones(self.n_sites))
-        expansion = Expansion(
-            params=params,
-            hessian=np.asarray(whole.damped(damping)),
-            x=self._x,
-            s=self._s,
-            curvature=self._curvature(params),
-            pull=self._pull,
-            self_concordant=self._family.self_concordant,
-        )
+        hessian = np.asarray(whole.damped(damping))
+        expansion = Expansion(self.model, params, hessian, self._curvature(params))
         if self._share_an_inverse(folds):
             return SingleSites(expansion, folds.table[:, 0])
         return Blocks(expansion, folds)
@@ -212,11 +205,6 @@ class GLMDerivatives(Derivatives):
 
     def _fold_ridge(self, folds):
         return self._ridge(self._s.sum() - folds.indicator(self.n_sites) @ self._s)
-
-    def _furthest(self, moves, centre):
-        """The longest of the moves, in standard errors."""
-        hessian = self.hessian(centre, np.ones(self.n_sites))
-        return np.sqrt(row_sums(moves @ hessian, moves).max())
 
     def _share_an_inverse(self, folds):
         """Whether the folds are single sites that take the same penalty with them."""

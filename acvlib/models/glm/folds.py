@@ -9,7 +9,7 @@ so that single sites share one inverse (Sherman and Morrison); larger folds have
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,31 +35,24 @@ class SiteVectors(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A GLM around params (D,), for steps by the Hessian there.
+    """A GLM around params (D,): H (D, D) at weights 1, damped, and s curvature (n,) of the losses."""
 
-    hessian (D, D): at weights 1, damping included; x (n, D); s (n,): sample weights; curvature
-    (n,): s times that of the losses; pull (D,): the diagonal of site_penalty P.
-    """
-
+    model: Any
     params: np.ndarray
     hessian: np.ndarray
-    x: np.ndarray
-    s: np.ndarray
     curvature: np.ndarray
-    pull: np.ndarray
-    self_concordant: bool
 
     def without(self, sites: np.ndarray) -> np.ndarray:
         """H(w_o) (D, D)."""
-        x = self.x[sites]
-        pull = np.diag(self.s[sites].sum() * self.pull)
-        return self.hessian - (x.T * self.curvature[sites]) @ x - pull
+        x = self.model.design[sites]
+        pull = self.model.sample_weight[sites].sum() * self.model.pull
+        return self.hessian - (x.T * self.curvature[sites]) @ x - np.diag(pull)
 
     @cached_property
     def reach(self) -> float:
         """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
         inverse = np.linalg.inv(self.hessian)
-        blocks = (self.x[rows] for rows in pieces(len(self.x), ROWS))
+        blocks = (self.model.design[rows] for rows in pieces(self.model.n_sites, ROWS))
         return np.sqrt(max(row_sums(block @ inverse, block).max() for block in blocks))
 
     def distance(self, params: np.ndarray) -> np.ndarray:
@@ -79,7 +72,7 @@ class _AroundOnePoint(FoldSolver):
         By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
         Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
         """
-        if not self.at.self_concordant:
+        if not self.at.model.family.self_concordant:
             return super().contraction(before, after, rows)
         distance = np.maximum(self.at.distance(before), self.at.distance(after))
         furthest = self.at.reach * distance
@@ -92,7 +85,8 @@ class SingleSites(_AroundOnePoint):
     def __init__(self, at: Expansion, sites: np.ndarray):
         self.at = at
         self.sites = sites
-        self._inverse = np.linalg.inv(at.hessian - np.diag(at.s[sites[0]] * at.pull))
+        pull = at.model.sample_weight[sites[0]] * at.model.pull
+        self._inverse = np.linalg.inv(at.hessian - np.diag(pull))
 
     @property
     def indefinite(self) -> np.ndarray:
@@ -113,7 +107,7 @@ class SingleSites(_AroundOnePoint):
         solved = np.empty((len(sites), len(self._inverse)))
 
         def solve_piece(piece):
-            x = self.at.x[sites[piece]]
+            x = self.at.model.design[sites[piece]]
             curvature = self.at.curvature[sites[piece]]
             z = np.matmul(x, self._inverse, out=solved[piece])
             leverage = row_sums(z, x)
