@@ -35,6 +35,7 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     derivatives = derivatives_of(model)
     params = np.tile(fit.params, (len(weights), 1))
     values, gradients, hessians = derivatives.weighted(params, weights)
+    state = (params, values, gradients, hessians)
     scale = np.ones(len(weights))
     for _ in range(MAX_STEPS):
         moves, decrements = _newton_moves(gradients, hessians)
@@ -42,15 +43,12 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
         if not rows.size:
             break
         trial = params[rows] + scale[rows, None] * moves[rows]
-        new_values, new_gradients, new_hessians = derivatives.weighted(trial, weights[rows])
-        limits = values[rows] + SLACK * (1.0 + abs(values[rows]))
-        good = new_values <= limits
+        found = (trial, *derivatives.weighted(trial, weights[rows]))
+        rounding = SLACK * (1.0 + abs(values[rows]))
+        good = found[1] <= values[rows] + rounding
         scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-        taken = rows[good]
-        params[taken] = trial[good]
-        values[taken] = new_values[good]
-        gradients[taken] = new_gradients[good]
-        hessians[taken] = new_hessians[good]
+        for kept, new in zip(state, found, strict=True):
+            kept[rows[good]] = new[good]
     lost = (decrements > tolerance) | ~_is_curved(hessians, fit)
     if lost.any():
         params[lost] = np.nan

@@ -103,12 +103,12 @@ class GLMDerivatives(Derivatives):
         def sums(points, sites):
             return self._sums(points, sites, values)
 
-        all_losses, all_slopes = over_sites(sums, params, self.n_sites)
-        losses, slopes = self._omitted_sums(params, folds)
+        kept = over_sites(sums, params, self.n_sites)
+        kept -= self._omitted_sums(params, folds)
         ridge = self._fold_ridge(folds)
         beta = self._penalised * params
         penalties = 0.5 * ridge * row_sums(beta, beta)
-        return all_losses - losses + penalties, all_slopes - slopes + ridge[:, None] * beta
+        return kept[:, 0] + penalties, kept[:, 1:] + ridge[:, None] * beta
 
     @override
     def chord_gradients(
@@ -119,17 +119,23 @@ class GLMDerivatives(Derivatives):
         Only the change from the centre is, which is small, and so is its rounding error.
         """
         moves = params - centre
-        hessian = self.hessian(centre, np.ones(self.n_sites))
-        furthest = np.sqrt(row_sums(moves @ hessian, moves).max())
-        few = len(folds) <= len(centre)
-        if few or self._family.change is None or SINGLE * furthest > accuracy:
+        if not self._single_is_enough(moves, centre, accuracy):
             return super().chord_gradients(params, folds, centre, accuracy)
         mean = self._family.mean(self._eta(centre))
         slopes = slope_changes(self._family, self._x, mean, self._curvature(centre), moves)
         slopes += self._slope(centre) @ self._x
-        slopes -= self._omitted_sums(params, folds)[1]
-        slopes += self._fold_ridge(folds)[:, None] * (self._penalised * params)
+        slopes -= self._omitted_sums(params, folds)[:, 1:]
+        beta = self._penalised * params
+        slopes += self._fold_ridge(folds)[:, None] * beta
         return slopes
+
+    def _single_is_enough(self, moves, centre, accuracy):
+        """Whether single precision is accurate enough, and there are moves enough to gain by it."""
+        if self._family.change is None or len(moves) <= len(centre):
+            return False
+        hessian = self.hessian(centre, np.ones(self.n_sites))
+        squares = row_sums(moves @ hessian, moves)
+        return SINGLE * np.sqrt(squares.max()) <= accuracy
 
     @override
     def fold_hessians(
@@ -162,7 +168,8 @@ class GLMDerivatives(Derivatives):
         if not self._share_an_inverse(folds):
             return super().fold_expansion(params, folds, damping, whole)
         slope = self._slope(params)
-        rest = slope @ self._x + self._fold_ridge(folds[:1]) * self._penalised * params
+        beta = self._penalised * params
+        rest = slope @ self._x + self._fold_ridge(folds[:1]) * beta
         gradients = SiteVectors(rest[None], -slope[folds.table[:, 0]])
         return gradients, self.fold_hessians(params, folds, damping, whole)
 
@@ -178,13 +185,14 @@ class GLMDerivatives(Derivatives):
         """-log p(y_n | x_n; params) of the scored sites."""
         scored = folds.scored
         if not isinstance(scored, np.ndarray):
-            points = np.broadcast_to(params, (len(scored), params.shape[-1]))
+            points = np.broadcast_to(params, (len(scored), len(self._penalised)))
             pairs = zip(points, scored, strict=True)
             return [self.model.heldout_loss(point, sites) for point, sites in pairs]
         if params.ndim == 1:
             eta = self._eta(params)[scored]
         else:
-            eta = self._own_eta(params, scored.ravel(), scored.shape[1]).reshape(scored.shape)
+            flat = self._own_eta(params, scored.ravel(), scored.shape[1])
+            eta = flat.reshape(scored.shape)
         return self._family.loss(eta, self._y[scored])
 
     # one point
@@ -214,34 +222,38 @@ class GLMDerivatives(Derivatives):
 
     def _gradients_at_one_point(self, params, folds):
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
-        penalty = 0.5 * self._pull @ params**2
-        losses = self._s * (self._family.loss(self._eta(params), self._y) + penalty)
+        losses = self._family.loss(self._eta(params), self._y)
+        losses += 0.5 * self._pull @ params**2
+        omitted = folds.indicator(self.n_sites)
         gradients = self.cross(params, folds)
         gradients += gradient
-        return value - folds.indicator(self.n_sites) @ losses, gradients
+        return value - omitted @ (self._s * losses), gradients
 
     # many points
 
     def _sums(self, params, sites, values):
-        """Sums of s loss, if wanted, and s slope x over some sites, a row for each of params."""
+        """Sum [s loss, or 0 for no values, s slope x] over some sites, for each of params."""
         x = self._x[sites]
+        y = self._y[sites]
+        s = self._s[sites]
         eta = params @ x.T
         eta += self._offset[sites]
-        slope = self._family.slope(eta, self._y[sites])
-        slope *= self._s[sites]
-        if not values:
-            return np.zeros(len(params)), slope @ x
-        return self._family.loss(eta, self._y[sites]) @ self._s[sites], slope @ x
+        slope = self._family.slope(eta, y)
+        slope *= s
+        losses = self._family.loss(eta, y) @ s if values else np.zeros(len(params))
+        return np.column_stack([losses, slope @ x])
 
     def _omitted_sums(self, params, folds):
         """The same sums over each fold's own sites, at its own params."""
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
+        y = self._y[sites]
+        s = self._s[sites]
         eta = self._own_eta(params, sites, folds.sizes)
-        omitted.data = self._s[sites] * self._family.loss(eta, self._y[sites])
+        omitted.data = s * self._family.loss(eta, y)
         losses = omitted @ np.ones(self.n_sites)
-        omitted.data = self._s[sites] * self._family.slope(eta, self._y[sites])
-        return losses, omitted @ self._x
+        omitted.data = s * self._family.slope(eta, y)
+        return np.column_stack([losses, omitted @ self._x])
 
     def _own_eta(self, params, sites, sizes):
         """eta of the sites, the first sizes[0] at params[0] and so on."""

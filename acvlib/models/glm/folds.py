@@ -1,10 +1,8 @@
 """H(w_o) of all folds of a GLM around one point, in closed form.
 
-Omitting the sites o takes a few outer products from the Hessian,
+    H(w_o) = H - X_o' diag(s curvature) X_o - site_penalty P sum_o s_n
 
-    H(w_o) = H - X_o' diag(s curvature) X_o - site_penalty P sum_o s_n,
-
-so that single sites share one inverse (Sherman and Morrison); larger folds have a matrix each.
+Single sites so share one inverse (Sherman and Morrison); larger folds have a matrix each.
 """
 
 from dataclasses import dataclass
@@ -22,20 +20,9 @@ ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
 
 
-class SiteVectors(NamedTuple):
-    """The vectors rest + factor_n x_n of single sites n: rest (1, D), shared, or (n, D)."""
-
-    rest: np.ndarray
-    factor: np.ndarray
-
-    def rest_of(self, piece: slice) -> np.ndarray:
-        """The rests of some vectors."""
-        return self.rest if len(self.rest) == 1 else self.rest[piece]
-
-
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """A GLM around params (D,): H (D, D) at weights 1, damped, and s curvature (n,) of the losses."""
+    """A GLM around params (D,): H (D, D) at weights 1, damped, and s curvature (n_sites,)."""
 
     model: Any
     params: np.ndarray
@@ -45,15 +32,23 @@ class Expansion:
     def without(self, sites: np.ndarray) -> np.ndarray:
         """H(w_o) (D, D)."""
         x = self.model.design[sites]
-        pull = self.model.sample_weight[sites].sum() * self.model.pull
-        return self.hessian - (x.T * self.curvature[sites]) @ x - np.diag(pull)
+        curvature = (x.T * self.curvature[sites]) @ x
+        return self.hessian - curvature - self.pull(sites)
+
+    def pull(self, sites: Any) -> np.ndarray:
+        """The curvature (D, D) of the penalty that comes with some sites."""
+        total = self.model.sample_weight[sites].sum()
+        return np.diag(total * self.model.pull)
 
     @cached_property
     def reach(self) -> float:
         """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
         inverse = np.linalg.inv(self.hessian)
-        blocks = (self.model.design[rows] for rows in pieces(self.model.n_sites, ROWS))
-        return np.sqrt(max(row_sums(block @ inverse, block).max() for block in blocks))
+        largest = 0.0
+        for rows in pieces(self.model.n_sites, ROWS):
+            x = self.model.design[rows]
+            largest = max(largest, row_sums(x @ inverse, x).max())
+        return np.sqrt(largest)
 
     def distance(self, params: np.ndarray) -> np.ndarray:
         """How many standard errors each of params (n, D) is away."""
@@ -76,7 +71,20 @@ class _AroundOnePoint(FoldSolver):
             return super().contraction(before, after, rows)
         distance = np.maximum(self.at.distance(before), self.at.distance(after))
         furthest = self.at.reach * distance
-        return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)
+        bound = np.expm1(np.minimum(furthest, 1.0))
+        return np.where(furthest < 1.0, bound, np.inf)
+
+
+class SiteVectors(NamedTuple):
+    """The vectors rest + factor_n x_n of single sites n: rest (1, D), shared, or (n, D)."""
+
+    rest: np.ndarray
+    factor: np.ndarray
+
+    def some(self, piece: slice) -> "SiteVectors":
+        """Those of some sites."""
+        rest = self.rest if len(self.rest) == 1 else self.rest[piece]
+        return SiteVectors(rest, self.factor[piece])
 
 
 class SingleSites(_AroundOnePoint):
@@ -85,8 +93,7 @@ class SingleSites(_AroundOnePoint):
     def __init__(self, at: Expansion, sites: np.ndarray):
         self.at = at
         self.sites = sites
-        pull = at.model.sample_weight[sites[0]] * at.model.pull
-        self._inverse = np.linalg.inv(at.hessian - np.diag(pull))
+        self._inverse = np.linalg.inv(at.hessian - at.pull(sites[:1]))
 
     @property
     def indefinite(self) -> np.ndarray:
@@ -96,31 +103,34 @@ class SingleSites(_AroundOnePoint):
     def solve(
         self, vectors: np.ndarray | SiteVectors, rows: np.ndarray | None = None
     ) -> np.ndarray:
-        """H(w_n)^-1 times one vector a fold; `SiteVectors` with one rest take half the time.
-
-        H(w_n)^-1 v = base^-1 v + growth (x_n' base^-1 v) z,   z = base^-1 x_n,
-        growth = curvature / (1 - curvature x_n' z)
-        """
+        """H(w_n)^-1 times one vector a fold; `SiteVectors` that share `rest` take half the time."""
         sites = self.sites if rows is None else self.sites[rows]
         if not isinstance(vectors, SiteVectors):
             vectors = SiteVectors(vectors, np.zeros(len(vectors)))
-        solved = np.empty((len(sites), len(self._inverse)))
+        out = np.empty((len(sites), len(self._inverse)))
 
         def solve_piece(piece):
-            x = self.at.model.design[sites[piece]]
-            curvature = self.at.curvature[sites[piece]]
-            z = np.matmul(x, self._inverse, out=solved[piece])
-            leverage = row_sums(z, x)
-            spare = 1.0 - curvature * leverage
-            check_spare(spare, "site", sites[piece])
-            factor = vectors.factor[piece]
-            rest = vectors.rest_of(piece) @ self._inverse
-            along = row_sums(x, rest) + factor * leverage
-            z *= (factor + curvature / spare * along)[:, None]
-            z += rest
+            self._solve(sites[piece], vectors.some(piece), out[piece])
 
         in_blas_threads(solve_piece, pieces(len(sites), ROWS))
-        return solved
+        return out
+
+    def _solve(self, sites, vectors, out):
+        """H(w_n)^-1 v = base^-1 v + growth (x_n' base^-1 v) z,   z = base^-1 x_n,
+
+        growth = curvature / (1 - curvature x_n' z), base = H(w_n) + curvature x_n x_n'.
+        """
+        x = self.at.model.design[sites]
+        curvature = self.at.curvature[sites]
+        z = np.matmul(x, self._inverse, out=out)
+        leverage = row_sums(z, x)
+        spare = 1.0 - curvature * leverage
+        check_spare(spare, "site", sites)
+        growth = curvature / spare
+        rest = vectors.rest @ self._inverse
+        along = row_sums(x, rest) + vectors.factor * leverage
+        z *= (vectors.factor + growth * along)[:, None]
+        z += rest
 
 
 class Blocks(_AroundOnePoint, DenseFolds):
@@ -130,14 +140,15 @@ class Blocks(_AroundOnePoint, DenseFolds):
         super().__init__(np.array([at.without(sites) for sites in folds]))
         self.at = at
         values = np.linalg.eigvalsh(self.matrices)
-        check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(folds)))
+        spare = values[:, 0] / values[:, -1]
+        check_spare(spare, "fold", np.arange(len(folds)))
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
     """Raise LinAlgError for the first site or fold without which the Hessian is singular."""
-    singular = spare < SINGULAR
-    if singular.any():
+    if spare.min() < SINGULAR:
+        first = numbers[np.argmax(spare < SINGULAR)]
         raise np.linalg.LinAlgError(
-            f"the Hessian is singular without {kind} {numbers[np.argmax(singular)]}, which alone "
-            "identifies some parameter: leave it in, or pass penalty > 0"
+            f"the Hessian is singular without {kind} {first}, which alone identifies some "
+            "parameter: leave it in, or pass penalty > 0"
         )
