@@ -60,8 +60,8 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 def _newton_moves(gradients, hessians):
     """(moves (n, D), decrements (n,))."""
     moves = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    squared = -np.sum(moves * gradients, axis=1)
-    return moves, np.sqrt(np.maximum(squared, 0.0))
+    slopes = np.sum(moves * gradients, axis=1)
+    return moves, np.sqrt(np.maximum(-slopes, 0.0))
 
 
 def _is_curved(hessians, fit):
@@ -91,14 +91,11 @@ def jackknife_after_bootstrap(
 
     Source: Efron (1992).
     """
-    without = (weights == 0.0).T.astype(float)
-    counts = without.sum(axis=1, keepdims=True)
+    left_out = (weights == 0.0).T
+    counts = left_out.sum(axis=1)
     if counts.min() < 2:
         site = np.argmin(counts)
-        raise ValueError(f"site {site} is in all but {counts.min():.0f} resamples: draw more")
-    centred = params - params.mean(axis=0)
-    means = without @ centred / counts
-    squares = without @ centred**2 / counts
-    deviations = np.sqrt(squares - means**2)
+        raise ValueError(f"site {site} is in all but {counts[site]} resamples: draw more")
+    deviations = np.array([params[rows].std(axis=0) for rows in left_out])
     spread = (len(deviations) - 1) * deviations.var(axis=0)
     return params.std(axis=0, ddof=1), np.sqrt(spread)

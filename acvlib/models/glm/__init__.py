@@ -28,18 +28,13 @@ EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: n
 class GLM(ModelDefaults):
     """A GLM's MAP in D = p + intercept coordinates [b, beta], b unpenalised.
 
-    Parameters
-    ----------
-    X, y: (n, p) covariates and (n,) responses; both are copied.
+    X (n, p), y (n,): covariates and responses; both are copied.
     family: "gaussian" (unit variance), "logistic", "poisson", "probit", or a `Family`.
     penalty: the ridge lambda of the sum of losses.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
 
-    Raises
-    ------
-    TypeError: X is sparse.
     ValueError: shapes, NaN, responses outside the family's range, one class only, or collinear
         columns without a penalty.
     """
@@ -62,25 +57,21 @@ class GLM(ModelDefaults):
         length = np.shape(self.y)
         if len(shape) != 2 or length != shape[:1]:
             raise ValueError(f"X {shape} must be 2-d and y {length} have one entry for each row")
-        first = np.ones((shape[0], int(self.intercept)))
-        design = np.column_stack([first, np.asarray(self.X, float)])
+        head = int(self.intercept)
+        design = np.column_stack([np.ones((*length, head)), np.asarray(self.X, float)])
         design.setflags(write=False)
-        self._set("design", design)
-        self._set("X", design[:, int(self.intercept) :])
-        self._set("family", family_of(self.family))
+        object.__setattr__(self, "design", design)
+        object.__setattr__(self, "X", design[:, head:])
+        object.__setattr__(self, "family", family_of(self.family))
         for name in ("y", "offset", "sample_weight"):
-            self._set(name, own_copy(np.broadcast_to(getattr(self, name), length)))
+            column = np.broadcast_to(getattr(self, name), length)
+            object.__setattr__(self, name, own_copy(column))
         self._check_values()
         self._check_identified()
 
-    def _set(self, name, value):
-        object.__setattr__(self, name, value)
-
     def _check_values(self):
-        names = ("offset", "sample_weight", "penalty", "site_penalty")
-        given = {"X": self.design} | {name: getattr(self, name) for name in names}
-        for name, values in given.items():
-            if not np.isfinite(values).all():
+        for name in ("X", "offset", "sample_weight", "penalty", "site_penalty"):
+            if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} holds NaN or infinity")
         if min(self.penalty, self.site_penalty, self.sample_weight.min(initial=0.0)) < 0:
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")

@@ -6,7 +6,6 @@ import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...folds import weights as fold_weights
 from ...parallel import in_threads, pieces
 from ...protocol import override
 from ...solvers.inverse import DenseHessian, FoldSolver, Solvable
@@ -94,9 +93,7 @@ class GLMDerivatives(Derivatives):
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """(F, dF/dparams) of each fold."""
         if len(folds) == 1:
-            weights = fold_weights(self.n_sites, folds[0])
-            value, gradient = self.value_and_gradient(params.ravel(), weights)
-            return np.array([value]), gradient[None]
+            return super().fold_gradients(params, folds, values)
         if params.ndim == 1:
             return self._gradients_at_one_point(params, folds)
 
@@ -185,9 +182,8 @@ class GLMDerivatives(Derivatives):
         """-log p(y_n | x_n; params) of the scored sites."""
         scored = folds.scored
         if not isinstance(scored, np.ndarray):
-            points = np.broadcast_to(params, (len(scored), len(self._penalised)))
-            pairs = zip(points, scored, strict=True)
-            return [self.model.heldout_loss(point, sites) for point, sites in pairs]
+            points = np.broadcast_to(params, (len(scored), params.shape[-1]))
+            return list(map(self.model.heldout_loss, points, scored))
         if params.ndim == 1:
             eta = self._eta(params)[scored]
         else:
