@@ -23,7 +23,8 @@ VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
     cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
-    return fit.params - fit.hessian.solve(cross @ (weights - 1.0).T).T
+    products = cross @ (weights - 1.0).T
+    return fit.params - fit.hessian.solve(products).T
 
 
 def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
@@ -59,9 +60,10 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 
 def _newton_moves(gradients, hessians):
     """(moves (n, D), decrements (n,))."""
-    moves = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    slopes = np.sum(moves * gradients, axis=1)
-    return moves, np.sqrt(np.maximum(-slopes, 0.0))
+    columns = np.linalg.solve(hessians, gradients[..., None])
+    steps = columns[..., 0]
+    squared = np.sum(steps * gradients, axis=1)
+    return -steps, np.sqrt(np.maximum(squared, 0.0))
 
 
 def _is_curved(hessians, fit):

@@ -64,8 +64,9 @@ class Ball:
     def c_op(self) -> float:
         """sup |H(theta, 1)^-1|, by the least curvature of each term in the ball."""
         model = self.model
-        ends = [model.family.curvature(end, model.y) for end in (self._low, self._high)]
-        least = model.sample_weight * np.minimum(*ends)
+        low = model.family.curvature(self._low, model.y)
+        high = model.family.curvature(self._high, model.y)
+        least = model.sample_weight * np.minimum(low, high)
         gram = (model.design.T * least) @ model.design
         hessian = gram + model.penalty * np.diag(model.penalised)
         smallest = np.linalg.eigvalsh(hessian)[0]
@@ -75,7 +76,8 @@ class Ball:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
         family = self.model.family
         third = self._largest(family.third, family.third_peaks)
-        return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
+        size = np.linalg.norm(third * self._length**3)
+        return size / np.sqrt(self.n_terms)
 
     def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
@@ -88,22 +90,16 @@ class Ball:
     def _largest(self, function, peaks):
         """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
         inside = [np.clip(peak, self._low, self._high) for peak in peaks]
-        values = [function(eta, self.model.y) for eta in (self._low, self._high, *inside)]
+        places = [self._low, self._high, *inside]
+        values = [function(eta, self.model.y) for eta in places]
         return self.model.sample_weight * np.max(np.abs(values), axis=0)
 
 
 def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
     """Bound the error of the infinitesimal jackknife of every fold.
 
-    Parameters
-    ----------
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
-        folds, or 0, with the smallest constants of any, where there is none: the theorem then
-        applies to no fold.
-
-    Raises
-    ------
-    ValueError: the model has a site_penalty, or a fold holds what is no site.
+    folds, or 0 where there is none: the theorem then applies to no fold.
     """
     folds = Folds.of(folds, model.n_sites, model.observed)
     if radius is None:
@@ -130,6 +126,7 @@ def _smallest_radius(model, fit, folds):
     smaller = -1.0
     while smaller < radius < LARGEST:
         ball = Ball(model, fit.params, radius)
+        delta = ball.deltas(folds).max()
         smaller = radius
-        radius = max(radius, MARGIN * ball.c_op() * ball.deltas(folds).max())
+        radius = max(radius, MARGIN * ball.c_op() * delta)
     return radius if radius < LARGEST else 0.0

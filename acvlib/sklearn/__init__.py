@@ -89,5 +89,6 @@ def _scores(scorer, estimator, params, X, y, tests):
     for point, test in zip(params, tests, strict=True):
         scores.append(scorer(with_params(estimator, point), rows[test], y[test]))
     if isinstance(scores[0], dict):
-        return {f"test_{name}": np.array([score[name] for score in scores]) for name in scores[0]}
+        names = scores[0]
+        return {f"test_{name}": np.array([score[name] for score in scores]) for name in names}
     return {"test_score": np.array(scores)}

@@ -44,7 +44,9 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
     if np.shape(X)[1:] != (columns,):
         raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
     y = np.asarray(y)
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, float)
     settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
     return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
 

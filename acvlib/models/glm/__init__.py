@@ -28,13 +28,18 @@ EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: n
 class GLM(ModelDefaults):
     """A GLM's MAP in D = p + intercept coordinates [b, beta], b unpenalised.
 
-    X (n, p), y (n,): covariates and responses; both are copied.
+    Parameters
+    ----------
+    X, y: (n, p) covariates and (n,) responses; both are copied.
     family: "gaussian" (unit variance), "logistic", "poisson", "probit", or a `Family`.
     penalty: the ridge lambda of the sum of losses.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
 
+    Raises
+    ------
+    TypeError: X is sparse.
     ValueError: shapes, NaN, responses outside the family's range, one class only, or collinear
         columns without a penalty.
     """
@@ -58,7 +63,8 @@ class GLM(ModelDefaults):
         if len(shape) != 2 or length != shape[:1]:
             raise ValueError(f"X {shape} must be 2-d and y {length} have one entry for each row")
         head = int(self.intercept)
-        design = np.column_stack([np.ones((*length, head)), np.asarray(self.X, float)])
+        ones = np.ones((*length, head))
+        design = np.column_stack([ones, np.asarray(self.X, float)])
         design.setflags(write=False)
         object.__setattr__(self, "design", design)
         object.__setattr__(self, "X", design[:, head:])
@@ -84,7 +90,8 @@ class GLM(ModelDefaults):
         y = self.y[self.observed]
         if not len(y):
             raise ValueError("no site has a positive sample_weight: nothing to fit")
-        if self.intercept and abs(self.family.free_direction(y).sum()) == len(y):
+        free = self.family.free_direction(y)
+        if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
         if not self._is_penalised:
             check_rank(self.design[self.observed])
@@ -126,9 +133,10 @@ class GLM(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0."""
         weights = weights * self.sample_weight
+        eta = anp.dot(self.design, params) + self.offset
+        losses = anp.sum(weights * self.family.loss(eta, self.y))
         ridge = self.penalty + self.site_penalty * anp.sum(weights)
-        losses = self.family.loss(anp.dot(self.design, params) + self.offset, self.y)
-        return anp.sum(weights * losses) + 0.5 * ridge * anp.sum(self.penalised * params**2)
+        return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without sample weights."""
@@ -137,8 +145,10 @@ class GLM(ModelDefaults):
 
     def predict(self, params: np.ndarray, X: np.ndarray, offset: float = 0.0) -> np.ndarray:
         """E[y | x; params] for each row of X (n, p)."""
-        first = params[0] if self.intercept else 0.0
-        return self.family.mean(X @ params[int(self.intercept) :] + first + offset)
+        eta = X @ params[int(self.intercept) :] + offset
+        if self.intercept:
+            eta = eta + params[0]
+        return self.family.mean(eta)
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercept that fits the mean; F is convex, so `rng` is not used."""

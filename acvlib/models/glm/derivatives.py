@@ -48,8 +48,9 @@ class GLMDerivatives(Derivatives):
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """s (slope x + site_penalty beta) of each site, a column each."""
-        pull = self._pull * params
-        return self._slope(params) * self._x.T + self._s * pull[:, None]
+        losses = self._slope(params) * self._x.T
+        penalty = np.outer(self._pull * params, self._s)
+        return losses + penalty
 
     @override
     def weighted(
@@ -71,8 +72,10 @@ class GLMDerivatives(Derivatives):
         eta = self._eta(params)
         losses = weights * self._family.loss(eta, self._y)
         slopes = weights * self._family.slope(eta, self._y)
-        values = losses.sum(axis=-1) + 0.5 * ridge * np.sum(beta**2, axis=-1)
-        return values, slopes @ self._x + ridge[..., None] * beta
+        penalty = 0.5 * ridge * np.sum(beta**2, axis=-1)
+        gradients = slopes @ self._x
+        gradients += ridge[..., None] * beta
+        return losses.sum(axis=-1) + penalty, gradients
 
     # folds
 
@@ -105,7 +108,9 @@ class GLMDerivatives(Derivatives):
         ridge = self._fold_ridge(folds)
         beta = self._penalised * params
         penalties = 0.5 * ridge * row_sums(beta, beta)
-        return kept[:, 0] + penalties, kept[:, 1:] + ridge[:, None] * beta
+        kept[:, 0] += penalties
+        kept[:, 1:] += ridge[:, None] * beta
+        return kept[:, 0], kept[:, 1:]
 
     @override
     def chord_gradients(
@@ -167,7 +172,8 @@ class GLMDerivatives(Derivatives):
         slope = self._slope(params)
         beta = self._penalised * params
         rest = slope @ self._x + self._fold_ridge(folds[:1]) * beta
-        gradients = SiteVectors(rest[None], -slope[folds.table[:, 0]])
+        sites = folds.table[:, 0]
+        gradients = SiteVectors(rest[None], -slope[sites])
         return gradients, self.fold_hessians(params, folds, damping, whole)
 
     @override
@@ -208,13 +214,16 @@ class GLMDerivatives(Derivatives):
         return self.model.penalty + self.model.site_penalty * total
 
     def _fold_ridge(self, folds):
-        return self._ridge(self._s.sum() - folds.indicator(self.n_sites) @ self._s)
+        omitted = folds.indicator(self.n_sites) @ self._s
+        return self._ridge(self._s.sum() - omitted)
 
     def _share_an_inverse(self, folds):
         """Whether the folds are single sites that take the same penalty with them."""
         if folds.table is None or folds.table.shape[1] > 1:
             return False
-        return not self.model.site_penalty or np.ptp(self._s[folds.table]) == 0.0
+        if not self.model.site_penalty:
+            return True
+        return np.ptp(self._s[folds.table]) == 0.0
 
     def _gradients_at_one_point(self, params, folds):
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
@@ -236,7 +245,9 @@ class GLMDerivatives(Derivatives):
         eta += self._offset[sites]
         slope = self._family.slope(eta, y)
         slope *= s
-        losses = self._family.loss(eta, y) @ s if values else np.zeros(len(params))
+        losses = np.zeros(len(params))
+        if values:
+            losses = self._family.loss(eta, y) @ s
         return np.column_stack([losses, slope @ x])
 
     def _omitted_sums(self, params, folds):
