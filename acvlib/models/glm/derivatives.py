@@ -35,7 +35,8 @@ class GLMDerivatives(Derivatives):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """(F, X'(w s slope) + lambda beta)."""
-        value, gradient = self._values_and_gradients(params, weights)
+        eta = self._eta(params)
+        value, gradient = self._values_and_gradients(params, weights * self._s, eta)
         return float(value), gradient
 
     @override
@@ -57,19 +58,17 @@ class GLMDerivatives(Derivatives):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F, gradients, Hessians), all in matrix products."""
-        values, gradients = self._values_and_gradients(params, weights)
+        eta = self._eta(params)
         weights = weights * self._s
+        values, gradients = self._values_and_gradients(params, weights, eta)
+        hessians = many_grams(self._x, weights * self._family.curvature(eta, self._y))
         ridge = self._ridge(weights.sum(axis=1))
-        curvature = self._family.curvature(self._eta(params), self._y)
-        hessians = many_grams(self._x, weights * curvature)
         hessians += ridge[:, None, None] * np.diag(self._penalised)
         return values, gradients, hessians
 
-    def _values_and_gradients(self, params, weights):
-        weights = weights * self._s
+    def _values_and_gradients(self, params, weights, eta):
         ridge = self._ridge(weights.sum(axis=-1))
         beta = self._penalised * params
-        eta = self._eta(params)
         losses = weights * self._family.loss(eta, self._y)
         slopes = weights * self._family.slope(eta, self._y)
         penalty = 0.5 * ridge * np.sum(beta**2, axis=-1)

@@ -51,8 +51,6 @@ def _towards_its_class(y):
 
 
 # y ~ N(eta, 1)
-
-
 def _gaussian_loss(eta, y):
     return 0.5 * (y - eta) ** 2 + 0.5 * LOG_2PI
 
@@ -74,8 +72,6 @@ gaussian = Family(
 
 
 # y ~ Bernoulli(1 / (1 + exp(-eta)))
-
-
 def _logistic_loss(eta, y):
     return anp.logaddexp(0.0, (1 - 2 * y) * eta)
 
@@ -123,8 +119,6 @@ logistic = Family(
 
 
 # y ~ Poisson(exp(eta))
-
-
 def _poisson_loss(eta, y):
     return anp.exp(eta) - y * eta + gammaln(y + 1.0)
 
@@ -146,8 +140,6 @@ poisson = Family(
 
 
 # y ~ Bernoulli(Phi(eta)); the margin m is eta turned towards y's class
-
-
 def _probit_loss(eta, y):
     from autograd.scipy.stats import norm  # loads all of scipy.stats: not at import
 
