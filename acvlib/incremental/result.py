@@ -13,13 +13,10 @@ from ..extras import require
 class LearnerCV:
     """k-fold cross-validation of an incremental learner.
 
-    losses (n,): of each row, in the order of the data, under the model that has not seen its fold;
-        nan where that failed.
-    fold_of (n,): the fold of each row.
-    seconds: wall clock.
-    evaluations: rows learnt by all models together (updates), copies of models and, on a cluster,
-        models sent from worker to worker (models_sent).
-    failures: one sentence for each branch that failed.
+    losses (n,): of each row, in the order of the data, under the model that has not seen its fold,
+    nan where that failed; fold_of (n,): the fold of each row; seconds: wall clock; evaluations:
+    rows learnt by all models together (updates), copies of models and, on a cluster, models sent
+    from worker to worker (models_sent); failures: one sentence for each branch that failed.
     """
 
     method: str

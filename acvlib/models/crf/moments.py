@@ -22,36 +22,24 @@ def covariances(smoothed, features, starts, weights, bounds):
     smoothed: (filtered, ahead, gamma, transition); features (N, D): their means.
     """
     filtered, ahead, gamma, transition = smoothed
-    k, dim = len(transition), features.shape[1]
-    inner = dim - k  # features that are not the last tag
-    past = np.empty((np.diff(starts).max(), k, inner))
-    met, met_here = np.empty((k, k * inner)), np.empty((k, k * inner))
-    products, weighted = np.empty((dim, dim)), weights.reshape(-1, 1) * features
+    k = len(transition)
+    dim = features.shape[1]
+    past = np.empty((np.diff(starts).max(), k, dim - k))
+    met = np.empty((k, k * (dim - k)))
     out = np.zeros((len(bounds) - 1, dim, dim))
     for o in range(len(out)):
         met[:] = 0.0
         for n in range(bounds[o], bounds[o + 1]):
-            first, last = starts[n], starts[n + 1] - 1
-            _fill_past(filtered[first : last + 1], transition, past)
-            if last > first:
-                later = weights[n] * ahead[first + 1 : last + 1]
-                np.dot(later.T, past[: last - first].reshape(last - first, k * inner), met_here)
-                met += met_here
-            for j in range(k):
-                if filtered[last, j] > 0.0:  # 0 forbids a tag
-                    share = weights[n] * gamma[last, j] / filtered[last, j]
-                    out[o, inner + j, :inner] += share * past[last - first, j]
-        for i in range(k):
-            for j in range(k):
-                for d in range(inner):
-                    out[o, k + i * k + j, d] = transition[i, j] * met[j, i * inner + d]
+            tokens = slice(starts[n], starts[n + 1])
+            _fill_past(filtered[tokens], transition, past)
+            _add_links(ahead[tokens], weights[n], past, met)
+            _add_last_tag(filtered[tokens], gamma[tokens], weights[n], past, out[o])
+        for j in range(k):
+            by_link = met[j].reshape(k, dim - k)
+            for i in range(k):
+                out[o, k + i * k + j, : dim - k] = transition[i, j] * by_link[i]
         rows = slice(bounds[o], bounds[o + 1])
-        np.dot(weighted[rows].T, features[rows], products)
-        for c in range(dim):
-            for d in range(c + 1):
-                out[o, c, d] += out[o, d, c] - products[c, d]
-                out[o, d, c] = out[o, c, d]
-            out[o, c, c] += weighted[rows, c].sum()
+        _finish(features[rows], weights[rows], out[o])
     return out
 
 
@@ -59,7 +47,8 @@ def covariances(smoothed, features, starts, weights, bounds):
 def _fill_past(filtered, transition, past):
     """Fills past (T, K, K + K^2)."""
     k = len(transition)
-    into, mass = transition.T.copy(), np.empty((k, k))
+    into = transition.T.copy()
+    mass = np.empty(k)
     past[0] = 0.0
     for j in range(k):
         past[0, j, j] = filtered[0, j]
@@ -68,10 +57,41 @@ def _fill_past(filtered, transition, past):
         for j in range(k):
             total = 0.0
             for i in range(k):
-                mass[j, i] = filtered[t - 1, i] * transition[i, j]
-                total += mass[j, i]
+                mass[i] = filtered[t - 1, i] * transition[i, j]
+                total += mass[i]
             scale = filtered[t, j] / total
             for d in range(past.shape[2]):
                 past[t, j, d] *= scale
             for i in range(k):
-                past[t, j, k + i * k + j] += scale * mass[j, i]
+                past[t, j, k + i * k + j] += scale * mass[i]
+
+
+@_jit
+def _add_links(ahead, weight, past, met):
+    """Adds sum_t ahead_t past_t-1' to met (K, K (K + K^2))."""
+    n_links = len(ahead) - 1
+    if n_links:
+        before = past[:n_links].reshape(n_links, met.shape[1])
+        met += np.dot(weight * ahead[1:].T, before)
+
+
+@_jit
+def _add_last_tag(filtered, gamma, weight, past, out):
+    """Adds the rows of the last tag."""
+    k = filtered.shape[1]
+    inner = len(out) - k
+    last = len(filtered) - 1
+    for j in range(k):
+        if filtered[last, j] > 0.0:  # 0 forbids a tag
+            share = weight * gamma[last, j] / filtered[last, j]
+            out[inner + j, :inner] += share * past[last, j]
+
+
+@_jit
+def _finish(features, weights, out):
+    """Takes products of one order to covariances, in place."""
+    weighted = weights.reshape(-1, 1) * features
+    out += out.T.copy() - np.dot(weighted.T, features)
+    means = weighted.sum(axis=0)
+    for c in range(len(means)):
+        out[c, c] += means[c]

@@ -6,7 +6,7 @@ z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -168,10 +168,11 @@ class HMM(ModelDefaults):
 
     def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
-        if self.held is not None:
-            zeros = np.zeros((len(directions), self.n_nuisance))
-            directions = np.concatenate([zeros, directions], axis=1)
-        return self._split(directions)
+        if self.held is None:
+            return self._split(directions)
+        n, k = len(directions), self.n_states
+        chain = np.zeros((n, k + 1, k - 1))
+        return chain, np.zeros((n, self.emission.n_shared)), directions.reshape(n, k, -1)
 
     def _split(self, params):
         k = self.n_states
@@ -271,14 +272,14 @@ def GaussianHMM(
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
     return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
 
 
 def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings
+    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
 ) -> HMM:
     """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
     return HMM(sequences, n_states, AutoRegression(order), **settings)
@@ -289,7 +290,7 @@ def NeuralHMM(
     n_states: int,
     order: int = 1,
     n_hidden: int = 12,
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
     return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

@@ -14,6 +14,8 @@ def k_means(x: np.ndarray, k: int, seed: int) -> np.ndarray:
     ------
     ValueError : the rows have no k clusters
     """
+    if len(np.unique(x, axis=0)) < k:
+        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower n_states")
     best = np.inf
     labels = None
     for start in range(N_STARTS):

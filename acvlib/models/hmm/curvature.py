@@ -66,25 +66,28 @@ class Curvature:
         p = self.hidden.p
         counts = self.hidden.counts + self.hidden.pseudo
         rows = (counts.sum(axis=1, keepdims=True) * p * simplex.tangent(chain, p))[..., :-1]
-        emission = _flat(*self.information.multiply(shared, states))
-        _, prior = self.hidden.emission_prior
-        return self._join(rows, emission + prior * _flat(shared, states))
+        out = self._join(rows, *self.information.multiply(shared, states))
+        prior = self._prior[-out.shape[1] :]
+        out[:, -len(prior) :] += prior * directions[:, -len(prior) :]
+        return out
 
     def cross(self, left_out: np.ndarray) -> np.ndarray:
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
         log_density = self.hidden.point.log_density[self.active.frame, self.active.state]
         s = left_out[:, self.active.frame].T * log_density[:, None]
         tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
-        own = [gradient(self.hidden.point, w[:, None] * self.hidden.mass) for w in left_out]
-        no_chain = np.zeros((len(left_out), self.model.n_states**2 - 1))
-        return self._moved_score(s, tau, self._weights(len(left_out))) + self._join(no_chain, own)
+        out = self._moved_score(s, tau, self._weights(len(left_out)))
+        for row, w in enumerate(left_out):
+            own = gradient(self.hidden.point, w[:, None] * self.hidden.mass)[-out.shape[1] :]
+            out[row, -len(own) :] += own
+        return out
 
     def blocks(self) -> list[Block]:
         """The complete-data information and the prior's, block by block."""
         hidden, emission = self.hidden, self.model.emission
         shared, states = self.information.blocks()
         repeats, size = emission.state_shape(self.model.n_channels)
-        _, prior = hidden.emission_prior
+        prior = self._prior
         by_state = prior[emission.n_shared :].reshape(len(states), repeats, size)[:, 0]
         states = states + by_state[:, :, None] * np.eye(size)
         parts = [(states, repeats)]
@@ -99,6 +102,11 @@ class Curvature:
                 blocks.append(Block(slice(start, stop), matrix))
                 start = stop
         return [block for block in blocks if block.matrix.size]
+
+    @property
+    def _prior(self):
+        """The diagonal Hessian of minus the emission's log prior, (E,)."""
+        return self.hidden.emission_prior[1]
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
@@ -123,14 +131,12 @@ class Curvature:
             in_state = self.active.state[self.first, None] == np.arange(self.model.n_states)
             counts[:, 0] = c[self.first].T @ in_state
         c *= self.observed
-        return self._join(simplex.score(counts, self.hidden.p), _flat(*self.scores.adjoint(c)))
+        return self._join(simplex.score(counts, self.hidden.p), *self.scores.adjoint(c))
 
-    def _join(self, chain, emission):
+    def _join(self, chain, shared, states):
         """Rows of parameters, without what is held."""
-        rows = np.concatenate([chain.reshape(len(emission), -1), emission], axis=1)
-        return rows[:, -self.model.n_params :]
-
-
-def _flat(shared, states):
-    """Directions (B, E) of all parameters of an emission."""
-    return np.concatenate([shared, states.reshape(len(shared), -1)], axis=1)
+        n = len(states)
+        states = states.reshape(n, -1)
+        if self.model.held is not None:
+            return states
+        return np.concatenate([chain.reshape(n, -1), shared, states], axis=1)

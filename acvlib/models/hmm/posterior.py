@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -74,7 +75,7 @@ class HiddenStates:
         return np.concatenate([-chain.ravel(), emission])[-self.model.n_params :]
 
 
-def hidden_states(model, params: np.ndarray, weights: np.ndarray) -> HiddenStates:
+def hidden_states(model: Any, params: np.ndarray, weights: np.ndarray) -> HiddenStates:
     """`HiddenStates` of the whole model at site weights (n_sites,)."""
     check(weights, model.n_sites)
     frames = model.frames
@@ -83,18 +84,18 @@ def hidden_states(model, params: np.ndarray, weights: np.ndarray) -> HiddenState
     return HiddenStates(model, params, frames, np.ones(len(frames.x)), weights)
 
 
-def states_of_frames(model, params: np.ndarray, frames: Frames) -> HiddenStates:
+def states_of_frames(model: Any, params: np.ndarray, frames: Frames) -> HiddenStates:
     """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
     ones = np.ones(len(frames.x)), np.ones(len(frames.starts) - 1)
     return HiddenStates(model, params, frames, *ones, prior=False)
 
 
-def states_of_sequences(model, params: np.ndarray, numbers: Iterable[int]) -> HiddenStates:
+def states_of_sequences(model: Any, params: np.ndarray, numbers: Iterable[int]) -> HiddenStates:
     """The same of the model's sequences with these numbers."""
     return states_of_frames(model, params, model.frames.take(numbers))
 
 
-def heldout_losses(model, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+def heldout_losses(model: Any, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
     """-log p(x_n) of left-out sequences, or -log p(x_t | frames outside the fold, lags)."""
     if model.sites == "sequences":
         return -states_of_sequences(model, params, fold).smoothed.log_z

@@ -34,22 +34,27 @@ class SeparateProducts:
 
     def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """H(w_o) times the vector of each fold in `rows`, (len(rows), D)."""
-        out = np.empty_like(vectors)
-        for row in np.unique(rows):
-            out[rows == row] = self._curvatures[row].multiply(vectors[rows == row])
-        return out
+        return _by_row(lambda row, own: self._curvatures[row].multiply(own), vectors, rows)
 
     def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The inverse complete-data information of each fold times its vector, (len(rows), D)."""
-        out = np.empty_like(vectors)
-        for row in np.unique(rows):
-            out[rows == row] = solve_blocks(self._blocks[row], vectors[rows == row])
-        return out
+        return _by_row(lambda row, own: solve_blocks(self._blocks[row], own), vectors, rows)
 
     def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D))."""
         values = np.array([hidden.value() for hidden in self.hidden])
         return values, np.array([hidden.gradient() for hidden in self.hidden])
+
+
+def _by_row(function, vectors, rows):
+    """function(row, its vectors) for each distinct row, put back in order."""
+    distinct = np.unique(rows)
+    if len(distinct) == 1:
+        return function(distinct[0], vectors)
+    out = np.empty_like(vectors)
+    for row in distinct:
+        out[rows == row] = function(row, vectors[rows == row])
+    return out
 
 
 class SharedProducts:

@@ -88,7 +88,7 @@ class GaussianPoint:
         self.sd = anp.exp(log_sd)
         both = zip(self.mean, self.sd, strict=True)
         self.scaled = [(frames.x - mean) / sd for mean, sd in both]
-        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in self.scaled]).T
+        squares = anp.stack([anp.einsum("mr,mr->m", z, z) for z in self.scaled], axis=1)
         density = -0.5 * squares - anp.sum(log_sd, axis=1) - 0.5 * n_channels * LOG_2PI
         self.log_density = density * frames.observed[:, None]
 

@@ -27,7 +27,7 @@ class IsotropicPoint:
         self.frames = frames
         self.residuals = residuals
         self.precision = anp.exp(-2.0 * log_sd)
-        self.squares = anp.array([anp.einsum("mr,mr->m", one, one) for one in residuals]).T
+        self.squares = anp.stack([anp.einsum("mr,mr->m", one, one) for one in residuals], axis=1)
         density = -0.5 * self.precision * self.squares - n_channels * (log_sd + 0.5 * LOG_2PI)
         self.log_density = density * frames.observed[:, None]
 

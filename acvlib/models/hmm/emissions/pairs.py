@@ -6,11 +6,12 @@ gradient is one matrix product a state, and so are products with many directions
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 NEGLIGIBLE = 1e-25  # an expected count that no sum of scores would show
+MANY = 8  # directions from which on matrices of scores pay
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
 
 
@@ -37,7 +38,7 @@ class Pairs:
         return list(zip(states.tolist(), np.split(order, first[1:]), strict=True))
 
 
-def gradient(point, mass: np.ndarray) -> np.ndarray:
+def gradient(point: Any, mass: np.ndarray) -> np.ndarray:
     """sum_tk mass_tk d log p(x_t | k) / dparams, (E,); mass (M, K), 0 at missing frames."""
     shared = np.zeros(len(point.shared))
     states = np.zeros(point.states.shape)
@@ -54,51 +55,88 @@ def gradient(point, mass: np.ndarray) -> np.ndarray:
 class Scores:
     """d log p of chosen pairs, as products; 0 for all others.
 
-    rough: in single precision and kept, for many products; else they are made for each.
+    A few directions go through the layers; many through matrices (n, n_shared + d) of scores, which
+    are made for each call, or, if rough, once and in single precision.
     """
 
     def __init__(self, point, pairs: Pairs, chosen: np.ndarray, rough: bool):
         self.point = point
-        self.frame = pairs.frame
+        self.n_pairs = len(pairs.frame)
         self.rough = rough
         kept = [(k, rows[chosen[rows]]) for k, rows in pairs.groups]
         self.groups = [(k, rows) for k, rows in kept if rows.size]
+        self._layers = [point.scores(k, pairs.frame[rows]) for k, rows in self.groups]
 
     @cached_property
     def _kept(self):
-        return [_single(self._matrix(k, rows)) for k, rows in self.groups]
+        return [_single(_matrix(parts)) for parts in self._layers]
 
     def _matrices(self):
-        """(state, its pairs, their scores (n, n_shared + d)) one after another."""
-        for i, (k, rows) in enumerate(self.groups):
-            yield k, rows, self._kept[i] if self.rough else self._matrix(k, rows)
+        return self._kept if self.rough else (_matrix(parts) for parts in self._layers)
 
-    def _matrix(self, k, rows):
-        by_shared, layers = self.point.scores(k, self.frame[rows])
-        products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in layers]
-        return np.column_stack([by_shared, *(part.reshape(len(rows), -1) for part in products)])
+    def _cast(self, x):
+        return _single(x) if self.rough else x
 
     def along(self, shared: np.ndarray, states: np.ndarray) -> np.ndarray:
         """d log p along B directions (B, n_shared) and (B, K, d): (P, B)."""
-        out = np.zeros((len(self.frame), len(shared)))
-        for k, rows, matrix in self._matrices():
+        out = np.zeros((self.n_pairs, len(shared)))
+        if len(shared) < MANY:
+            for (k, rows), parts in zip(self.groups, self._layers, strict=True):
+                out[rows] = _through_layers(parts, shared, states[:, k])
+            return out
+        for (k, rows), matrix in zip(self.groups, self._matrices(), strict=True):
             direction = np.concatenate([shared, states[:, k]], axis=1)
             out[rows] = matrix @ self._cast(direction).T
         return out
 
     def adjoint(self, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """sum_p coefficients[p, b] d log p, (B, n_shared) and (B, K, d); coefficients (P, B)."""
+        n_directions = coefficients.shape[1]
         n_shared = len(self.point.shared)
-        shared = np.zeros((coefficients.shape[1], n_shared))
-        states = np.zeros((coefficients.shape[1], *self.point.states.shape))
-        for k, rows, matrix in self._matrices():
+        shared = np.zeros((n_directions, n_shared))
+        states = np.zeros((n_directions, *self.point.states.shape))
+        if n_directions < MANY:
+            for (k, rows), parts in zip(self.groups, self._layers, strict=True):
+                by_shared, states[:, k] = _back_through_layers(parts, coefficients[rows])
+                shared += by_shared
+            return shared, states
+        for (k, rows), matrix in zip(self.groups, self._matrices(), strict=True):
             total = self._cast(coefficients[rows]).T @ matrix
             shared += total[:, :n_shared]
             states[:, k] = total[:, n_shared:]
         return shared, states
 
-    def _cast(self, x):
-        return _single(x) if self.rough else x
+
+def _matrix(scores):
+    by_shared, layers = scores
+    products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in layers]
+    return np.column_stack([by_shared, *(part.reshape(len(part), -1) for part in products)])
+
+
+def _through_layers(scores, shared, directions):
+    """Scores of n pairs along directions (B, n_shared) and (B, d), (n, B)."""
+    by_shared, layers = scores
+    out = by_shared @ shared.T
+    first = 0
+    for signal, inputs in layers:
+        n_outputs, n_inputs = signal.shape[1], inputs.shape[1]
+        last = first + n_outputs * n_inputs
+        weights = directions[:, first:last].reshape(-1, n_inputs)
+        moved = (inputs @ weights.T).reshape(len(signal), -1, n_outputs)
+        out += np.matmul(moved, signal[:, :, None])[:, :, 0]
+        first = last
+    return out
+
+
+def _back_through_layers(scores, coefficients):
+    """Sums of scores times coefficients (n, B): (B, n_shared) and (B, d)."""
+    by_shared, layers = scores
+    n, n_directions = coefficients.shape
+    sums = []
+    for signal, inputs in layers:
+        spread = (coefficients[:, :, None] * signal[:, None, :]).reshape(n, -1)
+        sums.append((spread.T @ inputs).reshape(n_directions, -1))
+    return coefficients.T @ by_shared, np.concatenate(sums, axis=1)
 
 
 def _single(x):
