@@ -23,7 +23,6 @@ from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
-LARGE = 5e8  # from which on plain threads do, which take longer to start
 
 
 def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
@@ -124,11 +123,6 @@ def blas_for(multiplications: float) -> AbstractContextManager:
     return one_blas_thread if multiplications < SHARED else nullcontext()
 
 
-def blas_beside_threads(multiplications: float) -> AbstractContextManager:
-    """Put BLAS on one thread as `blas_for`, and where `shares` has plain threads do the work."""
-    return one_blas_thread if multiplications >= LARGE else blas_for(multiplications)
-
-
 def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = None) -> list:
     """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
     n_threads = one_blas_thread.n_threads()
@@ -139,10 +133,3 @@ def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = No
 def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
     """Return slices of at most `size` that make up start ... stop - 1."""
     return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
-
-
-def shares(length: int, multiplications: float) -> list[slice]:
-    """Return slices of 0 ... length - 1, one for each thread of `in_threads` that pays."""
-    n_threads = one_blas_thread.n_threads() if multiplications >= LARGE else 1
-    size = -(-length // n_threads)
-    return pieces(length, max(size, 1))
