@@ -19,6 +19,11 @@ class Frames(NamedTuple):
     observed: np.ndarray
     starts: np.ndarray
 
+    @property
+    def n_channels(self) -> int:
+        """R."""
+        return self.x.shape[1]
+
     def take(self, numbers: Iterable[int]) -> "Frames":
         """The frames of these sequences."""
         pieces = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]

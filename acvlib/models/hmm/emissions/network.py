@@ -13,9 +13,8 @@ import numpy as np
 
 from ....parallel import pieces
 from ..sequences import Frames
-from . import isotropic
-from .isotropic import IsotropicPoint
-from .pairs import Layer, Pairs
+from . import normal
+from .pairs import Layer
 from .prior import Prior
 
 AT_ONCE = 32  # directions, each of which takes several arrays (n, R)
@@ -69,26 +68,27 @@ class NeuralAutoRegression:
 
     def prior(self, n_states: int, n_channels: int) -> Prior:
         """The prior of all params (E,)."""
-        mean = np.zeros(n_states * self.state_shape(n_channels)[1])
-        return isotropic.prior(mean, self.weight_sd, self.variance_prior)
+        _, size = self.state_shape(n_channels)
+        mean = np.zeros(n_states * size)
+        return normal.isotropic_prior(mean, self.weight_sd, self.variance_prior)
 
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """A small random inner layer, and ridge regressions of each state's frames on it."""
         rng = np.random.default_rng(0)
-        n_channels = frames.x.shape[1]
+        n_channels = frames.n_channels
         n_inputs = frames.design.shape[1]
         scale = 0.3 / (frames.design[:, :-1].std() * np.sqrt(n_inputs))
-        states = np.zeros((n_states, self.state_shape(n_channels)[1]))
-        inner, outer = self.weights(states, n_channels)
-        inner = rng.normal(0.0, scale, inner.shape)
+        inner = rng.normal(0.0, scale, (n_states, self.n_hidden, n_inputs))
+        outer = np.empty((n_states, n_channels, self.n_hidden + 1))
         squares = 0.0
         for k in range(n_states):
             rows = np.flatnonzero((labels == k) & frames.observed)
             x = frames.x[rows]
-            h = np.column_stack([np.tanh(frames.design[rows] @ inner[k].T), np.ones(len(rows))])
+            h = _hidden(frames.design[rows], inner[k])
             gram = h.T @ h + 0.01 * np.eye(h.shape[1])
             outer[k] = np.linalg.solve(gram, h.T @ x).T
-            squares += ((x - h @ outer[k].T) ** 2).sum()
+            residuals = x - h @ outer[k].T
+            squares += (residuals**2).sum()
         variance = squares / (frames.observed.sum() * n_channels) + 1e-4
         return self.pack(NetworkParams(np.sqrt(variance), inner, outer))
 
@@ -97,29 +97,32 @@ class NeuralAutoRegression:
         return NetworkPoint(self, shared, states, frames)
 
 
-class NetworkPoint(IsotropicPoint):
+def _hidden(design, inner):
+    """The hidden layer of one state, and a 1: (n, H + 1)."""
+    h = anp.tanh(anp.dot(design, inner.T))
+    return anp.concatenate([h, np.ones((len(design), 1))], axis=1)
+
+
+class NetworkPoint(normal.IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
 
     def __init__(self, emission, shared, states, frames):
         self.emission = emission
-        self.inner, self.outer = emission.weights(states, frames.x.shape[1])
-        ones = np.ones((len(frames.x), 1))
-        self.hidden = [
-            anp.concatenate([anp.tanh(anp.dot(frames.design, inner.T)), ones], axis=1)
-            for inner in self.inner
-        ]
-        layers = zip(self.hidden, self.outer, strict=True)
-        residuals = [frames.x - anp.dot(hidden, outer.T) for hidden, outer in layers]
+        self.inner, self.outer = emission.weights(states, frames.n_channels)
+        self.hidden = [_hidden(frames.design, inner) for inner in self.inner]
+        residuals = []
+        for h, outer in zip(self.hidden, self.outer, strict=True):
+            residuals.append(frames.x - anp.dot(h, outer.T))
         super().__init__(shared, states, frames, residuals)
 
-    def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
+    def layers(self, k, rows, signal):
         """The inner layer, by what is carried back to it, and the outer one."""
         h = self.hidden[k][rows]
-        back = (signal @ self.outer[k, :, :-1]) * (1.0 - h[:, :-1] ** 2)
+        slope = 1.0 - h[:, :-1] ** 2
+        back = (signal @ self.outer[k, :, :-1]) * slope
         return [Layer(back, self.frames.design[rows]), Layer(signal, h)]
 
-    def information(self, pairs: Pairs) -> "NetworkInformation":
-        """Minus the second derivatives of sum_p mass_p log p."""
+    def information(self, pairs):
         return NetworkInformation(self, pairs)
 
 
@@ -131,27 +134,31 @@ class NetworkInformation:
         self.pairs = pairs
         self.by_log_sd = point.by_log_sd(pairs)
 
-    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Times B directions (B, 1) and (B, K, d)."""
+    def multiply(self, shared, states):
+        n_directions = len(states)
         by_log_sd = self.by_log_sd * shared
         out = np.zeros_like(states)
-        for k, rows in self.pairs.groups:
-            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
-            for part in pieces(len(states), AT_ONCE):
-                inner, outer = self.point.emission.weights(states[part, k], here.residual.shape[1])
-                moved, sums = here.multiply(shared[part], inner, outer)
+        for k, passes in self._passes():
+            for part in pieces(n_directions, AT_ONCE):
+                weights = self.point.emission.weights(states[part, k], passes.n_channels)
+                moved, by_inner, by_outer = passes.multiply(shared[part], *weights)
                 by_log_sd[part, 0] += moved
-                out[part, k] = np.concatenate([total.reshape(len(inner), -1) for total in sums], 1)
+                flat = [total.reshape(len(moved), -1) for total in (by_inner, by_outer)]
+                out[part, k] = np.concatenate(flat, axis=1)
         return by_log_sd, out
 
-    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+    def blocks(self):
         """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
         n_states, d = self.point.states.shape
         blocks = np.zeros((n_states, d, d))
-        for k, rows in self.pairs.groups:
-            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
-            blocks[k] = here.gauss_newton()
+        for k, passes in self._passes():
+            blocks[k] = passes.gauss_newton()
         return np.array([[self.by_log_sd]]), blocks
+
+    def _passes(self):
+        """(state, its `_Passes`), one state after another."""
+        for k, rows in self.pairs.groups:
+            yield k, _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
 
 
 class _Passes:
@@ -161,65 +168,46 @@ class _Passes:
     outer (R, H); slope (n, H): of tanh; back (n, H): the residual carried back, before the slope
     """
 
-    def __init__(self, point, k, at, mass):
-        self.mass = (point.precision * mass)[:, None]
-        self.inputs = point.frames.design[at]
-        self.h = point.hidden[k][at]
-        self.residual = point.residuals[k][at]
+    def __init__(self, point, k, frames, mass):
+        self.mass = point.precision * mass[:, None]
+        self.inputs = point.frames.design[frames]
+        self.h = point.hidden[k][frames]
+        self.residual = point.residuals[k][frames]
         self.outer = point.outer[k, :, :-1]
         self.slope = 1.0 - self.h[:, :-1] ** 2
         self.back = self.residual @ self.outer
+        self.n_channels = len(self.outer)
 
     def multiply(self, log_sd, inner, outer):
         """The derivative of the gradient along B directions: by log sigma, and by both layers."""
-        slope = self.slope[:, None, :]
-        h_moved = _through(self.inputs, inner) * slope
-        residual_moved = -_through(self.h, outer) - _times(h_moved, self.outer.T)
-        back_moved = _through(self.residual, outer[:, :, :-1].swapaxes(1, 2))
-        back_moved = (back_moved + _times(residual_moved, self.outer)) * slope
-        back_moved -= 2.0 * (self.back * self.h[:, :-1])[:, None, :] * h_moved
-        shrink = 2.0 * log_sd
-        by_inner = shrink * (self.back * self.slope)[:, None, :] - back_moved
-        by_outer = shrink * self.residual[:, None, :] - residual_moved
-        mass = self.mass[:, :, None]
-        inner_sum = _back_through(mass * by_inner, self.inputs)
-        outer_sum = _back_through(mass * by_outer, self.h)
+        h_moved = (self.inputs @ inner.swapaxes(1, 2)) * self.slope
+        residual_moved = -(self.h @ outer.swapaxes(1, 2)) - h_moved @ self.outer.T
+        back_moved = self.residual @ outer[:, :, :-1] + residual_moved @ self.outer
+        shrink = 2.0 * log_sd[:, :, None]
+        bend = 2.0 * self.back * self.h[:, :-1]  # minus the derivative of back * slope by h
+        by_inner = (shrink * self.back - back_moved) * self.slope + bend * h_moved
+        by_outer = shrink * self.residual - residual_moved
         weighted = self.mass * self.residual
-        outer_sum[:, :, :-1] -= _back_through(h_moved, weighted).swapaxes(1, 2)
-        by_log_sd = -2.0 * np.einsum("nbr,nr->b", residual_moved, weighted)
-        return by_log_sd, (inner_sum, outer_sum)
+        inner_sum = (self.mass * by_inner).swapaxes(1, 2) @ self.inputs
+        outer_sum = (self.mass * by_outer).swapaxes(1, 2) @ self.h
+        outer_sum[:, :, :-1] -= weighted.T @ h_moved
+        by_log_sd = -2.0 * np.einsum("bnr,nr->b", residual_moved, weighted)
+        return by_log_sd, inner_sum, outer_sum
 
     def gauss_newton(self):
         """sum m D'D, D (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
+        n = len(self.h)
         root = np.sqrt(self.mass)
         inputs = root * self.inputs
         h = root * self.h
         n_outer, n_inner = self.outer.shape
         n_inputs = inputs.shape[1]
-        size = n_inner * n_inputs
-        jacobian = (self.slope[:, :, None] * inputs[:, None, :]).reshape(-1, size)
-        gram = (jacobian.T @ jacobian).reshape(n_inner, n_inputs, n_inner, n_inputs)
-        gram *= (self.outer.T @ self.outer)[:, None, :, None]
+        jacobian = self.slope[:, :, None] * inputs[:, None, :]
+        jacobian = jacobian.reshape(n, -1)
+        between = np.kron(self.outer.T @ self.outer, np.ones((n_inputs, n_inputs)))
+        gram = between * (jacobian.T @ jacobian)
         cross = (jacobian.T @ h).reshape(n_inner, n_inputs, 1, -1)
-        cross = (cross * self.outer.T[:, None, :, None]).reshape(size, -1)
+        cross = cross * self.outer.T[:, None, :, None]
+        cross = cross.reshape(len(gram), -1)
         own = np.kron(np.eye(n_outer), h.T @ h)
-        return np.block([[gram.reshape(size, size), cross], [cross.T, own]])
-
-
-def _through(inputs, weights):
-    """inputs (n, i) through weights (B, o, i): (n, B, o)."""
-    n_directions, n_outputs, n_inputs = weights.shape
-    flat = inputs @ weights.reshape(-1, n_inputs).T
-    return flat.reshape(len(inputs), n_directions, n_outputs)
-
-
-def _back_through(signals, inputs):
-    """sum_n signals[n, b, o] inputs[n, i], (B, o, i)."""
-    flat = signals.reshape(len(signals), -1).T @ inputs
-    return flat.reshape(*signals.shape[1:], -1)
-
-
-def _times(signals, matrix):
-    """signals (n, B, o) @ matrix (o, i), as one product."""
-    n, n_directions, n_outputs = signals.shape
-    return (signals.reshape(-1, n_outputs) @ matrix).reshape(n, n_directions, -1)
+        return np.block([[gram, cross], [cross.T, own]])
