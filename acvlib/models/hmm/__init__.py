@@ -16,7 +16,7 @@ from ...protocol import ModelDefaults
 from ...weighting import check, keep_latents
 from . import simplex
 from .clusters import k_means
-from .derivatives import HMMDerivatives, MatrixFreeHMMDerivatives
+from .derivatives import HMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
 from .emissions.prior import Prior
 from .posterior import heldout_losses, states_of_frames
@@ -125,15 +125,19 @@ class HMM(ModelDefaults):
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
-        starts = self.frames.starts
-        return [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        return self.frames.pieces()
 
     # parameters
 
     @property
+    def n_chain(self) -> int:
+        """How many log ratios come first."""
+        return self.n_states**2 - 1
+
+    @property
     def n_nuisance(self) -> int:
         """How many parameters come before those of single states."""
-        return self.n_states**2 - 1 + self.emission.n_shared
+        return self.n_chain + self.emission.n_shared
 
     @property
     def n_params(self) -> int:
@@ -143,12 +147,9 @@ class HMM(ModelDefaults):
         return n_front + self.n_states * repeats * size
 
     @cached_property
-    def derivatives(self) -> HMMDerivatives | MatrixFreeHMMDerivatives | None:
+    def derivatives(self) -> HMMDerivatives | None:
         """By compiled smoothing, under scheme A; None, which means autograd, under others."""
-        if self.scheme is not keep_latents:
-            return None
-        is_dense = self.n_params <= self.dense_limit
-        return HMMDerivatives(self) if is_dense else MatrixFreeHMMDerivatives(self)
+        return HMMDerivatives(self) if self.scheme is keep_latents else None
 
     def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
         """Hold what is not of single states at params: (the model so held, the params still free).
@@ -168,19 +169,18 @@ class HMM(ModelDefaults):
 
     def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
-        if self.held is None:
-            return self._split(directions)
-        n, k = len(directions), self.n_states
-        chain = np.zeros((n, k + 1, k - 1))
-        return chain, np.zeros((n, self.emission.n_shared)), directions.reshape(n, k, -1)
+        if self.held is not None:
+            zeros = np.zeros((len(directions), self.n_nuisance))
+            directions = np.concatenate([zeros, directions], axis=1)
+        return self._split(directions)
 
     def _split(self, params):
         k = self.n_states
         leading = params.shape[:-1]
-        chain = anp.reshape(params[..., : k**2 - 1], (*leading, k + 1, k - 1))
+        chain = anp.reshape(params[..., : self.n_chain], (*leading, k + 1, k - 1))
+        shared = params[..., self.n_chain : self.n_nuisance]
         states = params[..., self.n_nuisance :]
-        d = states.shape[-1] // k
-        return chain, params[..., k**2 - 1 : self.n_nuisance], states.reshape((*leading, k, d))
+        return chain, shared, states.reshape((*leading, k, states.shape[-1] // k))
 
     def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
@@ -191,8 +191,11 @@ class HMM(ModelDefaults):
     def pack(self, named: HMMParams) -> np.ndarray:
         """The params (D,) of named ones; what is held is left out."""
         rows = np.vstack([named.initial, named.transition])
-        whole = [simplex.log_ratios(rows).ravel(), self.emission.pack(named.emission)]
-        return np.concatenate(whole)[-self.n_params :]
+        return self._joined(rows, self.emission.pack(named.emission))
+
+    def _joined(self, rows, emission):
+        whole = np.append(simplex.log_ratios(rows), emission)
+        return whole[-self.n_params :]
 
     # density
 
@@ -214,8 +217,9 @@ class HMM(ModelDefaults):
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
         rows = simplex.log_probabilities(self.split(params)[0])
-        emission = self.whole(params)[self.n_states**2 - 1 :]
-        return (self.concentration - 1.0) * anp.sum(rows) - self.emission_prior.minus_log(emission)
+        of_rows = (self.concentration - 1.0) * anp.sum(rows)
+        emission = self.whole(params)[self.n_chain :]
+        return of_rows - self.emission_prior.minus_log(emission)
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
@@ -223,14 +227,14 @@ class HMM(ModelDefaults):
         by_step = self.sites == "steps"
         densities = self.log_densities(params)
         log_chain = self.log_chain(params)
-        total = 0.0
+        log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
             steps = weights[frames] if by_step else np.ones(len(own))
-            node, edge = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
+            potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
             weight = 1.0 if by_step else weights[n]
-            total = total + weight * chain.log_partition(node, edge)
-        return -total - self.log_prior(params)
+            log_p = log_p + weight * chain.log_partition(*potentials)
+        return -log_p - self.log_prior(params)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
@@ -263,8 +267,7 @@ class HMM(ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        emission = self.emission.start(self.frames, labels, k)
-        return np.concatenate([simplex.log_ratios(rows).ravel(), emission])[-self.n_params :]
+        return self._joined(rows, self.emission.start(self.frames, labels, k))
 
 
 def GaussianHMM(

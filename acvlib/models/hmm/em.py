@@ -92,10 +92,10 @@ def _check(model):
 def m_step(hidden: HiddenStates) -> np.ndarray:
     """The params (D,) that maximise the expected complete-data log posterior."""
     model = hidden.model
-    chain = simplex.log_ratios(hidden.counts + hidden.pseudo)
+    chain = simplex.log_ratios(hidden.counts)
     _, shared, states = model.split(hidden.params)
     emission = model.emission.maximise(shared, states, hidden.frames, hidden.mass)
-    return np.concatenate([chain.ravel(), emission])
+    return np.append(chain, emission)
 
 
 def restarts(
