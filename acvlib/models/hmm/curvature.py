@@ -34,13 +34,15 @@ class Curvature:
         self.is_held = self.model.held is not None
         self.rough = rough
         starts = hidden.frames.starts
-        self.active = active_pairs(hidden.smoothed, starts, ROUGH if rough else THRESHOLD)
+        threshold = ROUGH if rough else THRESHOLD
+        self.active = active_pairs(hidden.smoothed, starts, threshold)
         frame = self.active.frame
         state = self.active.state
         self.pairs = Pairs(frame, state, hidden.mass[frame, state])
         observed = hidden.step_weights * hidden.frames.observed
         self.observed = observed[frame, None]
         self.first = np.flatnonzero(np.isin(frame, starts[:-1]))
+        self.first_state = state[self.first]
 
     @cached_property
     def information(self):
@@ -72,13 +74,17 @@ class Curvature:
 
     def cross(self, left_out):
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
+        n_folds = len(left_out)
         point = self.hidden.point
-        log_density = point.log_density[self.active.frame, self.active.state]
-        s = left_out[:, self.active.frame].T * log_density[:, None]
-        tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
-        out = self._moved_score(s, tau, self._weights(len(left_out)))
+        frame = self.active.frame
+        log_density = point.log_density[frame, self.active.state]
+        s = left_out[:, frame].T * log_density[:, None]
+        n_states = self.model.n_states
+        tau = np.zeros((n_states, n_states, n_folds))
+        out = self._moved_score(s, tau, self._weights(n_folds))
         for row, w in enumerate(left_out):
-            out[row] += self._padded(gradient(point, w[:, None] * self.hidden.mass))
+            own = gradient(point, w[:, None] * self.hidden.mass)
+            out[row] += self._padded(own)
         return out
 
     def blocks(self):
@@ -111,10 +117,10 @@ class Curvature:
         """Cov(score) times each direction."""
         chain, shared, states = self.model.split_directions(directions)
         tangent = simplex.tangent(chain, self.hidden.p)
-        s = self.scores.along(shared, states)
-        s *= self.observed
-        s[self.first] += tangent[:, 0, self.active.state[self.first]].T
-        return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), weights)
+        s = self.observed * self.scores.along(shared, states)
+        s[self.first] += tangent[:, 0, self.first_state].T
+        tau = tangent[:, 1:].transpose(1, 2, 0)
+        return self._moved_score(s, tau, weights)
 
     def _moved_score(self, s, tau, weights):
         """How the expected score moves, (B, D), where potentials move by s and tau."""
@@ -122,7 +128,7 @@ class Curvature:
         c, moves = covariances(self.active, s, tau, np.ascontiguousarray(weights))
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
         if not self.is_held:
-            in_state = np.eye(self.model.n_states)[self.active.state[self.first]]
+            in_state = np.eye(self.model.n_states)[self.first_state]
             counts[:, 0] = c[self.first].T @ in_state
             counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self.observed

@@ -35,7 +35,8 @@ class HiddenStates:
         log_p = simplex.log_probabilities(chain)
         self.p = np.exp(log_p)
         self.point = self.model.emission.at(shared, states, self.frames)
-        density = smoothing.factors(self.point.log_density * self.step_weights[:, None])
+        log_density = self.step_weights[:, None] * self.point.log_density
+        density = smoothing.factors(log_density)
         self.smoothed = smoothing.smooth(density, self.frames.starts, log_p[0], log_p[1:])
 
     @cached_property
@@ -76,15 +77,20 @@ def hidden_states(model, params, weights):
     """`HiddenStates` of the whole model at site weights (n_sites,)."""
     check(weights, model.n_sites)
     frames = model.frames
+    steps = np.ones(len(frames.x))
+    sequences = np.ones(frames.n_sequences)
     if model.sites == "steps":
-        return HiddenStates(model, params, frames, weights, np.ones(frames.n_sequences))
-    return HiddenStates(model, params, frames, np.ones(len(frames.x)), weights)
+        steps = weights
+    else:
+        sequences = weights
+    return HiddenStates(model, params, frames, steps, sequences)
 
 
 def states_of_frames(model, params, frames):
     """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
-    ones = np.ones(len(frames.x)), np.ones(frames.n_sequences)
-    return HiddenStates(model, params, frames, *ones, prior=False)
+    steps = np.ones(len(frames.x))
+    sequences = np.ones(frames.n_sequences)
+    return HiddenStates(model, params, frames, steps, sequences, prior=False)
 
 
 def states_of_sequences(model, params, numbers):
@@ -97,4 +103,5 @@ def heldout_losses(model, params, fold):
     if model.sites == "sequences":
         return -states_of_sequences(model, params, fold).smoothed.log_z
     left = hidden_states(model, params, fold_weights(model.n_sites, fold))
-    return -logsumexp(left.point.log_density[fold], b=left.smoothed.gamma[fold], axis=1)
+    log_density = left.point.log_density[fold]
+    return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)

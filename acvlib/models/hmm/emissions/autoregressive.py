@@ -10,10 +10,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
-from ..sequences import Frames
 from . import normal
 from .pairs import Layer
-from .prior import Prior
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
 
@@ -40,39 +38,35 @@ class AutoRegression:
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
+    def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""
         return n_channels, self.order * n_channels + 1
 
-    def unpack(
-        self, shared: np.ndarray, states: np.ndarray, n_channels: int
-    ) -> AutoRegressionParams:
-        """Named parameters."""
+    def unpack(self, shared, states, n_channels) -> AutoRegressionParams:
         w = anp.reshape(states, (-1, *self.state_shape(n_channels)))
-        lags = anp.reshape(w[:, :, :-1], (len(w), n_channels, self.order, n_channels))
+        lags = w[:, :, :-1]
+        lags = anp.reshape(lags, (len(w), n_channels, self.order, n_channels))
         coefficients = lags.transpose((0, 2, 1, 3))
         intercept = w[:, :, -1]
         return AutoRegressionParams(anp.exp(shared[0]), coefficients, intercept)
 
-    def pack(self, named: AutoRegressionParams) -> np.ndarray:
-        """The params (E,) of named ones."""
+    def pack(self, named: AutoRegressionParams):
         n_states, _, n_channels, _ = named.coefficients.shape
         lags = named.coefficients.transpose(0, 2, 1, 3)
         rows = lags.reshape(n_states, n_channels, -1)
         w = np.dstack([rows, named.intercept])
         return np.append(np.log(named.sd), w)
 
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
+    def prior(self, n_states, n_channels):
         mean = np.tile(self._prior_mean(n_channels).ravel(), n_states)
         return normal.isotropic_prior(mean, self.coefficient_sd, self.variance_prior)
 
     def _prior_mean(self, n_channels):
         """[I, 0 ... 0] (R, q)."""
-        return np.eye(*self.state_shape(n_channels)) * (self.order > 0)
+        shape = self.state_shape(n_channels)
+        return np.eye(*shape) if self.order else np.zeros(shape)
 
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """Regressions of each state's frames, and their variance."""
+    def start(self, frames, labels, n_states):
         shared = np.log([frames.x[frames.observed].std() + 1e-3])
         mass = np.eye(n_states)[labels] * frames.observed[:, None]
         for _ in range(3):
@@ -80,9 +74,7 @@ class AutoRegression:
             shared = params[:1]
         return params
 
-    def maximise(
-        self, shared: np.ndarray, states: np.ndarray, frames: Frames, mass: np.ndarray
-    ) -> np.ndarray:
+    def maximise(self, shared, states, frames, mass):
         """The M-step: W_k given sigma in closed form, then sigma given W (Meng and Rubin 1993)."""
         variance = np.exp(2.0 * shared[0])
         ridge = variance / self.coefficient_sd**2
@@ -103,8 +95,7 @@ class AutoRegression:
         variance = normal.likeliest_variance(squares, count, self.variance_prior)
         return np.append(0.5 * np.log(variance), w)
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "AutoRegressionPoint":
-        """Values and derivatives at these parameters."""
+    def at(self, shared, states, frames):
         return AutoRegressionPoint(shared, states, frames)
 
 
@@ -114,11 +105,7 @@ class AutoRegressionPoint(normal.IsotropicPoint):
     def __init__(self, shared, states, frames):
         w = anp.reshape(states, (-1, frames.design.shape[1]))
         means = anp.dot(frames.design, w.T)  # of all states at once
-        residuals = []
-        for k in range(len(states)):
-            first = k * frames.n_channels
-            mean = means[:, first : first + frames.n_channels]
-            residuals.append(frames.x - mean)
+        residuals = [frames.x - mean for mean in anp.split(means, len(states), axis=1)]
         super().__init__(shared, states, frames, residuals)
 
     def layers(self, k, rows, signal):
@@ -142,13 +129,12 @@ class RegressionInformation:
         self.gram = np.zeros((n_states, q, q))
         self.cross = np.zeros(point.states.shape)
         self.by_log_sd = point.by_log_sd(pairs)
-        for k, rows in pairs.groups:
-            frames = pairs.frame[rows]
+        for k, frames, mass in pairs.by_state():
             design = point.frames.design[frames]
-            mass = point.precision * pairs.mass[rows]
-            weighted = mass[:, None] * design
+            weighted = point.precision * mass[:, None] * design
+            residuals = point.residuals[k][frames]
+            cross = 2.0 * residuals.T @ weighted
             self.gram[k] = weighted.T @ design
-            cross = 2.0 * point.residuals[k][frames].T @ weighted
             self.cross[k] = cross.ravel()
 
     def multiply(self, shared, states):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ..sequences import Frames
 from . import normal
 from .pairs import Layer
 from .prior import Prior
@@ -31,42 +30,39 @@ class Gaussian:
     order = 0
     n_shared = 0
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
+    def state_shape(self, n_channels):
         """(1, 2 R)."""
         return 1, 2 * n_channels
 
-    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> GaussianParams:
-        """Named parameters."""
+    def unpack(self, shared, states, n_channels) -> GaussianParams:
         mean = states[:, :n_channels]
         log_sd = states[:, n_channels:]
         return GaussianParams(mean, anp.exp(log_sd))
 
-    def pack(self, named: GaussianParams) -> np.ndarray:
-        """The params (E,) of named ones."""
+    def pack(self, named: GaussianParams):
         states = np.concatenate([named.mean, np.log(named.sd)], axis=1)
         return states.ravel()
 
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
+    def prior(self, n_states, n_channels):
         of_state = np.repeat([False, True], n_channels)
         is_log_sd = np.tile(of_state, n_states)
         mean = np.zeros(len(is_log_sd))
         precision = np.where(is_log_sd, 0.0, self.mean_scale**-2.0)
         return Prior(is_log_sd, mean, precision, *self.variance_prior)
 
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """Params (E,) fitted to frames with known states."""
+    def start(self, frames, labels, n_states):
         seen = frames.x[frames.observed]
         states = labels[frames.observed]
-        groups = [seen[states == k] for k in range(n_states)]
-        mean = np.array([group.mean(axis=0) for group in groups])
-        spread = np.array([group.std(axis=0) for group in groups])
+        mean = []
+        sd = []
         least = 0.05 * seen.std(axis=0) + 1e-3
-        return self.pack(GaussianParams(mean, spread + least))
+        for k in range(n_states):
+            group = seen[states == k]
+            mean.append(group.mean(axis=0))
+            sd.append(group.std(axis=0) + least)
+        return self.pack(GaussianParams(np.array(mean), np.array(sd)))
 
-    def maximise(
-        self, shared: np.ndarray, states: np.ndarray, frames: Frames, mass: np.ndarray
-    ) -> np.ndarray:
+    def maximise(self, shared, states, frames, mass):
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
         sd = self.unpack(shared, states, frames.n_channels).sd
         total = mass.sum(axis=0)[:, None]
@@ -78,8 +74,7 @@ class Gaussian:
         variance = normal.likeliest_variance(squares, total, self.variance_prior)
         return self.pack(GaussianParams(mean, np.sqrt(variance)))
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "GaussianPoint":
-        """Values and derivatives at these parameters."""
+    def at(self, shared, states, frames):
         return GaussianPoint(self, shared, states, frames)
 
 
@@ -113,10 +108,9 @@ class GaussianInformation:
     def __init__(self, point, pairs):
         n_states, n_channels = point.mean.shape
         self.matrices = np.zeros((n_states, 2, 2, n_channels))
-        for k, rows in pairs.groups:
+        for k, frames, mass in pairs.by_state():
             sd = point.sd[k]
-            mass = pairs.mass[rows]
-            scaled = point.scaled[k][pairs.frame[rows]]
+            scaled = point.scaled[k][frames]
             by_mean = mass.sum() / sd**2
             cross = 2.0 * (mass @ scaled) / sd
             by_log_sd = 2.0 * (mass @ scaled**2)

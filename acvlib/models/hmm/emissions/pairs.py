@@ -35,6 +35,11 @@ class Pairs:
         """(state, its pairs) for each state that has some."""
         return [(k, np.flatnonzero(self.state == k)) for k in np.unique(self.state)]
 
+    def by_state(self):
+        """(state, frames, mass) of the pairs of each state that has some."""
+        for k, rows in self.groups:
+            yield k, self.frame[rows], self.mass[rows]
+
 
 def gradient(point, mass):
     """sum_tk mass_tk d log p(x_t | k) / dparams, (E,); mass (M, K), 0 at missing frames."""
