@@ -19,7 +19,7 @@ from .clusters import k_means
 from .derivatives import HMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
 from .emissions.prior import Prior
-from .posterior import heldout_losses, states_of_frames
+from .posterior import HiddenStates, heldout_losses
 from .sequences import Frames, check_sequences, make_frames
 
 SITES = ("sequences", "steps")
@@ -244,11 +244,11 @@ class HMM(ModelDefaults):
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
         checked = [np.asarray(s, float) for s in sequences]
         frames = make_frames(checked, self.emission.order, self.context)
-        return -states_of_frames(self, params, frames).smoothed.log_z
+        return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
     def posterior(self, params: np.ndarray) -> np.ndarray:
         """P(z_t = k | x; params) of all frames, (M, K)."""
-        return states_of_frames(self, params, self.frames).smoothed.gamma
+        return HiddenStates(self, params, self.frames).smoothed.gamma
 
     # starts
 

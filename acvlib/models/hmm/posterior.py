@@ -19,18 +19,22 @@ from .sequences import Frames
 class HiddenStates:
     """The posterior of the hidden states at params, of the model's frames or of others.
 
-    step_weights (M,), sequence_weights (N,): of frames and of sequences; prior: whether F has the
-    model's prior in it.
+    step_weights (M,), sequence_weights (N,): of frames and of sequences, 1 by default
+    prior: whether F has the model's prior in it
     """
 
     model: Any
     params: np.ndarray
     frames: Frames
-    step_weights: np.ndarray
-    sequence_weights: np.ndarray
+    step_weights: np.ndarray | None = None
+    sequence_weights: np.ndarray | None = None
     prior: bool = True
 
     def __post_init__(self):
+        if self.step_weights is None:
+            self.step_weights = np.ones(len(self.frames.x))
+        if self.sequence_weights is None:
+            self.sequence_weights = np.ones(self.frames.n_sequences)
         chain, shared, states = self.model.split(self.params)
         log_p = simplex.log_probabilities(chain)
         self.p = np.exp(log_p)
@@ -76,26 +80,14 @@ class HiddenStates:
 def hidden_states(model, params, weights):
     """`HiddenStates` of the whole model at site weights (n_sites,)."""
     check(weights, model.n_sites)
-    frames = model.frames
-    steps = np.ones(len(frames.x))
-    sequences = np.ones(frames.n_sequences)
     if model.sites == "steps":
-        steps = weights
-    else:
-        sequences = weights
-    return HiddenStates(model, params, frames, steps, sequences)
-
-
-def states_of_frames(model, params, frames):
-    """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
-    steps = np.ones(len(frames.x))
-    sequences = np.ones(frames.n_sequences)
-    return HiddenStates(model, params, frames, steps, sequences, prior=False)
+        return HiddenStates(model, params, model.frames, step_weights=weights)
+    return HiddenStates(model, params, model.frames, sequence_weights=weights)
 
 
 def states_of_sequences(model, params, numbers):
-    """The same of the model's sequences with these numbers."""
-    return states_of_frames(model, params, model.frames.take(numbers))
+    """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
+    return HiddenStates(model, params, model.frames.take(numbers), prior=False)
 
 
 def heldout_losses(model, params, fold):
