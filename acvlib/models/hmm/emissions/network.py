@@ -11,11 +11,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ....parallel import pieces
 from . import normal
 from .pairs import Layer
-
-AT_ONCE = 32  # directions, each of which takes several arrays (n, R)
 
 
 class NetworkParams(NamedTuple):
@@ -138,23 +135,23 @@ class NetworkInformation:
     def multiply(self, shared, states):
         by_log_sd = self.by_log_sd * shared
         out = np.zeros_like(states)
-        for k, frames, mass in self.pairs.by_state():
-            passes = _Passes(self.point, k, frames, mass)
-            for part in pieces(len(states), AT_ONCE):
-                directions = states[part, k]
-                inner, outer = self.point.emission.weights(directions, passes.n_channels)
-                moved, *sums = passes.multiply(shared[part], inner, outer)
-                by_log_sd[part, 0] += moved
-                flat = [total.reshape(len(directions), -1) for total in sums]
-                out[part, k] = np.concatenate(flat, axis=1)
+        for k, passes in self._passes():
+            moved, *sums = passes.multiply(shared, states[:, k])
+            by_log_sd[:, 0] += moved
+            flat = [total.reshape(len(states), -1) for total in sums]
+            out[:, k] = np.concatenate(flat, axis=1)
         return by_log_sd, out
+
+    def _passes(self):
+        for k, frames, mass in self.pairs.by_state():
+            yield k, _Passes(self.point, k, frames, mass)
 
     def blocks(self):
         """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
         n_states, d = self.point.states.shape
         blocks = np.zeros((n_states, d, d))
-        for k, frames, mass in self.pairs.by_state():
-            blocks[k] = _Passes(self.point, k, frames, mass).gauss_newton()
+        for k, passes in self._passes():
+            blocks[k] = passes.gauss_newton()
         return np.array([[self.by_log_sd]]), blocks
 
 
@@ -166,6 +163,7 @@ class _Passes:
     """
 
     def __init__(self, point, k, frames, mass):
+        self.weights = point.emission.weights
         self.mass = point.precision * mass[:, None]
         self.inputs = point.frames.design[frames]
         self.h = point.hidden[k][frames]
@@ -174,10 +172,10 @@ class _Passes:
         self.residual = point.residuals[k][frames]
         self.outer = point.outer[k, :, :-1]
         self.back = self.residual @ self.outer
-        self.n_channels = len(self.outer)
 
-    def multiply(self, log_sd, inner, outer):
+    def multiply(self, log_sd, states):
         """The derivative of the gradient along B directions: by log sigma, and by both layers."""
+        inner, outer = self.weights(states, len(self.outer))
         h_moved = self.inputs @ inner.swapaxes(1, 2)
         h_moved *= self.slope
         mean_moved = self.h @ outer.swapaxes(1, 2)
@@ -213,5 +211,5 @@ class _Passes:
         by_outer = np.repeat(self.outer.T, n_inputs, axis=0)
         cross = by_outer[:, :, None] * (jacobian.T @ h)[:, None, :]
         cross = cross.reshape(len(gram), -1)
-        own = np.kron(np.eye(self.n_channels), h.T @ h)
+        own = np.kron(np.eye(len(self.outer)), h.T @ h)
         return np.block([[gram, cross], [cross.T, own]])
