@@ -103,11 +103,8 @@ def covariances(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cov(S, 1{pair}) (P, B) and sum_t Cov(S, 1{z_t-1 = j, z_t = k}) (K, K, B), times the weights.
 
-    Parameters
-    ----------
-    s: (P, B) derivatives along B directions.
-    tau: (K, K, B), or None where the transitions are held: the second array is then empty.
-    weights: (N, B) of each sequence, direction by direction.
+    s (P, B); tau (K, K, B), or None where transitions are held: the second array is then empty;
+    weights (N, B) of each sequence, direction by direction
     """
     tau = np.zeros((0, 0, s.shape[1])) if tau is None else tau
     by_move = tau.reshape(-1, s.shape[1])

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.special import logsumexp
 
+from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults
 from ...weighting import check, keep_latents
@@ -19,7 +21,7 @@ from .clusters import k_means
 from .derivatives import HMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
 from .emissions.prior import Prior
-from .posterior import HiddenStates, heldout_losses
+from .posterior import HiddenStates, hidden_states, states_of_sequences
 from .sequences import Frames, check_sequences, make_frames
 
 SITES = ("sequences", "steps")
@@ -125,7 +127,8 @@ class HMM(ModelDefaults):
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
-        return self.frames.pieces()
+        starts = self.frames.starts
+        return [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
 
     # parameters
 
@@ -160,26 +163,23 @@ class HMM(ModelDefaults):
         return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
 
     def whole(self, params: np.ndarray) -> np.ndarray:
-        """All parameters, with what is held in front."""
-        return params if self.held is None else anp.concatenate([self.held, params])
+        """All parameters, with what is held in front; in rows of directions (B, D) that is 0."""
+        if self.held is None:
+            return params
+        front = self.held if params.ndim == 1 else np.zeros((len(params), self.n_nuisance))
+        return anp.concatenate([front, params], axis=-1)
 
     def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d))."""
-        return self._split(self.whole(params))
+        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d)).
 
-    def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
-        if self.held is not None:
-            zeros = np.zeros((len(directions), self.n_nuisance))
-            directions = np.concatenate([zeros, directions], axis=1)
-        return self._split(directions)
-
-    def _split(self, params):
+        Of directions (B, D) all have (B,) in front.
+        """
         k = self.n_states
+        whole = self.whole(params)
         leading = params.shape[:-1]
-        chain = anp.reshape(params[..., : self.n_chain], (*leading, k + 1, k - 1))
-        shared = params[..., self.n_chain : self.n_nuisance]
-        states = params[..., self.n_nuisance :]
+        chain = whole[..., : self.n_chain].reshape((*leading, k + 1, k - 1))
+        shared = whole[..., self.n_chain : self.n_nuisance]
+        states = whole[..., self.n_nuisance :]
         return chain, shared, states.reshape((*leading, k, states.shape[-1] // k))
 
     def unpack(self, params: np.ndarray) -> HMMParams:
@@ -238,7 +238,11 @@ class HMM(ModelDefaults):
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
-        return heldout_losses(self, params, np.asarray(fold))
+        if self.sites == "sequences":
+            return -states_of_sequences(self, params, fold).smoothed.log_z
+        left = hidden_states(self, params, fold_weights(self.n_sites, fold))
+        log_density = left.point.log_density[fold]
+        return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""

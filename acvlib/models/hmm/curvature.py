@@ -66,7 +66,7 @@ class Curvature:
 
     def complete(self, directions):
         """The complete-data information and the prior's, times each direction."""
-        chain, shared, states = self.model.split_directions(directions)
+        chain, shared, states = self.model.split(directions)
         by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
         by_emission = self.information.multiply(shared, states)
         prior = self._padded(self.hidden.emission_prior[1])
@@ -96,10 +96,11 @@ class Curvature:
         by_state = prior[n_shared:].reshape(n_states, -1)
         repeats = by_state.shape[1] // size
         states = states + by_state[:, None, :size] * np.eye(size)
-        if self.is_held:
-            return in_a_row([(states, repeats)])
-        shared = shared + np.diag(prior[:n_shared])
-        return in_a_row([(self._chain_information, 1), (shared[None], 1), (states, repeats)])
+        parts = [(states, repeats)]
+        if not self.is_held:
+            shared = shared + np.diag(prior[:n_shared])
+            parts = [(self._chain_information, 1), (shared[None], 1), *parts]
+        return in_a_row(parts)
 
     @cached_property
     def _chain_information(self):
@@ -115,7 +116,7 @@ class Curvature:
 
     def _missing(self, directions, weights):
         """Cov(score) times each direction."""
-        chain, shared, states = self.model.split_directions(directions)
+        chain, shared, states = self.model.split(directions)
         tangent = simplex.tangent(chain, self.hidden.p)
         s = self.observed * self.scores.along(shared, states)
         s[self.first] += tangent[:, 0, self.first_state].T
@@ -138,7 +139,5 @@ class Curvature:
     def _join(self, chain, shared, states):
         """Rows of parameters, without what is held."""
         n = len(states)
-        states = states.reshape(n, -1)
-        if self.is_held:
-            return states
-        return np.concatenate([chain.reshape(n, -1), shared, states], axis=1)
+        whole = [chain.reshape(n, -1), shared, states.reshape(n, -1)]
+        return np.concatenate(whole, axis=1)[:, -self.model.n_params :]

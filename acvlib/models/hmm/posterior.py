@@ -5,9 +5,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
-from ...folds import weights as fold_weights
 from ...inference import smoothing
 from ...weighting import check
 from . import simplex
@@ -88,12 +86,3 @@ def hidden_states(model, params, weights):
 def states_of_sequences(model, params, numbers):
     """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
     return HiddenStates(model, params, model.frames.take(numbers), prior=False)
-
-
-def heldout_losses(model, params, fold):
-    """-log p(x_n) of left-out sequences, or -log p(x_t | frames outside the fold, lags)."""
-    if model.sites == "sequences":
-        return -states_of_sequences(model, params, fold).smoothed.log_z
-    left = hidden_states(model, params, fold_weights(model.n_sites, fold))
-    log_density = left.point.log_density[fold]
-    return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)

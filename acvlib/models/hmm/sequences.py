@@ -26,14 +26,9 @@ class Frames(NamedTuple):
     def n_sequences(self):
         return len(self.starts) - 1
 
-    def pieces(self):
-        """A slice of the frames for each sequence."""
-        return [slice(a, b) for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
-
     def take(self, numbers):
         """The frames of these sequences."""
-        pieces = self.pieces()
-        parts = [np.arange(len(self.x))[pieces[n]] for n in numbers]
+        parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
         rows = np.concatenate(parts)
         starts = np.cumsum([0, *map(len, parts)])
         return Frames(self.x[rows], self.design[rows], self.observed[rows], starts)
@@ -46,7 +41,7 @@ def make_frames(sequences, order, context):
     for m in range(1, order + 1):
         columns.append(np.concatenate([s[context - m : len(s) - m] for s in sequences]))
     design = np.column_stack([*columns, np.ones(len(x))])
-    observed = np.isfinite(x).all(axis=1) & np.isfinite(design).all(axis=1)
+    observed = np.isfinite(np.column_stack([x, design])).all(axis=1)
     x[~observed] = 0.0
     design[~observed] = 0.0
     starts = np.cumsum([0, *(len(s) - context for s in sequences)])

@@ -53,14 +53,11 @@ class Gaussian:
     def start(self, frames, labels, n_states):
         seen = frames.x[frames.observed]
         states = labels[frames.observed]
-        mean = []
-        sd = []
+        groups = [seen[states == k] for k in range(n_states)]
+        mean = np.array([group.mean(axis=0) for group in groups])
+        spread = np.array([group.std(axis=0) for group in groups])
         least = 0.05 * seen.std(axis=0) + 1e-3
-        for k in range(n_states):
-            group = seen[states == k]
-            mean.append(group.mean(axis=0))
-            sd.append(group.std(axis=0) + least)
-        return self.pack(GaussianParams(np.array(mean), np.array(sd)))
+        return self.pack(GaussianParams(mean, spread + least))
 
     def maximise(self, shared, states, frames, mass):
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
