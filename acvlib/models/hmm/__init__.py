@@ -59,8 +59,7 @@ class HMM(ModelDefaults):
 
     Raises
     ------
-    ValueError : sequences too short, unlike or not finite, constant channels, too few frames for K
-        states, a concentration below 1
+    ValueError : unusable sequences or settings, too few frames for K states
 
     Source: Ghosh et al. (2020).
     """
@@ -257,10 +256,7 @@ class HMM(ModelDefaults):
     # starts
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
-        """K-means on the observed frames, sticky transitions; `rng` seeds K-means.
-
-        A start decides which local optimum a fit reaches: see `em.restarts`.
-        """
+        """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
         labels = np.zeros(len(observed), int)

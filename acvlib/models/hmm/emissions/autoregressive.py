@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.linalg import solve
 
 from . import normal
 from .pairs import Layer
@@ -84,13 +83,9 @@ class AutoRegression:
         for own in mass.T:
             rows = np.flatnonzero(own > NEGLIGIBLE)
             x = frames.x[rows]
-            design = frames.design[rows]
-            weighted = own[rows, None] * design
-            gram = weighted.T @ design + ridge * np.eye(design.shape[1])
-            solved = solve(gram, weighted.T @ x + pull, assume_a="pos")
-            residuals = x - design @ solved
-            squares += own[rows] @ (residuals**2).sum(axis=1)
-            w.append(solved.T)
+            found, error = normal.ridge_regression(x, frames.design[rows], own[rows], ridge, pull)
+            squares += error
+            w.append(found)
         count = mass.sum() * frames.n_channels
         variance = normal.likeliest_variance(squares, count, self.variance_prior)
         return np.append(0.5 * np.log(variance), w)

@@ -81,11 +81,9 @@ class NeuralAutoRegression:
             rows = np.flatnonzero((labels == k) & frames.observed)
             x = frames.x[rows]
             h = _hidden(frames.design[rows], inner[k])
-            gram = h.T @ h + 0.01 * np.eye(h.shape[1])
-            solved = np.linalg.solve(gram, h.T @ x)
-            residuals = x - h @ solved
-            squares += (residuals**2).sum()
-            outer.append(solved.T)
+            found, error = normal.ridge_regression(x, h, np.ones(len(rows)), 0.01)
+            squares += error
+            outer.append(found)
         count = frames.observed.sum() * frames.n_channels
         sd = np.sqrt(squares / count + 1e-4)
         return self.pack(NetworkParams(sd, inner, np.array(outer)))

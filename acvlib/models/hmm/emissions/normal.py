@@ -2,6 +2,7 @@
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import solve
 
 from .prior import Prior
 
@@ -25,6 +26,15 @@ def likeliest_variance(squares, count, variance_prior):
     """The variance with the highest posterior density, given a sum of `count` squares."""
     shape, scale = variance_prior
     return (squares + 2.0 * scale) / (count + 2.0 * (shape + 1.0))
+
+
+def ridge_regression(x, design, mass, ridge, pull=0.0):
+    """Weights (R, q) of rows x (n, R) on design (n, q), and their weighted sum of squares."""
+    weighted = mass[:, None] * design
+    gram = weighted.T @ design + ridge * np.eye(design.shape[1])
+    solved = solve(gram, weighted.T @ x + pull, assume_a="pos")
+    squares = (x - design @ solved) ** 2
+    return solved.T, mass @ squares.sum(axis=1)
 
 
 def isotropic_prior(mean, sd, variance_prior):
