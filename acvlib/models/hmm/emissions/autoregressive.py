@@ -49,7 +49,7 @@ class AutoRegression:
         intercept = w[:, :, -1]
         return AutoRegressionParams(anp.exp(shared[0]), coefficients, intercept)
 
-    def pack(self, named: AutoRegressionParams):
+    def pack(self, named: AutoRegressionParams) -> np.ndarray:
         n_states, _, n_channels, _ = named.coefficients.shape
         lags = named.coefficients.transpose(0, 2, 1, 3)
         rows = lags.reshape(n_states, n_channels, -1)

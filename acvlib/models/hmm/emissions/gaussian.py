@@ -39,7 +39,7 @@ class Gaussian:
         log_sd = states[:, n_channels:]
         return GaussianParams(mean, anp.exp(log_sd))
 
-    def pack(self, named: GaussianParams):
+    def pack(self, named: GaussianParams) -> np.ndarray:
         states = np.concatenate([named.mean, np.log(named.sd)], axis=1)
         return states.ravel()
 

@@ -45,7 +45,7 @@ class NeuralAutoRegression:
     def unpack(self, shared, states, n_channels) -> NetworkParams:
         return NetworkParams(anp.exp(shared[0]), *self.weights(states, n_channels))
 
-    def pack(self, named: NetworkParams):
+    def pack(self, named: NetworkParams) -> np.ndarray:
         n_states = len(named.inner)
         inner = named.inner.reshape(n_states, -1)
         outer = named.outer.reshape(n_states, -1)
