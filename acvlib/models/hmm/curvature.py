@@ -68,9 +68,9 @@ class Curvature:
         """The complete-data information and the prior's, times each direction."""
         chain, shared, states = self.model.split(directions)
         by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
-        by_emission = self.information.multiply(shared, states)
-        prior = self._padded(self.hidden.emission_prior[1])
-        return self._join(by_chain, *by_emission) + prior * directions
+        out = self._join(by_chain, *self.information.multiply(shared, states))
+        out += self._prior * directions
+        return out
 
     def cross(self, left_out):
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
@@ -106,6 +106,10 @@ class Curvature:
     def _chain_information(self):
         return simplex.information(self.hidden.counts, self.hidden.p)
 
+    @cached_property
+    def _prior(self):
+        return self._padded(self.hidden.emission_prior[1])
+
     def _padded(self, emission):
         """Parameters (D,) from those of the emission (E,), 0 where it has none."""
         whole = np.append(np.zeros(self.model.n_chain), emission)
@@ -118,7 +122,8 @@ class Curvature:
         """Cov(score) times each direction."""
         chain, shared, states = self.model.split(directions)
         tangent = simplex.tangent(chain, self.hidden.p)
-        s = self.observed * self.scores.along(shared, states)
+        s = self.scores.along(shared, states)
+        s *= self.observed
         s[self.first] += tangent[:, 0, self.first_state].T
         tau = tangent[:, 1:].transpose(1, 2, 0)
         return self._moved_score(s, tau, weights)
@@ -139,5 +144,7 @@ class Curvature:
     def _join(self, chain, shared, states):
         """Rows of parameters, without what is held."""
         n = len(states)
-        whole = [chain.reshape(n, -1), shared, states.reshape(n, -1)]
-        return np.concatenate(whole, axis=1)[:, -self.model.n_params :]
+        states = states.reshape(n, -1)
+        if self.is_held:
+            return states
+        return np.concatenate([chain.reshape(n, -1), shared, states], axis=1)

@@ -100,7 +100,8 @@ class AutoRegressionPoint(normal.IsotropicPoint):
     def __init__(self, shared, states, frames):
         w = anp.reshape(states, (-1, frames.design.shape[1]))
         means = anp.dot(frames.design, w.T)  # of all states at once
-        residuals = [frames.x - mean for mean in anp.split(means, len(states), axis=1)]
+        r = frames.n_channels
+        residuals = [frames.x - means[:, k * r : (k + 1) * r] for k in range(len(states))]
         super().__init__(shared, states, frames, residuals)
 
     def layers(self, k, rows, signal):
