@@ -12,10 +12,10 @@ Source: Koller and Friedman (2009), chapters 9 and 10; derivatives after Louis (
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp_argnums, primitive
+from autograd.extend import defvjp, primitive
 
 from . import passes
-from .checks import check_edges, check_potentials, check_sites, edges_of
+from .checks import check_edges, check_potentials, check_shapes, check_sites, edges_of
 from .elimination import EliminationOrder, TooWide, eliminate
 from .moments import Moments, SumMoments
 
@@ -37,32 +37,32 @@ __all__ = [
 STEP = 1e-30  # of a complex step: its square is lost, so that the derivative is exact
 
 
-def _collect(node, edge, elimination, wanted):
+def _collect(node, edge, elimination):
     """(log Z, conditional): in products, or in logarithms where those come near to underflow."""
-    log_z, conditional, accurate = passes.collect(elimination, node, edge, wanted, False)
+    log_z, conditional, accurate = passes.collect(elimination, node, edge, False)
     if not accurate:
-        log_z, conditional, _ = passes.collect(elimination, node, edge, wanted, True)
+        log_z, conditional, _ = passes.collect(elimination, node, edge, True)
     return log_z, conditional
+
+
+def _all_marginals(elimination, conditional):
+    return passes.distribute(elimination, conditional, np.ones(len(elimination.site), bool))
 
 
 class GraphPosterior:
     """The distribution of all states given potentials, node (n, K) and edge (m, K, K).
 
-    Eliminated once: what is asked of it afterwards needs one more pass, or none.
+    Eliminated once: what is asked of it afterwards needs one more pass.
     """
 
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
-        everywhere = np.ones(len(node), bool)
         self.elimination = elimination
-        self.log_partition, self._conditional = _collect(node, edge, elimination, everywhere)
-        self._marginals = None
+        self.log_partition, self._conditional = _collect(node, edge, elimination)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
-        if self._marginals is None:
-            self._marginals = _all_marginals(self.elimination, self._conditional)
-        return self._marginals
+        return _all_marginals(self.elimination, self._conditional)
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
@@ -71,22 +71,14 @@ class GraphPosterior:
         return np.array(draws)
 
 
-def _all_marginals(elimination, conditional):
-    n_edges = len(elimination.edge)
-    everywhere = np.ones(len(elimination.site), bool)
-    return passes.distribute(elimination, n_edges, conditional, everywhere, everywhere)
-
-
 def marginals_at(
     node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder, sites: np.ndarray
 ) -> np.ndarray:
     """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
     sites = check_sites(sites, len(node))
-    wanted = passes.ancestors(elimination, sites)
-    _, conditional = _collect(node, edge, elimination, wanted)
-    asked = np.isin(elimination.site, sites)
-    gamma, _ = passes.distribute(elimination, len(edge), conditional, wanted, asked)
+    _, conditional = _collect(node, edge, elimination)
+    gamma, _ = passes.distribute(elimination, conditional, passes.ancestors(elimination, sites))
     return gamma[sites]
 
 
@@ -98,63 +90,62 @@ def tangent(
     d_edge: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
-    potentials = check_potentials(node, edge, elimination)
-    along = check_potentials(d_node, d_edge, elimination)
-    nodes, edges = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
-    _, conditional = _collect(nodes, edges, elimination, np.ones(len(node), bool))
+    node, edge = check_potentials(node, edge, elimination)
+    d_node, d_edge = check_potentials(d_node, d_edge, elimination)
+    _, conditional = _collect(node + STEP * 1j * d_node, edge + STEP * 1j * d_edge, elimination)
     return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
 
 
-@primitive
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
     """Return log Z of node potentials (n, K) and edge potentials (m, K, K)."""
-    node, edge = check_potentials(node, edge, elimination)
-    return _collect(node, edge, elimination, np.zeros(len(node), bool))[0]
-
-
-@primitive
-def _flat_marginals(node, edge, elimination):
-    return _joined(GraphPosterior(node, edge, elimination).marginals())
-
-
-@primitive
-def _flat_tangent(node, edge, elimination, direction):
-    """Has no derivative of its own: asking for a third one raises; no silent zero."""
-    return _joined(tangent(node, edge, elimination, *_split(direction, node, edge)))
-
-
-def _joined(parts):
-    return np.concatenate([part.ravel() for part in parts])
-
-
-def _split(flat, node, edge):
-    """A flat vector as (node, edge) arrays."""
-    n = int(np.prod(np.shape(node)))
-    return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
+    return _log_partition(_flat(node, edge, elimination), elimination)
 
 
 def marginals(
     node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K); differentiable once."""
-    return _split(_flat_marginals(node, edge, elimination), node, edge)
+    return _split(_marginals(_flat(node, edge, elimination), elimination), elimination)
 
 
-def _log_partition_vjp(argnums, ans, args, kwargs):
-    def pull(g):
-        parts = marginals(*args)
-        return tuple(g * parts[i] for i in argnums)
-
-    return pull
+def _flat(node, edge, elimination):
+    """Both potentials as one vector, so that one argument has derivatives."""
+    check_shapes(node, edge, elimination)
+    return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
 
 
-def _marginals_vjp(argnums, ans, args, kwargs):
-    def pull(g):
-        parts = _split(_flat_tangent(*args, g), *args[:2])
-        return tuple(parts[i] for i in argnums)
+def _split(flat, elimination):
+    n_states = elimination.n_states
+    n = len(elimination.site) * n_states
+    node = anp.reshape(flat[:n], (-1, n_states))
+    return node, anp.reshape(flat[n:], (-1, n_states, n_states))
 
-    return pull
+
+@primitive
+def _log_partition(flat, elimination):
+    return GraphPosterior(*_split(flat, elimination), elimination).log_partition
 
 
-defvjp_argnums(log_partition, _log_partition_vjp)
-defvjp_argnums(_flat_marginals, _marginals_vjp)
+@primitive
+def _marginals(flat, elimination):
+    posterior = GraphPosterior(*_split(flat, elimination), elimination)
+    return _flat(*posterior.marginals(), elimination)
+
+
+@primitive
+def _tangent(flat, elimination, direction):
+    """Has no derivative of its own: asking for a third one raises; no silent zero."""
+    along = _split(direction, elimination)
+    return _flat(*tangent(*_split(flat, elimination), elimination, *along), elimination)
+
+
+def _log_partition_vjp(ans, flat, elimination):
+    return lambda g: g * _marginals(flat, elimination)
+
+
+def _marginals_vjp(ans, flat, elimination):
+    return lambda g: _tangent(flat, elimination, g)
+
+
+defvjp(_log_partition, _log_partition_vjp, argnums=(0,))
+defvjp(_marginals, _marginals_vjp, argnums=(0,))

@@ -64,16 +64,26 @@ def edges_of(adjacency: Any) -> np.ndarray:
 
 def check_potentials(node: Any, edge: Any, elimination: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return node (n, K) and edge (m, K, K) as arrays of finite numbers, or raise ValueError."""
+    check_shapes(node, edge, elimination)
+    return check_table("node", node, np.shape(node)), check_table("edge", edge, np.shape(edge))
+
+
+def check_shapes(node: Any, edge: Any, elimination: Any) -> None:
+    """Raise ValueError unless node is (n, K) and edge (m, K, K); tracers of autograd will do."""
     k = elimination.n_states
-    node = check_table("node", node, (len(elimination.site), k))
-    return node, check_table("edge", edge, (len(elimination.edge), k, k))
+    _check_shape("node", node, (len(elimination.site), k))
+    _check_shape("edge", edge, (len(elimination.ends), k, k))
+
+
+def _check_shape(name, values, shape):
+    if np.shape(values) != shape:
+        raise ValueError(f"{name} has shape {np.shape(values)}; this elimination is for {shape}")
 
 
 def check_table(name: str, values: Any, shape: tuple) -> np.ndarray:
     """Return values as an array of finite numbers of this shape, or raise ValueError."""
+    _check_shape(name, values, shape)
     array = np.ascontiguousarray(values, float)
-    if array.shape != shape:
-        raise ValueError(f"{name} has shape {array.shape}; this elimination is for {shape}")
     if not np.isfinite(array).all():
         raise ValueError(f"potentials must be finite: {name} has an entry that is nan or infinite")
     return array

@@ -24,33 +24,25 @@ class TooWide(ValueError):
 class EliminationOrder(NamedTuple):
     """An order of elimination, bucket by bucket; a bucket sums out one site.
 
-    What it leaves is a table over the bucket's scope. The digits of a table index, base n_states,
-    are the states of the scope, about half of them low and half high; the site that is eliminated
-    next is the highest digit. A parent reads a child's table at a function of its own low digits
-    plus one of its high digits: `low_map` from `low_start[child]`, `high_map` from
-    `high_start[child]` (unsigned, so that numba need not look for negative numbers). An edge is in
-    the bucket of whichever end goes first; `edge_digit` is the other end's place value in its half.
+    What it leaves is a table over the bucket's scope, whose columns are numbered by the states of
+    the scope as digits, base n_states. The site that is eliminated next is the highest digit, as a
+    bucket's own site is in its children's scopes; `stride` has the place value in a child's column
+    number of each digit of its parent's, 0 where the child lacks that site.
     """
 
     n_states: int
+    ends: np.ndarray  # (m, 2), the edges
     site: np.ndarray  # (n,), the site that each bucket sums out
-    start: np.ndarray  # (n + 1,), where the tables of the buckets begin
-    n_low: np.ndarray
-    n_high: np.ndarray
+    start: np.ndarray  # (n + 1,), where the columns of the buckets begin
+    parent: np.ndarray  # (n,), the bucket that reads a bucket's table; -1 at a root
     scope_start: np.ndarray
     scope: np.ndarray
-    parent: np.ndarray  # the bucket that reads a bucket's table; -1 at a root
+    edge: np.ndarray  # that joins a bucket's site to one of its scope; -1 if none does
+    edge_reversed: np.ndarray  # whether the edge's first end is the one in the scope
     child_start: np.ndarray
     child: np.ndarray
-    low_start: np.ndarray
-    low_map: np.ndarray
-    high_start: np.ndarray
-    high_map: np.ndarray
-    edge_start: np.ndarray
-    edge: np.ndarray
-    edge_digit: np.ndarray
-    edge_is_low: np.ndarray  # whether the other end is a low digit
-    edge_reversed: np.ndarray  # whether the edge's first end is eliminated later
+    stride_start: np.ndarray
+    stride: np.ndarray
 
     @property
     def width(self) -> int:
@@ -159,60 +151,45 @@ def _check_memory(scopes, n_states, restarts, memory):
 def _index_tables(order, scope_bits, edges, k):
     place = np.argsort(order)
     scopes = [sorted(_bits(bits), key=lambda site: -place[site]) for bits in scope_bits]
-    size = np.array([len(scope) for scope in scopes])
-    low = (size + 1) // 2
-    parent = np.array([place[scope[-1]] if scope else -1 for scope in scopes])
-    child = np.argsort(parent, kind="stable")[np.count_nonzero(parent < 0) :]
-    low_maps = []
-    high_maps = []
-    for scope, above in zip(scopes, parent, strict=True):
+    parent = [place[scope[-1]] if scope else -1 for scope in scopes]
+    children = [[] for _ in order]
+    strides = []
+    for bucket, (scope, above) in enumerate(zip(scopes, parent, strict=True)):
         read_by = scopes[above] if scope else []  # a root's table is read by no other
-        strides = [k ** scope.index(site) if site in scope else 0 for site in read_by]
-        low_maps.append(_digit_sums(strides[: low[above]], k))
-        high_maps.append(_digit_sums(strides[low[above] :], k))
+        strides.append([k ** scope.index(site) if site in scope else 0 for site in read_by])
+        if scope:
+            children[above].append(bucket)
+    scope_start, scope = _joined(scopes)
+    child_start, child = _joined(children)
+    stride_start, stride = _joined(strides)
+    edge, edge_reversed = _edges_of_scopes(edges, order, scopes)
     return EliminationOrder(
         n_states=k,
+        ends=edges,
         site=np.array(order),
-        start=_starts(k**size),
-        n_low=k**low,
-        n_high=k ** (size - low),
-        scope_start=_starts(size),
-        scope=np.array([site for scope in scopes for site in scope], np.int64),
-        parent=parent,
-        child_start=_starts(np.bincount(parent[parent >= 0], minlength=len(order))),
+        start=np.cumsum([0] + [k ** len(scope) for scope in scopes]),
+        parent=np.array(parent),
+        scope_start=scope_start,
+        scope=scope,
+        edge=edge,
+        edge_reversed=edge_reversed,
+        child_start=child_start,
         child=child,
-        low_start=_starts([len(part) for part in low_maps]),
-        low_map=np.concatenate(low_maps).astype(np.uint32),
-        high_start=_starts([len(part) for part in high_maps]),
-        high_map=np.concatenate(high_maps).astype(np.uint32),
-        **_edge_tables(edges, place, scopes, low, k),
+        stride_start=stride_start,
+        stride=stride,
     )
 
 
-def _starts(lengths):
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+def _joined(lists):
+    """(where each list starts, all of them joined)."""
+    start = np.cumsum([0] + [len(part) for part in lists])
+    return start, np.array([entry for part in lists for entry in part], np.int64)
 
 
-def _digit_sums(strides, k):
-    """sum_d digit_d(r) strides[d] for all numbers r of len(strides) digits, base k."""
-    sums = np.zeros(1, np.int64)
-    for stride in strides:
-        sums = (stride * np.arange(k)[:, None] + sums).ravel()
-    return sums
-
-
-def _edge_tables(edges, place, scopes, low, k):
-    """The edges in the order of the buckets in which they are summed."""
-    ends = place[edges]
-    first = ends.min(axis=1)
-    order = np.argsort(first, kind="stable")
-    later = edges[np.arange(len(edges)), ends.argmax(axis=1)]
-    digit = np.array([scopes[first[e]].index(later[e]) for e in order], np.int64)
-    n_low = low[first[order]]
-    return {
-        "edge_start": _starts(np.bincount(first, minlength=len(place))),
-        "edge": order,
-        "edge_digit": k ** np.where(digit < n_low, digit, digit - n_low),
-        "edge_is_low": digit < n_low,
-        "edge_reversed": ends[order, 0] > ends[order, 1],
-    }
+def _edges_of_scopes(edges, order, scopes):
+    """For each site and each site of its scope: their edge or -1, and whether it is reversed."""
+    number = {pair: e for e, pair in enumerate(map(tuple, edges.tolist()))}
+    pairs = [(site, other) for site, scope in zip(order, scopes, strict=True) for other in scope]
+    forward = np.array([number.get((a, b), -1) for a, b in pairs], np.int64)
+    backward = np.array([number.get((b, a), -1) for a, b in pairs], np.int64)
+    return np.maximum(forward, backward), backward >= 0

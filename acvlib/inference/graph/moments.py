@@ -5,15 +5,23 @@ All moments are taken on the way up, as conditional means and covariances given 
 ancestors in the order of elimination.
 """
 
-import threading
 from typing import NamedTuple
 
 import numpy as np
 
 from .checks import check_potentials, check_table
 from .elimination import EliminationOrder
-from .passes import TINY, ancestors
-from .tables import buffer_size, gather, half_buffers, jit, sum_bucket, table_in
+from .passes import TINY, ancestors, factors
+from .tables import (
+    columns,
+    gather,
+    index_buffer,
+    jit,
+    largest,
+    read_potentials,
+    sum_out,
+    table_in,
+)
 
 
 class Moments(NamedTuple):
@@ -25,19 +33,20 @@ class Moments(NamedTuple):
 
 
 class _Tables(NamedTuple):
-    """Of every bucket: the log of what its message was divided by, its message and its moments."""
+    """What every bucket leaves to its parent; rows: its message, E[S_d | scope], then Cov(S_a, S_b
+    | scope) of the pairs.
+    """
 
-    log_norm: np.ndarray  # (n,)
-    message: np.ndarray  # (entries,)
-    moment: np.ndarray  # (D + P, entries): E[S_d | scope], then Cov(S_a, S_b | scope) of the pairs
+    log_norm: np.ndarray  # (n,), of what the message was divided by
+    rows: np.ndarray  # (1 + D + P, columns)
 
 
 @jit
-def _centred_product(a, mean_a, b, mean_b, out):
-    """out = (a - mean_a) (b - mean_b), the means given the scope."""
-    for z in range(out.shape[0]):
-        for r in range(out.shape[1]):
-            out[z, r] = (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
+def _gather_children(t, b, changed, new, known, table, index, add):
+    """Gather one row of the children, of the new tables where they have changed."""
+    for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+        row = new if changed[c] else known
+        gather(t, c, row[columns(t, c)], table, index, add)
 
 
 @jit
@@ -50,49 +59,44 @@ def _expect(conditional, values, out):
 
 
 @jit
-def _renew(t, node, edge, sums, pairs, changed, tables, logs):
-    """Computes the tables of the changed buckets from those of their children; True if accurate."""
-    k, n_sums = t.n_states, len(sums)
-    low, high = half_buffers(t, node)
-    size = buffer_size(t)
-    buffer, products, values = np.empty(size), np.empty(size), np.empty((n_sums, size))
-    for b in np.flatnonzero(changed):
-        children = t.child[t.child_start[b] : t.child_start[b + 1]]
-        score = table_in(t, b, buffer)
-        log_norm, least = sum_bucket(t, b, node, edge, tables.message, score, low, high, logs)
-        if not least > TINY:
-            return False
-        tables.log_norm[b] = log_norm
-        given = score.reshape((k, -1))
-        here = slice(t.start[b], t.start[b + 1])
-        for d in range(n_sums):
-            value = table_in(t, b, values[d])
-            for z in range(k):
-                value[z] = sums[d, t.site[b], z]
-            for c in children:
-                gather(t, c, tables.moment[d], value, True)
-            _expect(given, value.reshape((k, -1)), tables.moment[d, here])
-        for p in range(len(pairs)):
-            i, j = pairs[p]
-            first = table_in(t, b, values[i]).reshape((k, -1))
-            second = table_in(t, b, values[j]).reshape((k, -1))
-            product = table_in(t, b, products)
-            mean_i, mean_j = tables.moment[i, here], tables.moment[j, here]
-            _centred_product(first, mean_i, second, mean_j, product.reshape((k, -1)))
-            for c in children:
-                gather(t, c, tables.moment[n_sums + p], product, True)
-            _expect(given, product.reshape((k, -1)), tables.moment[n_sums + p, here])
-    return True
+def _centred_product(a, mean_a, b, mean_b, out):
+    """out = (a - mean_a) (b - mean_b), the means given the scope."""
+    for z in range(len(out)):
+        for r in range(out.shape[1]):
+            out[z, r] = (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
 
 
 @jit
-def _copy(t, changed, source, target):
+def _renew(t, node, edge, sums, pairs, changed, tables, known, logs):
+    """Fill in the tables of the changed buckets; True if they are accurate."""
+    new, old = tables.rows, known.rows
+    n_sums = len(sums)
+    buffers = np.empty((n_sums + 2, t.n_states * largest(t)))
+    index = index_buffer(t)
     for b in np.flatnonzero(changed):
-        here = slice(t.start[b], t.start[b + 1])
-        target.log_norm[b] = source.log_norm[b]
-        target.message[here] = source.message[here]
-        for d in range(len(source.moment)):
-            target.moment[d, here] = source.moment[d, here]
+        here = columns(t, b)
+        conditional = table_in(t, b, buffers[n_sums])
+        read_potentials(t, b, node, edge, conditional, logs)
+        _gather_children(t, b, changed, new[0], old[0], conditional, index, logs)
+        tables.log_norm[b], least = sum_out(conditional, new[0, here], logs)
+        if not least > TINY:
+            return False
+        for d in range(n_sums):
+            value = table_in(t, b, buffers[d])
+            for z in range(t.n_states):
+                value[z] = sums[d, t.site[b], z]
+            _gather_children(t, b, changed, new[1 + d], old[1 + d], value, index, True)
+            _expect(conditional, value, new[1 + d, here])
+        product = table_in(t, b, buffers[n_sums + 1])
+        for p in range(len(pairs)):
+            i, j = pairs[p]
+            first = table_in(t, b, buffers[i])
+            second = table_in(t, b, buffers[j])
+            _centred_product(first, new[1 + i, here], second, new[1 + j, here], product)
+            row = 1 + n_sums + p
+            _gather_children(t, b, changed, new[row], old[row], product, index, True)
+            _expect(conditional, product, new[row, here])
+    return True
 
 
 class SumMoments:
@@ -111,36 +115,20 @@ class SumMoments:
         self.elimination = elimination
         self.pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
         self._given = self._check(node, edge, sums)
-        self._thread = threading.local()
-        n = len(elimination.site)
-        n_moments = len(sums) + len(self.pairs)
-        entries = elimination.start[-1]
-        self._tables = _Tables(np.empty(n), np.empty(entries), np.empty((n_moments, entries)))
-        everything = np.ones(n, bool)
+        self._tables = self._empty_tables()
+        everything = np.ones(len(elimination.site), bool)
         self._logs = False
-        if not self._renew(self._given, everything, self._tables):
+        whole = self._sum(self._given, everything, self._tables)
+        if whole is None:
             self._logs = True
-            self._renew(self._given, everything, self._tables)
-        self.whole: Moments = self._totals(self._tables)
-        self._edge_site = np.empty(len(elimination.edge), np.int64)  # the end that goes first
-        self._edge_site[elimination.edge] = np.repeat(
-            elimination.site, np.diff(elimination.edge_start)
-        )
+            whole = self._sum(self._given, everything, self._tables)
+        self.whole: Moments = whole
 
     def renewed(self, node, edge, sums) -> Moments:
         """Moments where potentials and sums differ from those given: cheap if at a few sites."""
         given = self._check(node, edge, sums)
-        changed = self._changed(*given)
-        thread = self._thread
-        if not hasattr(thread, "tables"):
-            thread.tables = _Tables(*(table.copy() for table in self._tables))
-            thread.changed = np.zeros_like(changed)
-        _copy(self.elimination, thread.changed & ~changed, self._tables, thread.tables)
-        thread.changed = changed
-        if self._renew(given, changed, thread.tables):
-            return self._totals(thread.tables)
-        node, edge, sums = given
-        return SumMoments(node, edge, sums, self.pairs, self.elimination).whole
+        found = self._sum(given, self._changed(*given), self._empty_tables())
+        return found or SumMoments(*given, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
         sums = check_table("sums", sums, (len(sums), *np.shape(node)))
@@ -148,18 +136,31 @@ class SumMoments:
             raise ValueError(f"pairs must be of sums 0 ... {len(sums) - 1}")
         return *check_potentials(node, edge, self.elimination), sums
 
-    def _renew(self, given, changed, tables):
-        return _renew(self.elimination, *given, self.pairs, changed, tables, self._logs)
+    def _empty_tables(self):
+        n_rows = 1 + len(self._given[2]) + len(self.pairs)
+        rows = np.empty((n_rows, self.elimination.start[-1]))
+        return _Tables(np.empty(len(self.elimination.site)), rows)
 
     def _changed(self, node, edge, sums):
         """The buckets to be summed out anew, (n,) bool."""
         old_node, old_edge, old_sums = self._given
         moved = (node != old_node).any(axis=1) | (sums != old_sums).any(axis=(0, 2))
-        ends = self._edge_site[(edge != old_edge).any(axis=(1, 2))]
-        return ancestors(self.elimination, np.concatenate([np.flatnonzero(moved), ends]))
+        ends = self.elimination.ends[(edge != old_edge).any(axis=(1, 2))]
+        moved[ends] = True
+        return ancestors(self.elimination, np.flatnonzero(moved))
 
-    def _totals(self, tables):
-        roots = self.elimination.start[:-1][self.elimination.parent < 0]  # tables of one entry
-        moments = tables.moment[:, roots].sum(axis=1)
-        n_sums = len(self._given[2])
-        return Moments(float(tables.log_norm.sum()), moments[:n_sums], moments[n_sums:])
+    def _sum(self, given, changed, tables):
+        """Moments, from the changed buckets and the known others; None if products underflow."""
+        t = self.elimination
+        known = self._tables
+        node, edge, shift = factors(*given[:2], self._logs)
+        sums = given[2]
+        if not _renew(t, node, edge, sums, self.pairs, changed, tables, known, self._logs):
+            return None
+        log_norm = np.where(changed, tables.log_norm, known.log_norm)
+        roots = np.flatnonzero(t.parent < 0)
+        place = t.start[roots]  # their tables have one column
+        rows = np.where(changed[roots], tables.rows[:, place], known.rows[:, place])
+        moments = rows[1:].sum(axis=1)
+        log_z = float(shift + log_norm.sum())
+        return Moments(log_z, moments[: len(sums)], moments[len(sums) :])

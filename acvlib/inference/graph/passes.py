@@ -7,12 +7,14 @@ buckets follows; from both come marginals and samples. Every pass takes real or 
 import numpy as np
 
 from .tables import (
-    buffer_size,
-    half_buffers,
+    columns,
+    gather,
+    index_buffer,
     jit,
+    largest,
+    read_potentials,
     scatter,
-    split_halves,
-    sum_bucket,
+    sum_out,
     table_in,
     table_of,
     write_marginals,
@@ -21,67 +23,75 @@ from .tables import (
 TINY = 1e-200  # above this, a message has lost nothing to underflow
 
 
-@jit
-def collect(t, node, edge, wanted, logs):
-    """(log Z, conditional of the `wanted` buckets, whether all is accurate).
+def factors(node, edge, logs):
+    """(node, edge and a neutral last one, shift): what kernels multiply, or add where `logs`.
 
-    In products of numbers scaled to at most 1, accurate if none came near to underflow; or, where
-    `logs`, in sums of logarithms: slower, and accurate for finite potentials of any size.
+    Each is at most 1, or 0 where `logs`; `shift` makes up for that in log Z.
     """
+    neutral = np.zeros_like(edge, shape=(1, *edge.shape[1:]))
+    edge = np.concatenate([edge, neutral])
+    node_top = node.real.max(axis=1, keepdims=True)
+    edge_top = edge.real.max(axis=(1, 2), keepdims=True)
+    node = node - node_top
+    edge = edge - edge_top
+    shift = node_top.sum() + edge_top.sum()
+    return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
+
+
+def collect(t, node, edge, logs):
+    """(log Z, all conditionals, whether they are accurate).
+
+    In products, accurate if none came near to underflow; or, where `logs`, in sums of logarithms:
+    slower, and accurate for finite potentials of any size.
+    """
+    node, edge, shift = factors(node, edge, logs)
+    log_z, conditional, accurate = _collect(t, node, edge, logs)
+    return log_z + shift, conditional, accurate
+
+
+@jit
+def _collect(t, node, edge, logs):
     message = np.empty(t.start[-1], node.dtype)
     conditional = np.empty(t.n_states * t.start[-1], node.dtype)
-    buffer = np.empty(buffer_size(t), node.dtype)
-    low, high = half_buffers(t, node)
+    index = index_buffer(t)
     log_z = 0.0
     for b in range(len(t.site)):
-        score = table_of(t, b, conditional) if wanted[b] else table_in(t, b, buffer)
-        log_norm, least = sum_bucket(t, b, node, edge, message, score, low, high, logs)
+        table = table_of(t, b, conditional)
+        read_potentials(t, b, node, edge, table, logs)
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            gather(t, c, message[columns(t, c)], table, index, logs)
+        log_top, least = sum_out(table, message[columns(t, b)], logs)
         if not least > TINY:
             return log_z, conditional, False
-        log_z += log_norm
+        log_z += log_top
     return log_z, conditional, True
 
 
 @jit
-def _joint(t, b, conditional, separator, buffer):
-    """p(z, scope) = p(z | scope) p(scope) of bucket b."""
-    joint = table_in(t, b, buffer)
-    given = table_of(t, b, conditional)
-    scope = separator[t.start[b] : t.start[b + 1]].reshape(given.shape[1:])
-    for z in range(t.n_states):
-        for h in range(t.n_high[b]):
-            for i in range(t.n_low[b]):
-                joint[z, h, i] = given[z, h, i] * scope[h, i]
-    return joint
+def distribute(t, conditional, wanted):
+    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) of the buckets `wanted`, undefined elsewhere.
 
-
-@jit
-def distribute(t, n_edges, conditional, wanted, asked):
-    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) of the buckets `asked`, undefined elsewhere.
-
-    The buckets `wanted` are those and all above them.
+    A wanted bucket's parent is wanted too.
     """
     k = t.n_states
     gamma = np.empty((len(t.site), k), conditional.dtype)
-    xi = np.empty((n_edges, k, k), conditional.dtype)
-    separator = np.ones(t.start[-1], conditional.dtype)
-    buffer = np.empty(buffer_size(t), conditional.dtype)
-    low, high = half_buffers(t, conditional)
-    for b in range(len(t.site) - 1, -1, -1):
-        if wanted[b]:
-            joint = _joint(t, b, conditional, separator, buffer)
-            if asked[b]:
-                split_halves(joint, low, high)
-                write_marginals(t, b, low, high, gamma, xi)
-            for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-                if wanted[c]:
-                    scatter(t, c, joint, separator)
+    xi = np.empty((len(t.ends), k, k), conditional.dtype)
+    separator = np.ones(t.start[-1], conditional.dtype)  # p(scope)
+    buffer = np.empty(k * largest(t), conditional.dtype)
+    index = index_buffer(t)
+    for b in np.flatnonzero(wanted)[::-1]:
+        joint = table_in(t, b, buffer)
+        joint[:] = table_of(t, b, conditional) * separator[columns(t, b)]
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            if wanted[c]:
+                scatter(t, c, joint, separator[columns(t, c)], index)
+        write_marginals(t, b, joint, gamma, xi)
     return gamma, xi
 
 
 @jit
 def ancestors(t, sites):
-    """Marks the buckets of the sites and all that lie above them, (n,) bool."""
+    """Mark the buckets of the sites and all that lie above them, (n,) bool."""
     bucket = np.argsort(t.site)
     marked = np.zeros(len(t.site), np.bool_)
     for site in sites:
@@ -95,19 +105,18 @@ def ancestors(t, sites):
 @jit
 def draw(t, conditional, uniform):
     """One sample of all states (n,) from n uniform numbers, in the reverse order of elimination."""
-    k = t.n_states
     state = np.zeros(len(t.site), np.int64)
     for b in range(len(t.site) - 1, -1, -1):
-        row = 0
+        column = 0
         digit = 1
         for site in t.scope[t.scope_start[b] : t.scope_start[b + 1]]:
-            row += digit * state[site]
-            digit *= k
-        given = table_of(t, b, conditional).reshape((k, -1))[:, row]
-        reached = given[0]
+            column += digit * state[site]
+            digit *= t.n_states
+        table = table_of(t, b, conditional)
+        reached = table[0, column]
         z = 0
-        while reached < uniform[b] and z < k - 1:
+        while reached < uniform[b] and z < t.n_states - 1:
             z += 1
-            reached += given[z]
+            reached += table[z, column]
         state[t.site[b]] = z
     return state
