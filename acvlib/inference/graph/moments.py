@@ -18,6 +18,7 @@ from .tables import (
     index_buffer,
     jit,
     largest,
+    locate,
     read_potentials,
     sum_out,
     table_in,
@@ -42,14 +43,6 @@ class _Tables(NamedTuple):
 
 
 @jit
-def _gather_children(t, b, changed, new, known, table, index, add):
-    """Gather one row of the children, of the new tables where they have changed."""
-    for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-        row = new if changed[c] else known
-        gather(t, c, row[columns(t, c)], table, index, add)
-
-
-@jit
 def _expect(conditional, values, out):
     """out = sum_z p(z | scope) values."""
     out[:] = 0.0
@@ -67,35 +60,49 @@ def _centred_product(a, mean_a, b, mean_b, out):
 
 
 @jit
+def _gather_rows(t, b, first, values, changed, tables, known, index, logs):
+    """Gather the rows from the first on from the children; those that changed have new tables."""
+    for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+        rows = tables.rows if changed[c] else known.rows
+        locate(t, c, index)
+        for d in range(len(values)):
+            add = logs or first + d > 0
+            gather(rows[first + d, columns(t, c)], table_in(t, b, values[d]), index, add)
+
+
+@jit
 def _renew(t, node, edge, sums, pairs, changed, tables, known, logs):
     """Fill in the tables of the changed buckets; True if they are accurate."""
-    new, old = tables.rows, known.rows
-    n_sums = len(sums)
-    buffers = np.empty((n_sums + 2, t.n_states * largest(t)))
+    new = tables.rows
+    products_start = 1 + len(sums)
+    buffers = np.empty((len(new), t.n_states * largest(t)))
     index = index_buffer(t)
     for b in np.flatnonzero(changed):
         here = columns(t, b)
-        conditional = table_in(t, b, buffers[n_sums])
+        conditional = table_in(t, b, buffers[0])
         read_potentials(t, b, node, edge, conditional, logs)
-        _gather_children(t, b, changed, new[0], old[0], conditional, index, logs)
+        for d in range(len(sums)):
+            value = table_in(t, b, buffers[1 + d])
+            for z in range(t.n_states):
+                value[z] = sums[d, t.site[b], z]
+        own = buffers[:products_start]
+        _gather_rows(t, b, 0, own, changed, tables, known, index, logs)
         tables.log_norm[b], least = sum_out(conditional, new[0, here], logs)
         if not least > TINY:
             return False
-        for d in range(n_sums):
-            value = table_in(t, b, buffers[d])
-            for z in range(t.n_states):
-                value[z] = sums[d, t.site[b], z]
-            _gather_children(t, b, changed, new[1 + d], old[1 + d], value, index, True)
-            _expect(conditional, value, new[1 + d, here])
-        product = table_in(t, b, buffers[n_sums + 1])
+        for d in range(1, products_start):
+            _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
         for p in range(len(pairs)):
-            i, j = pairs[p]
+            i = 1 + pairs[p, 0]
+            j = 1 + pairs[p, 1]
             first = table_in(t, b, buffers[i])
             second = table_in(t, b, buffers[j])
-            _centred_product(first, new[1 + i, here], second, new[1 + j, here], product)
-            row = 1 + n_sums + p
-            _gather_children(t, b, changed, new[row], old[row], product, index, True)
-            _expect(conditional, product, new[row, here])
+            product = table_in(t, b, buffers[products_start + p])
+            _centred_product(first, new[i, here], second, new[j, here], product)
+        products = buffers[products_start:]
+        _gather_rows(t, b, products_start, products, changed, tables, known, index, logs)
+        for d in range(products_start, len(new)):
+            _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
     return True
 
 

@@ -12,6 +12,7 @@ from .tables import (
     index_buffer,
     jit,
     largest,
+    locate,
     read_potentials,
     scatter,
     sum_out,
@@ -59,7 +60,8 @@ def _collect(t, node, edge, logs):
         table = table_of(t, b, conditional)
         read_potentials(t, b, node, edge, table, logs)
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-            gather(t, c, message[columns(t, c)], table, index, logs)
+            locate(t, c, index)
+            gather(message[columns(t, c)], table, index, logs)
         log_top, least = sum_out(table, message[columns(t, b)], logs)
         if not least > TINY:
             return log_z, conditional, False
@@ -76,15 +78,21 @@ def distribute(t, conditional, wanted):
     k = t.n_states
     gamma = np.empty((len(t.site), k), conditional.dtype)
     xi = np.empty((len(t.ends), k, k), conditional.dtype)
-    separator = np.ones(t.start[-1], conditional.dtype)  # p(scope)
+    separator = np.empty(t.start[-1], conditional.dtype)  # p(scope)
+    separator[t.start[:-1][t.parent < 0]] = 1.0
     buffer = np.empty(k * largest(t), conditional.dtype)
     index = index_buffer(t)
     for b in np.flatnonzero(wanted)[::-1]:
         joint = table_in(t, b, buffer)
-        joint[:] = table_of(t, b, conditional) * separator[columns(t, b)]
+        given = table_of(t, b, conditional)
+        scope = separator[columns(t, b)]
+        for z in range(k):
+            for r in range(len(scope)):
+                joint[z, r] = given[z, r] * scope[r]
         for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
             if wanted[c]:
-                scatter(t, c, joint, separator[columns(t, c)], index)
+                locate(t, c, index)
+                scatter(joint, separator[columns(t, c)], index)
         write_marginals(t, b, joint, gamma, xi)
     return gamma, xi
 

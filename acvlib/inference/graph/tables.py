@@ -80,8 +80,8 @@ def write_marginals(t, b, joint, node, edge):
 
 
 @jit
-def _positions(t, c, index):
-    """Which column of child c, its site's state apart, goes with each column of its parent."""
+def locate(t, c, index):
+    """index = the column of child c, its site's state apart, for each column of its parent."""
     index[0] = 0
     size = 1
     for j in range(t.stride_start[c], t.stride_start[c + 1]):
@@ -94,11 +94,10 @@ def _positions(t, c, index):
 
 
 @jit
-def gather(t, c, message, table, index, add):
-    """Multiply a table by the message (columns,) of its bucket's child c, or add it."""
-    _positions(t, c, index)
-    block = len(message) // t.n_states
-    for z in range(t.n_states):
+def gather(message, table, index, add):
+    """Multiply a table by the message (columns,) of a child that `locate` found, or add it."""
+    block = len(message) // len(table)
+    for z in range(len(table)):
         row = table[z]
         part = message[z * block :]
         for r in range(len(row)):
@@ -109,12 +108,11 @@ def gather(t, c, message, table, index, add):
 
 
 @jit
-def scatter(t, c, table, out, index):
-    """The adjoint of `gather`: sum a table over all but the scope of its bucket's child c."""
-    _positions(t, c, index)
-    block = len(out) // t.n_states
+def scatter(table, out, index):
+    """The adjoint of `gather`: sum a table over all but the scope of a child."""
+    block = len(out) // len(table)
     out[:] = 0.0
-    for z in range(t.n_states):
+    for z in range(len(table)):
         row = table[z]
         part = out[z * block :]
         for r in range(len(row)):
@@ -144,9 +142,12 @@ def _exponentiate(table):
     """Replace a table by exp(table - tops), and return tops, the largest entry of each column."""
     tops = np.empty(table.shape[1])
     for r in range(len(tops)):
-        tops[r] = table[:, r].real.max()
+        top = table[0, r].real
+        for z in range(1, len(table)):
+            top = max(top, table[z, r].real)
+        tops[r] = top
         for z in range(len(table)):
-            table[z, r] = np.exp(table[z, r] - tops[r])
+            table[z, r] = np.exp(table[z, r] - top)
     return tops
 
 
@@ -160,7 +161,9 @@ def sum_out(table, message, logs):
         return _sum_products(table, message)
     tops = _exponentiate(table)
     log_top, least = _sum_products(table, message)
-    message[:] = np.log(message) + tops
-    shift = message.real.max()
+    shift = -np.inf
+    for r in range(len(message)):
+        message[r] = np.log(message[r]) + tops[r]
+        shift = max(shift, message[r].real)
     message -= shift
     return shift + log_top, least
