@@ -95,10 +95,17 @@ class HiddenMRF(ModelDefaults):
         agree = self.coupling * np.eye(self.n_states)
         return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
 
+    def weighted_potentials(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
+        check(weights, self.n_sites)
+        factor = self.scheme(weights, self.edges)
+        return *self.potentials(self.log_densities(params), factor), factor.observation
+
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
-        check(weights, self.n_sites)
-        node, edge = self.potentials(self.log_densities(params), self.scheme(weights, self.edges))
+        node, edge, _ = self.weighted_potentials(params, weights)
         return -graph.log_partition(node, edge, self.elimination)
 
     def posterior(
@@ -106,9 +113,7 @@ class HiddenMRF(ModelDefaults):
     ) -> graph.GraphPosterior:
         """Return p(z | x; params, weights) of all sites, by default with all weights 1."""
         weights = np.ones(self.n_sites) if weights is None else weights
-        check(weights, self.n_sites)
-        factor = self.scheme(weights, self.edges)
-        node, edge = self.potentials(self.log_densities(params), factor)
+        node, edge, _ = self.weighted_potentials(params, weights)
         return graph.GraphPosterior(node, edge, self.elimination)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:

@@ -6,8 +6,6 @@ k, and N_k = sum_t w_t 1{z_t = k}, all moments given the counts that are kept (L
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from joblib import delayed
 
@@ -18,7 +16,6 @@ from ...inference.graph import SumMoments
 from ...parallel import threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from ...weighting import check
 
 
 class MRFDerivatives(Derivatives):
@@ -34,7 +31,7 @@ class MRFDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        self._point = None
+        self._kept = None
 
     @override
     def value_and_gradient(
@@ -55,10 +52,12 @@ class MRFDerivatives(Derivatives):
     @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray | None, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, K))."""
-        function = self._at(params) if params.ndim == 1 else self._fold_gradient
-        found = self._each(function, params, folds, "gradients")
+        if params.ndim == 1:
+            found = self._at_one_point(params, folds)
+        else:
+            found = self._each(self._fold_gradient, params, folds, "gradients")
         return np.array([row[0] for row in found]), np.array([row[1] for row in found])
 
     @override
@@ -71,14 +70,13 @@ class MRFDerivatives(Derivatives):
     ) -> FoldSolver:
         """H(w_o) + damping I of each fold."""
         if params.ndim == 1:
-            found = self._each(self._at(params), params, folds, "Hessians")
-            matrices = np.array([row[2] for row in found])
+            matrices = [row[2] for row in self._at_one_point(params, folds)]
         else:
-            matrices = np.array(self._each(self._fold_hessian, params, folds, "Hessians"))
-        return DenseFolds(matrices + damping * np.eye(self.model.n_states))
+            matrices = self._each(self._fold_hessian, params, folds, "Hessians")
+        return DenseFolds(np.array(matrices) + damping * np.eye(self.model.n_states))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
+    def heldout(self, params: np.ndarray, folds: Folds) -> list[np.ndarray]:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
 
@@ -89,11 +87,9 @@ class MRFDerivatives(Derivatives):
 
     def _problem(self, params, weights):
         """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
-        check(weights, self.n_sites)
         model = self.model
-        factor = model.scheme(weights, model.edges)
-        node, edge = model.potentials(model.log_densities(params), factor)
-        indicators = np.eye(model.n_states)[:, None, :] * factor.observation[:, None]
+        node, edge, observation = model.weighted_potentials(params, weights)
+        indicators = np.eye(model.n_states)[:, None, :] * observation[:, None]
         slopes = model.counts[:, None] - np.exp(params)
         return node, edge, np.concatenate([indicators * slopes, indicators[:-1]])
 
@@ -105,27 +101,26 @@ class MRFDerivatives(Derivatives):
         """(F, dF/dparams, d2F/dparams2) from moments."""
         k = self.model.n_states
         n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
-        occupancy = found.mean[k:]
-        occupancy = np.append(occupancy, n_observed - occupancy.sum())
-        lower = np.zeros((k, k))
-        lower[np.tri(k, dtype=bool)] = found.covariance
-        covariance = lower + np.tril(lower, -1).T
+        others = found.mean[k:]
+        occupancy = np.append(others, n_observed - others.sum())
+        covariance = np.zeros((k, k))
+        lower = np.tril_indices(k)
+        covariance[lower] = found.covariance
+        covariance.T[lower] = found.covariance
         hessian = np.diag(np.exp(params) * occupancy) - covariance
         return -found.log_partition, -found.mean[:k], hessian
 
-    def _at(self, params):
-        """The function of (params, fold) that gives F and its derivatives at this one point."""
-        if self._point is None or not np.array_equal(self._point[0], params):
-            shared = self._sum_moments(params, np.ones(self.n_sites))
-            self._point = params, shared, {}
-        _, shared, known = self._point
+    def _at_one_point(self, params, folds):
+        """(F, dF/dparams, d2F/dparams2) of each fold, kept for those who ask for one at a time."""
+        if self._kept and self._kept[0] is folds and np.array_equal(self._kept[1], params):
+            return self._kept[2]
+        shared = self._sum_moments(params, np.ones(self.n_sites))
 
         def derivatives(params, fold):
-            key = tuple(fold.tolist())
-            if key not in known:
-                weights = fold_weights(self.n_sites, fold)
-                found = shared.renewed(*self._problem(params, weights))
-                known[key] = self._derivatives(found, params, weights)
-            return known[key]
+            weights = fold_weights(self.n_sites, fold)
+            found = shared.renewed(*self._problem(params, weights))
+            return self._derivatives(found, params, weights)
 
-        return derivatives
+        found = self._each(derivatives, params, folds, "derivatives")
+        self._kept = folds, params, found
+        return found
