@@ -15,9 +15,10 @@ import numpy as np
 from autograd.extend import defvjp, primitive
 
 from . import passes
-from .checks import check_edges, check_potentials, check_shapes, check_sites, edges_of
+from .checks import check_edges, check_potentials, check_shapes, edges_of
 from .elimination import EliminationOrder, TooWide, eliminate
 from .moments import Moments, SumMoments
+from .tables import table_of
 
 __all__ = [
     "EliminationOrder",
@@ -45,10 +46,6 @@ def _collect(node, edge, elimination):
     return log_z, conditional
 
 
-def _all_marginals(elimination, conditional):
-    return passes.distribute(elimination, conditional, np.ones(len(elimination.site), bool))
-
-
 class GraphPosterior:
     """The distribution of all states given potentials, node (n, K) and edge (m, K, K).
 
@@ -62,13 +59,21 @@ class GraphPosterior:
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
-        return _all_marginals(self.elimination, self._conditional)
+        everywhere = np.ones(len(self.elimination.site), bool)
+        return passes.distribute(self.elimination, self._conditional, everywhere)
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
-        uniform = rng.random((size, len(self.elimination.site)))
-        draws = [passes.draw(self.elimination, self._conditional, row) for row in uniform]
-        return np.array(draws)
+        t = self.elimination
+        uniform = rng.random((size, len(t.site)))
+        state = np.zeros(uniform.shape, int)
+        for b in reversed(range(len(t.site))):
+            scope = t.scope[t.scope_start[b] : t.scope_start[b + 1]]
+            column = state[:, scope] @ t.n_states ** np.arange(len(scope))
+            table = table_of(t, b, self._conditional)
+            reached = np.cumsum(table[:-1, column], axis=0)
+            state[:, t.site[b]] = (reached < uniform[:, b]).sum(axis=0)
+        return state
 
 
 def marginals_at(
@@ -76,10 +81,12 @@ def marginals_at(
 ) -> np.ndarray:
     """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
-    sites = check_sites(sites, len(node))
+    everywhere = np.arange(len(node))
+    if not np.isin(sites, everywhere).all():
+        raise ValueError(f"sites must be among 0 ... {len(node) - 1}; got {sites}")
     _, conditional = _collect(node, edge, elimination)
-    gamma, _ = passes.distribute(elimination, conditional, passes.ancestors(elimination, sites))
-    return gamma[sites]
+    gamma, _ = passes.distribute(elimination, conditional, np.isin(everywhere, sites))
+    return gamma[np.asarray(sites, int)]
 
 
 def tangent(
@@ -93,7 +100,8 @@ def tangent(
     node, edge = check_potentials(node, edge, elimination)
     d_node, d_edge = check_potentials(d_node, d_edge, elimination)
     _, conditional = _collect(node + STEP * 1j * d_node, edge + STEP * 1j * d_edge, elimination)
-    return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
+    moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
+    return tuple(part.imag / STEP for part in moved)
 
 
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:

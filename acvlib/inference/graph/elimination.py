@@ -55,15 +55,7 @@ def eliminate(
 ) -> EliminationOrder:
     """Find the best of `restarts` min-fill orders; kept, so that a repeat costs nothing.
 
-    Parameters
-    ----------
-    edges : integers (m, 2), each edge once
-    memory : bytes that the tables may take
-
-    Raises
-    ------
-    TooWide
-        The tables would take more than `memory`.
+    Raises TooWide if the tables would take more than `memory` bytes.
     """
     if n_sites < 1 or n_states < 1:
         raise ValueError(f"n_sites = {n_sites} and n_states = {n_states}: both must be at least 1")
@@ -140,25 +132,28 @@ def _check_memory(scopes, n_states, restarts, memory):
     needed = 8 * (2 * n_states + 3) * _entries(scopes, n_states)
     if needed > memory:
         width = max(scope.bit_count() for scope in scopes)
+        gib = 2**30
         raise TooWide(
             f"the best of {restarts} min-fill orders has width {width}: tables of "
-            f"{n_states}^{width} entries, {needed / 2**30:.3g} GiB in all, above the limit of "
-            f"{memory / 2**30:.3g} GiB. Merge sites, drop edges, use fewer states, try more "
-            f"restarts or allow more memory in graph.eliminate"
+            f"{n_states}^{width} entries, {needed / gib:.3g} GiB in all, above the limit of "
+            f"{memory / gib:.3g} GiB. Merge sites, drop edges, use fewer states, try more "
+            "restarts or allow more memory in graph.eliminate"
         )
 
 
 def _index_tables(order, scope_bits, edges, k):
     place = np.argsort(order)
     scopes = [sorted(_bits(bits), key=lambda site: -place[site]) for bits in scope_bits]
-    parent = [place[scope[-1]] if scope else -1 for scope in scopes]
+    parent = np.full(len(order), -1)
     children = [[] for _ in order]
-    strides = []
-    for bucket, (scope, above) in enumerate(zip(scopes, parent, strict=True)):
-        read_by = scopes[above] if scope else []  # a root's table is read by no other
-        strides.append([k ** scope.index(site) if site in scope else 0 for site in read_by])
+    strides = [[] for _ in order]
+    for bucket, scope in enumerate(scopes):
         if scope:
+            above = place[scope[-1]]
+            parent[bucket] = above
             children[above].append(bucket)
+            power = {site: k**digit for digit, site in enumerate(scope)}
+            strides[bucket] = [power.get(site, 0) for site in scopes[above]]
     scope_start, scope = _joined(scopes)
     child_start, child = _joined(children)
     stride_start, stride = _joined(strides)
@@ -167,8 +162,8 @@ def _index_tables(order, scope_bits, edges, k):
         n_states=k,
         ends=edges,
         site=np.array(order),
-        start=np.cumsum([0] + [k ** len(scope) for scope in scopes]),
-        parent=np.array(parent),
+        start=_starts([k ** len(scope) for scope in scopes]),
+        parent=parent,
         scope_start=scope_start,
         scope=scope,
         edge=edge,
@@ -180,16 +175,24 @@ def _index_tables(order, scope_bits, edges, k):
     )
 
 
+def _starts(lengths):
+    return np.cumsum([0, *lengths])
+
+
 def _joined(lists):
     """(where each list starts, all of them joined)."""
-    start = np.cumsum([0] + [len(part) for part in lists])
-    return start, np.array([entry for part in lists for entry in part], np.int64)
+    entries = np.array([entry for part in lists for entry in part], np.int64)
+    return _starts(map(len, lists)), entries
 
 
 def _edges_of_scopes(edges, order, scopes):
     """For each site and each site of its scope: their edge or -1, and whether it is reversed."""
-    number = {pair: e for e, pair in enumerate(map(tuple, edges.tolist()))}
-    pairs = [(site, other) for site, scope in zip(order, scopes, strict=True) for other in scope]
-    forward = np.array([number.get((a, b), -1) for a, b in pairs], np.int64)
-    backward = np.array([number.get((b, a), -1) for a, b in pairs], np.int64)
-    return np.maximum(forward, backward), backward >= 0
+    number = {}
+    for e, (a, b) in enumerate(edges.tolist()):
+        number[a, b] = (e, False)
+        number[b, a] = (e, True)
+    found = []
+    for site, scope in zip(order, scopes, strict=True):
+        found += [number.get((site, other), (-1, False)) for other in scope]
+    edge, is_reversed = np.array(found, np.int64).reshape(-1, 2).T.copy()
+    return edge, is_reversed.astype(bool)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .checks import check_potentials, check_table
+from .checks import check_finite, check_potentials, check_shape
 from .elimination import EliminationOrder
 from .passes import TINY, ancestors, factors
 from .tables import (
@@ -17,7 +17,6 @@ from .tables import (
     gather,
     index_buffer,
     jit,
-    largest,
     locate,
     read_potentials,
     sum_out,
@@ -31,15 +30,6 @@ class Moments(NamedTuple):
     log_partition: float
     mean: np.ndarray
     covariance: np.ndarray
-
-
-class _Tables(NamedTuple):
-    """What every bucket leaves to its parent; rows: its message, E[S_d | scope], then Cov(S_a, S_b
-    | scope) of the pairs.
-    """
-
-    log_norm: np.ndarray  # (n,), of what the message was divided by
-    rows: np.ndarray  # (1 + D + P, columns)
 
 
 @jit
@@ -60,10 +50,10 @@ def _centred_product(a, mean_a, b, mean_b, out):
 
 
 @jit
-def _gather_rows(t, b, first, values, changed, tables, known, index, logs):
-    """Gather the rows from the first on from the children; those that changed have new tables."""
+def _gather_rows(t, b, first, values, changed, new, known, index, logs):
+    """Gather the rows from the first on from the children: new ones where they have changed."""
     for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-        rows = tables.rows if changed[c] else known.rows
+        rows = new if changed[c] else known
         locate(t, c, index)
         for d in range(len(values)):
             add = logs or first + d > 0
@@ -71,37 +61,37 @@ def _gather_rows(t, b, first, values, changed, tables, known, index, logs):
 
 
 @jit
-def _renew(t, node, edge, sums, pairs, changed, tables, known, logs):
-    """Fill in the tables of the changed buckets; True if they are accurate."""
-    new = tables.rows
-    products_start = 1 + len(sums)
-    buffers = np.empty((len(new), t.n_states * largest(t)))
+def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
+    """Sum out anew the buckets of the sites marked and those above them; True if accurate.
+
+    log_norm (n,) of what messages were divided by; rows of new and known (1 + D + P, columns): the
+    messages, E[S_d | scope], then Cov(S_a, S_b | scope) of the pairs.
+    """
+    n_own = 1 + len(sums)
     index = index_buffer(t)
+    buffers = np.empty((len(new), t.n_states * len(index)))
+    changed = ancestors(t, sites)
     for b in np.flatnonzero(changed):
         here = columns(t, b)
         conditional = table_in(t, b, buffers[0])
         read_potentials(t, b, node, edge, conditional, logs)
         for d in range(len(sums)):
-            value = table_in(t, b, buffers[1 + d])
-            for z in range(t.n_states):
-                value[z] = sums[d, t.site[b], z]
-        own = buffers[:products_start]
-        _gather_rows(t, b, 0, own, changed, tables, known, index, logs)
-        tables.log_norm[b], least = sum_out(conditional, new[0, here], logs)
+            table_in(t, b, buffers[1 + d])[:] = sums[d, t.site[b]].reshape((-1, 1))
+        _gather_rows(t, b, 0, buffers[:n_own], changed, new, known, index, logs)
+        log_norm[b], least = sum_out(conditional, new[0, here], logs)
         if not least > TINY:
             return False
-        for d in range(1, products_start):
+        for d in range(1, n_own):
             _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
         for p in range(len(pairs)):
             i = 1 + pairs[p, 0]
             j = 1 + pairs[p, 1]
             first = table_in(t, b, buffers[i])
             second = table_in(t, b, buffers[j])
-            product = table_in(t, b, buffers[products_start + p])
+            product = table_in(t, b, buffers[n_own + p])
             _centred_product(first, new[i, here], second, new[j, here], product)
-        products = buffers[products_start:]
-        _gather_rows(t, b, products_start, products, changed, tables, known, index, logs)
-        for d in range(products_start, len(new)):
+        _gather_rows(t, b, n_own, buffers[n_own:], changed, new, known, index, logs)
+        for d in range(n_own, len(new)):
             _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
     return True
 
@@ -122,52 +112,48 @@ class SumMoments:
         self.elimination = elimination
         self.pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
         self._given = self._check(node, edge, sums)
-        self._tables = self._empty_tables()
-        everything = np.ones(len(elimination.site), bool)
+        self._roots = elimination.start[:-1][elimination.parent < 0]  # their tables' one column
+        everywhere = np.ones(len(node), bool)
+        n_rows = 1 + len(sums) + len(self.pairs)
+        self._log_norm = np.empty(len(node))
+        self._rows = np.empty((n_rows, elimination.start[-1]))
         self._logs = False
-        whole = self._sum(self._given, everything, self._tables)
+        whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
         if whole is None:
             self._logs = True
-            whole = self._sum(self._given, everything, self._tables)
+            whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
         self.whole: Moments = whole
 
     def renewed(self, node, edge, sums) -> Moments:
         """Moments where potentials and sums differ from those given: cheap if at a few sites."""
         given = self._check(node, edge, sums)
-        found = self._sum(given, self._changed(*given), self._empty_tables())
+        rows = np.empty_like(self._rows)
+        rows[:, self._roots] = self._rows[:, self._roots]
+        found = self._sum(given, self._moved(*given), self._log_norm.copy(), rows)
         return found or SumMoments(*given, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
-        sums = check_table("sums", sums, (len(sums), *np.shape(node)))
-        if self.pairs.size and not 0 <= self.pairs.min() <= self.pairs.max() < len(sums):
+        node, edge = check_potentials(node, edge, self.elimination)
+        check_shape("sums", sums, (len(sums), *node.shape))
+        if not np.isin(self.pairs, np.arange(len(sums))).all():
             raise ValueError(f"pairs must be of sums 0 ... {len(sums) - 1}")
-        return *check_potentials(node, edge, self.elimination), sums
+        return node, edge, check_finite("sums", sums)
 
-    def _empty_tables(self):
-        n_rows = 1 + len(self._given[2]) + len(self.pairs)
-        rows = np.empty((n_rows, self.elimination.start[-1]))
-        return _Tables(np.empty(len(self.elimination.site)), rows)
-
-    def _changed(self, node, edge, sums):
-        """The buckets to be summed out anew, (n,) bool."""
+    def _moved(self, node, edge, sums):
+        """The sites where something differs from what was given, (n,) bool."""
         old_node, old_edge, old_sums = self._given
         moved = (node != old_node).any(axis=1) | (sums != old_sums).any(axis=(0, 2))
-        ends = self.elimination.ends[(edge != old_edge).any(axis=(1, 2))]
-        moved[ends] = True
-        return ancestors(self.elimination, np.flatnonzero(moved))
+        edge_moved = (edge != old_edge).any(axis=(1, 2))
+        moved[self.elimination.ends[edge_moved]] = True
+        return moved
 
-    def _sum(self, given, changed, tables):
-        """Moments, from the changed buckets and the known others; None if products underflow."""
-        t = self.elimination
-        known = self._tables
-        node, edge, shift = factors(*given[:2], self._logs)
-        sums = given[2]
-        if not _renew(t, node, edge, sums, self.pairs, changed, tables, known, self._logs):
+    def _sum(self, given, sites, log_norm, rows):
+        """Moments, from what the sites change and what is known; None if products underflow."""
+        node, edge, sums = given
+        node, edge, shift = factors(node, edge, self._logs)
+        found = (log_norm, rows, self._rows, self._logs)
+        if not _renew(self.elimination, node, edge, sums, self.pairs, sites, *found):
             return None
-        log_norm = np.where(changed, tables.log_norm, known.log_norm)
-        roots = np.flatnonzero(t.parent < 0)
-        place = t.start[roots]  # their tables have one column
-        rows = np.where(changed[roots], tables.rows[:, place], known.rows[:, place])
-        moments = rows[1:].sum(axis=1)
+        moments = rows[1:, self._roots].sum(axis=1)
         log_z = float(shift + log_norm.sum())
         return Moments(log_z, moments[: len(sums)], moments[len(sums) :])

@@ -11,7 +11,6 @@ from .tables import (
     gather,
     index_buffer,
     jit,
-    largest,
     locate,
     read_potentials,
     scatter,
@@ -27,15 +26,15 @@ TINY = 1e-200  # above this, a message has lost nothing to underflow
 def factors(node, edge, logs):
     """(node, edge and a neutral last one, shift): what kernels multiply, or add where `logs`.
 
-    Each is at most 1, or 0 where `logs`; `shift` makes up for that in log Z.
+    The largest of each is 1, or 0 where `logs`; `shift` makes up for that in log Z.
     """
     neutral = np.zeros_like(edge, shape=(1, *edge.shape[1:]))
     edge = np.concatenate([edge, neutral])
     node_top = node.real.max(axis=1, keepdims=True)
     edge_top = edge.real.max(axis=(1, 2), keepdims=True)
+    shift = node_top.sum() + edge_top.sum()
     node = node - node_top
     edge = edge - edge_top
-    shift = node_top.sum() + edge_top.sum()
     return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
 
 
@@ -70,18 +69,29 @@ def _collect(t, node, edge, logs):
 
 
 @jit
-def distribute(t, conditional, wanted):
-    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) of the buckets `wanted`, undefined elsewhere.
+def ancestors(t, sites):
+    """Mark the buckets of the sites marked (n,) and all that lie above them."""
+    marked = sites[t.site]
+    for b in range(len(marked)):
+        if marked[b] and t.parent[b] >= 0:
+            marked[t.parent[b]] = True
+    return marked
 
-    A wanted bucket's parent is wanted too.
+
+@jit
+def distribute(t, conditional, sites):
+    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) in the buckets of the sites marked and above.
+
+    Undefined elsewhere.
     """
     k = t.n_states
     gamma = np.empty((len(t.site), k), conditional.dtype)
     xi = np.empty((len(t.ends), k, k), conditional.dtype)
     separator = np.empty(t.start[-1], conditional.dtype)  # p(scope)
     separator[t.start[:-1][t.parent < 0]] = 1.0
-    buffer = np.empty(k * largest(t), conditional.dtype)
     index = index_buffer(t)
+    buffer = np.empty(k * len(index), conditional.dtype)
+    wanted = ancestors(t, sites)
     for b in np.flatnonzero(wanted)[::-1]:
         joint = table_in(t, b, buffer)
         given = table_of(t, b, conditional)
@@ -95,36 +105,3 @@ def distribute(t, conditional, wanted):
                 scatter(joint, separator[columns(t, c)], index)
         write_marginals(t, b, joint, gamma, xi)
     return gamma, xi
-
-
-@jit
-def ancestors(t, sites):
-    """Mark the buckets of the sites and all that lie above them, (n,) bool."""
-    bucket = np.argsort(t.site)
-    marked = np.zeros(len(t.site), np.bool_)
-    for site in sites:
-        b = bucket[site]
-        while b >= 0 and not marked[b]:
-            marked[b] = True
-            b = t.parent[b]
-    return marked
-
-
-@jit
-def draw(t, conditional, uniform):
-    """One sample of all states (n,) from n uniform numbers, in the reverse order of elimination."""
-    state = np.zeros(len(t.site), np.int64)
-    for b in range(len(t.site) - 1, -1, -1):
-        column = 0
-        digit = 1
-        for site in t.scope[t.scope_start[b] : t.scope_start[b + 1]]:
-            column += digit * state[site]
-            digit *= t.n_states
-        table = table_of(t, b, conditional)
-        reached = table[0, column]
-        z = 0
-        while reached < uniform[b] and z < t.n_states - 1:
-            z += 1
-            reached += table[z, column]
-        state[t.site[b]] = z
-    return state

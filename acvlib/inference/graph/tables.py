@@ -12,14 +12,10 @@ jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @jit
-def largest(t):
-    """The number of columns of the largest table."""
-    return (t.start[1:] - t.start[:-1]).max()
-
-
-@jit
 def index_buffer(t):
-    return np.empty(largest(t), np.uint32)  # unsigned: numba need not look for negative numbers
+    """Room for `locate`: one entry for each column of the largest table."""
+    largest = (t.start[1:] - t.start[:-1]).max()
+    return np.empty(largest, np.uint32)  # unsigned: numba need not look for negative numbers
 
 
 @jit
