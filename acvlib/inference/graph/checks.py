@@ -6,13 +6,7 @@ import numpy as np
 
 
 def check_edges(edges: Any, n_sites: int) -> np.ndarray:
-    """Return edges as integers (m, 2).
-
-    Raises
-    ------
-    ValueError
-        Names an edge that is out of range, repeated, or joins a site to itself.
-    """
+    """Return edges as integers (m, 2); ValueError names one that is none, or a repeated one."""
     pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -36,10 +30,7 @@ def check_edges(edges: Any, n_sites: int) -> np.ndarray:
 def edges_of(adjacency: Any) -> np.ndarray:
     """Return the edges (m, 2), lower site first, of a 0/1 adjacency matrix, dense or sparse.
 
-    Raises
-    ------
-    ValueError
-        The matrix is not square or not symmetric, has a diagonal, or entries other than 0 and 1.
+    Raises ValueError unless it is square, symmetric and without a diagonal.
     """
     matrix = adjacency.toarray() if hasattr(adjacency, "toarray") else np.asarray(adjacency)
     if matrix.ndim != 2 or len(set(matrix.shape)) != 1:

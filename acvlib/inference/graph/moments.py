@@ -99,13 +99,8 @@ def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
 class SumMoments:
     """Means and covariances of sums S_d = sum_i sums[d, i, z_i] under a graph's distribution.
 
-    Parameters
-    ----------
-    node : (n, K), edge : (m, K, K)
-        Log potentials, finite.
-    sums : (D, n, K)
-    pairs : integers (P, 2)
-        The pairs (a, b) of sums whose covariances are wanted.
+    Potentials node (n, K) and edge (m, K, K); sums (D, n, K); pairs (P, 2) of the sums whose
+    covariances are wanted.
     """
 
     def __init__(self, node, edge, sums, pairs, elimination: EliminationOrder):

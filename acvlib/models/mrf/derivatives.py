@@ -10,12 +10,11 @@ import numpy as np
 from joblib import delayed
 
 from ...derivatives import Derivatives
-from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.graph import SumMoments
 from ...parallel import threads, track
 from ...protocol import override
-from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseFolds, DenseHessian
 
 
 class MRFDerivatives(Derivatives):
@@ -31,12 +30,10 @@ class MRFDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        self._kept = None
+        self._kept = (None, None, None)
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params, weights):
         """(F, dF/dparams (K,))."""
         node, edge, sums = self._problem(params, weights)
         slopes = sums[: self.model.n_states]
@@ -44,39 +41,32 @@ class MRFDerivatives(Derivatives):
         return -found.log_partition, -found.mean
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+    def hessian(self, params, weights):
         """d2F/dparams2 (K, K)."""
         found = self._sum_moments(params, weights).whole
         return DenseHessian(self._derivatives(found, params, weights)[2])
 
     @override
-    def fold_gradients(
-        self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, K))."""
         if params.ndim == 1:
-            found = self._at_one_point(params, folds)
-        else:
-            found = self._each(self._fold_gradient, params, folds, "gradients")
-        return np.array([row[0] for row in found]), np.array([row[1] for row in found])
+            values, gradients, _ = self._at_one_point(params, folds)
+            return values, gradients
+        pairs = self._each(self._fold_gradient, params, folds, "gradients")
+        found, gradients = zip(*pairs, strict=True)
+        return np.array(found), np.array(gradients)
 
     @override
-    def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
-    ) -> FoldSolver:
+    def fold_hessians(self, params, folds, damping=0.0, whole=None):
         """H(w_o) + damping I of each fold."""
         if params.ndim == 1:
-            matrices = [row[2] for row in self._at_one_point(params, folds)]
+            matrices = self._at_one_point(params, folds)[2]
         else:
-            matrices = self._each(self._fold_hessian, params, folds, "Hessians")
-        return DenseFolds(np.array(matrices) + damping * np.eye(self.model.n_states))
+            matrices = np.array(self._each(self._fold_hessian, params, folds, "Hessians"))
+        return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> list[np.ndarray]:
+    def heldout(self, params, folds):
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
 
@@ -90,8 +80,8 @@ class MRFDerivatives(Derivatives):
         model = self.model
         node, edge, observation = model.weighted_potentials(params, weights)
         indicators = np.eye(model.n_states)[:, None, :] * observation[:, None]
-        slopes = model.counts[:, None] - np.exp(params)
-        return node, edge, np.concatenate([indicators * slopes, indicators[:-1]])
+        slopes = indicators * (model.counts[:, None] - np.exp(params))
+        return node, edge, np.concatenate([slopes, indicators[:-1]])
 
     def _sum_moments(self, params, weights):
         pairs = np.argwhere(np.tri(self.model.n_states))
@@ -100,20 +90,20 @@ class MRFDerivatives(Derivatives):
     def _derivatives(self, found, params, weights):
         """(F, dF/dparams, d2F/dparams2) from moments."""
         k = self.model.n_states
-        n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
         others = found.mean[k:]
+        n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
         occupancy = np.append(others, n_observed - others.sum())
-        covariance = np.zeros((k, k))
-        lower = np.tril_indices(k)
-        covariance[lower] = found.covariance
-        covariance.T[lower] = found.covariance
-        hessian = np.diag(np.exp(params) * occupancy) - covariance
+        hessian = np.diag(np.exp(params) * occupancy)
+        rows, columns = np.tril_indices(k)
+        hessian[rows, columns] -= found.covariance
+        hessian[columns, rows] = hessian[rows, columns]
         return -found.log_partition, -found.mean[:k], hessian
 
     def _at_one_point(self, params, folds):
-        """(F, dF/dparams, d2F/dparams2) of each fold, kept for those who ask for one at a time."""
-        if self._kept and self._kept[0] is folds and np.array_equal(self._kept[1], params):
-            return self._kept[2]
+        """F, dF/dparams and d2F/dparams2 of all folds, kept: they are asked for one at a time."""
+        known_folds, known_params, known = self._kept
+        if known_folds is folds and np.array_equal(known_params, params):
+            return known
         shared = self._sum_moments(params, np.ones(self.n_sites))
 
         def derivatives(params, fold):
@@ -121,6 +111,7 @@ class MRFDerivatives(Derivatives):
             found = shared.renewed(*self._problem(params, weights))
             return self._derivatives(found, params, weights)
 
-        found = self._each(derivatives, params, folds, "derivatives")
-        self._kept = folds, params, found
+        rows = self._each(derivatives, params, folds, "derivatives")
+        found = [np.array(part) for part in zip(*rows, strict=True)]
+        self._kept = (folds, params, found)
         return found
