@@ -38,14 +38,6 @@ __all__ = [
 STEP = 1e-30  # of a complex step: its square is lost, so that the derivative is exact
 
 
-def _collect(node, edge, elimination):
-    """(log Z, conditional): in products, or in logarithms where those come near to underflow."""
-    log_z, conditional, accurate = passes.collect(elimination, node, edge, False)
-    if not accurate:
-        log_z, conditional, _ = passes.collect(elimination, node, edge, True)
-    return log_z, conditional
-
-
 class GraphPosterior:
     """The distribution of all states given potentials, node (n, K) and edge (m, K, K).
 
@@ -55,7 +47,7 @@ class GraphPosterior:
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
         self.elimination = elimination
-        self.log_partition, self._conditional = _collect(node, edge, elimination)
+        self.log_partition, self._conditional, _ = passes.collect(elimination, node, edge)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
@@ -84,7 +76,7 @@ def marginals_at(
     everywhere = np.arange(len(node))
     if not np.isin(sites, everywhere).all():
         raise ValueError(f"sites must be among 0 ... {len(node) - 1}; got {sites}")
-    _, conditional = _collect(node, edge, elimination)
+    _, conditional, _ = passes.collect(elimination, node, edge)
     gamma, _ = passes.distribute(elimination, conditional, np.isin(everywhere, sites))
     return gamma[np.asarray(sites, int)]
 
@@ -99,7 +91,9 @@ def tangent(
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
     node, edge = check_potentials(node, edge, elimination)
     d_node, d_edge = check_potentials(d_node, d_edge, elimination)
-    _, conditional = _collect(node + STEP * 1j * d_node, edge + STEP * 1j * d_edge, elimination)
+    node = node + STEP * 1j * d_node
+    edge = edge + STEP * 1j * d_edge
+    _, conditional, _ = passes.collect(elimination, node, edge)
     moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
     return tuple(part.imag / STEP for part in moved)
 
@@ -147,13 +141,5 @@ def _tangent(flat, elimination, direction):
     return _flat(*tangent(*_split(flat, elimination), elimination, *along), elimination)
 
 
-def _log_partition_vjp(ans, flat, elimination):
-    return lambda g: g * _marginals(flat, elimination)
-
-
-def _marginals_vjp(ans, flat, elimination):
-    return lambda g: _tangent(flat, elimination, g)
-
-
-defvjp(_log_partition, _log_partition_vjp, argnums=(0,))
-defvjp(_marginals, _marginals_vjp, argnums=(0,))
+defvjp(_log_partition, lambda ans, flat, t: lambda g: g * _marginals(flat, t), argnums=[0])
+defvjp(_marginals, lambda ans, flat, t: lambda g: _tangent(flat, t, g), argnums=[0])

@@ -32,13 +32,13 @@ class EliminationOrder(NamedTuple):
 
     n_states: int
     ends: np.ndarray  # (m, 2), the edges
+    is_reversed: np.ndarray  # (m + 1,), whether an edge's second end is eliminated first; False
     site: np.ndarray  # (n,), the site that each bucket sums out
     start: np.ndarray  # (n + 1,), where the columns of the buckets begin
     parent: np.ndarray  # (n,), the bucket that reads a bucket's table; -1 at a root
     scope_start: np.ndarray
     scope: np.ndarray
     edge: np.ndarray  # that joins a bucket's site to one of its scope; -1 if none does
-    edge_reversed: np.ndarray  # whether the edge's first end is the one in the scope
     child_start: np.ndarray
     child: np.ndarray
     stride_start: np.ndarray
@@ -154,24 +154,17 @@ def _index_tables(order, scope_bits, edges, k):
             children[above].append(bucket)
             power = {site: k**digit for digit, site in enumerate(scope)}
             strides[bucket] = [power.get(site, 0) for site in scopes[above]]
-    scope_start, scope = _joined(scopes)
-    child_start, child = _joined(children)
-    stride_start, stride = _joined(strides)
-    edge, edge_reversed = _edges_of_scopes(edges, order, scopes)
     return EliminationOrder(
-        n_states=k,
-        ends=edges,
-        site=np.array(order),
-        start=_starts([k ** len(scope) for scope in scopes]),
-        parent=parent,
-        scope_start=scope_start,
-        scope=scope,
-        edge=edge,
-        edge_reversed=edge_reversed,
-        child_start=child_start,
-        child=child,
-        stride_start=stride_start,
-        stride=stride,
+        k,
+        edges,
+        np.append(place[edges[:, 0]] > place[edges[:, 1]], False),
+        np.array(order),
+        _starts([k ** len(scope) for scope in scopes]),
+        parent,
+        *_joined(scopes),
+        _edges_of_scopes(edges, order, scopes),
+        *_joined(children),
+        *_joined(strides),
     )
 
 
@@ -186,13 +179,9 @@ def _joined(lists):
 
 
 def _edges_of_scopes(edges, order, scopes):
-    """For each site and each site of its scope: their edge or -1, and whether it is reversed."""
     number = {}
     for e, (a, b) in enumerate(edges.tolist()):
-        number[a, b] = (e, False)
-        number[b, a] = (e, True)
-    found = []
-    for site, scope in zip(order, scopes, strict=True):
-        found += [number.get((site, other), (-1, False)) for other in scope]
-    edge, is_reversed = np.array(found, np.int64).reshape(-1, 2).T.copy()
-    return edge, is_reversed.astype(bool)
+        number[a, b] = e
+        number[b, a] = e
+    pairs = [(site, other) for site, scope in zip(order, scopes, strict=True) for other in scope]
+    return np.array([number.get(pair, -1) for pair in pairs], np.int64)

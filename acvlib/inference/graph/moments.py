@@ -42,22 +42,22 @@ def _expect(conditional, values, out):
 
 
 @jit
-def _centred_product(a, mean_a, b, mean_b, out):
-    """out = (a - mean_a) (b - mean_b), the means given the scope."""
-    for z in range(len(out)):
-        for r in range(out.shape[1]):
-            out[z, r] = (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
+def _expect_product(conditional, a, mean_a, b, mean_b, out):
+    """out = sum_z p(z | scope) (a - mean_a) (b - mean_b), the means given the scope."""
+    out[:] = 0.0
+    for z in range(len(a)):
+        for r in range(len(out)):
+            out[r] += conditional[z, r] * (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
 
 
 @jit
-def _gather_rows(t, b, first, values, changed, new, known, index, logs):
-    """Gather the rows from the first on from the children: new ones where they have changed."""
-    for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-        rows = new if changed[c] else known
-        locate(t, c, index)
-        for d in range(len(values)):
-            add = logs or first + d > 0
-            gather(rows[first + d, columns(t, c)], table_in(t, b, values[d]), index, add)
+def _expect_child(conditional, row, index, out):
+    """Add sum_z p(z | scope) of a row of a child that `locate` found."""
+    block = len(row) // len(conditional)
+    for z in range(len(conditional)):
+        part = row[z * block :]
+        for r in range(len(out)):
+            out[r] += conditional[z, r] * part[index[r]]
 
 
 @jit
@@ -69,15 +69,21 @@ def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
     """
     n_own = 1 + len(sums)
     index = index_buffer(t)
-    buffers = np.empty((len(new), t.n_states * len(index)))
+    buffers = np.empty((n_own, t.n_states * len(index)))
     changed = ancestors(t, sites)
     for b in np.flatnonzero(changed):
         here = columns(t, b)
+        children = t.child[t.child_start[b] : t.child_start[b + 1]]
         conditional = table_in(t, b, buffers[0])
         read_potentials(t, b, node, edge, conditional, logs)
         for d in range(len(sums)):
             table_in(t, b, buffers[1 + d])[:] = sums[d, t.site[b]].reshape((-1, 1))
-        _gather_rows(t, b, 0, buffers[:n_own], changed, new, known, index, logs)
+        for c in children:
+            rows = new if changed[c] else known
+            locate(t, c, index)
+            for d in range(n_own):
+                add = logs or d > 0
+                gather(rows[d, columns(t, c)], table_in(t, b, buffers[d]), index, add)
         log_norm[b], least = sum_out(conditional, new[0, here], logs)
         if not least > TINY:
             return False
@@ -88,11 +94,13 @@ def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
             j = 1 + pairs[p, 1]
             first = table_in(t, b, buffers[i])
             second = table_in(t, b, buffers[j])
-            product = table_in(t, b, buffers[n_own + p])
-            _centred_product(first, new[i, here], second, new[j, here], product)
-        _gather_rows(t, b, n_own, buffers[n_own:], changed, new, known, index, logs)
-        for d in range(n_own, len(new)):
-            _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
+            out = new[n_own + p, here]
+            _expect_product(conditional, first, new[i, here], second, new[j, here], out)
+        for c in children:
+            rows = new if changed[c] else known
+            locate(t, c, index)
+            for d in range(n_own, len(new)):
+                _expect_child(conditional, rows[d, columns(t, c)], index, new[d, here])
     return True
 
 
@@ -125,7 +133,7 @@ class SumMoments:
         rows = np.empty_like(self._rows)
         rows[:, self._roots] = self._rows[:, self._roots]
         found = self._sum(given, self._moved(*given), self._log_norm.copy(), rows)
-        return found or SumMoments(*given, self.pairs, self.elimination).whole
+        return found or SumMoments(node, edge, sums, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
         node, edge = check_potentials(node, edge, self.elimination)

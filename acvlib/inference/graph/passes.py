@@ -38,15 +38,16 @@ def factors(node, edge, logs):
     return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
 
 
-def collect(t, node, edge, logs):
-    """(log Z, all conditionals, whether they are accurate).
+def collect(t, node, edge, logs=False):
+    """(log Z, all conditionals, whether by products, which none but large potentials underflow).
 
-    In products, accurate if none came near to underflow; or, where `logs`, in sums of logarithms:
-    slower, and accurate for finite potentials of any size.
+    Where they do, or where `logs`, by sums of logarithms: slower, and accurate for any potentials.
     """
-    node, edge, shift = factors(node, edge, logs)
-    log_z, conditional, accurate = _collect(t, node, edge, logs)
-    return log_z + shift, conditional, accurate
+    *scaled, shift = factors(node, edge, logs)
+    log_z, conditional, accurate = _collect(t, *scaled, logs)
+    if accurate or logs:
+        return log_z + shift, conditional, not logs
+    return collect(t, node, edge, logs=True)
 
 
 @jit
@@ -86,7 +87,7 @@ def distribute(t, conditional, sites):
     """
     k = t.n_states
     gamma = np.empty((len(t.site), k), conditional.dtype)
-    xi = np.empty((len(t.ends), k, k), conditional.dtype)
+    xi = np.empty((len(t.ends) + 1, k, k), conditional.dtype)
     separator = np.empty(t.start[-1], conditional.dtype)  # p(scope)
     separator[t.start[:-1][t.parent < 0]] = 1.0
     index = index_buffer(t)
@@ -104,4 +105,4 @@ def distribute(t, conditional, sites):
                 locate(t, c, index)
                 scatter(joint, separator[columns(t, c)], index)
         write_marginals(t, b, joint, gamma, xi)
-    return gamma, xi
+    return gamma, xi[:-1]

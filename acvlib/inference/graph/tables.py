@@ -46,7 +46,8 @@ def read_potentials(t, b, node, edge, table, logs):
     table[:, 0] = node[t.site[b]]
     size = 1
     for j in range(t.scope_start[b], t.scope_start[b + 1]):
-        pair = edge[t.edge[j]].T if t.edge_reversed[j] else edge[t.edge[j]]
+        e = t.edge[j]
+        pair = edge[e].T if t.is_reversed[e] else edge[e]
         for z in range(t.n_states):
             known = table[z, :size]
             for digit in range(t.n_states - 1, -1, -1):
@@ -59,16 +60,17 @@ def read_potentials(t, b, node, edge, table, logs):
 
 @jit
 def write_marginals(t, b, joint, node, edge):
-    """Sum a table, which is used up, over single states and pairs: `read_potentials` backwards."""
+    """Sum a table over single states and pairs: `read_potentials` backwards; uses it up."""
     size = joint.shape[1]
     for j in range(t.scope_start[b + 1] - 1, t.scope_start[b] - 1, -1):
         size //= t.n_states
+        e = t.edge[j]
+        pair = edge[e].T if t.is_reversed[e] else edge[e]
         for z in range(t.n_states):
             kept = joint[z, :size]
             for digit in range(t.n_states):
                 part = joint[z, digit * size : (digit + 1) * size]
-                if t.edge[j] >= 0:
-                    pair = edge[t.edge[j]].T if t.edge_reversed[j] else edge[t.edge[j]]
+                if e >= 0:
                     pair[z, digit] = part.sum()
                 if digit:
                     kept += part
