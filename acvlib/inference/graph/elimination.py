@@ -32,7 +32,7 @@ class EliminationOrder(NamedTuple):
 
     n_states: int
     ends: np.ndarray  # (m, 2), the edges
-    is_reversed: np.ndarray  # (m + 1,), whether an edge's second end is eliminated first; False
+    is_reversed: np.ndarray  # (m + 1,), whether an edge's second end goes first; last: no edge
     site: np.ndarray  # (n,), the site that each bucket sums out
     start: np.ndarray  # (n + 1,), where the columns of the buckets begin
     parent: np.ndarray  # (n,), the bucket that reads a bucket's table; -1 at a root
