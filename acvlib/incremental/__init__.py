@@ -71,17 +71,16 @@ def _cross_validate(method, run, learner, data, folds, order, rng):
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
-    ordered = data if (np.diff(rows) == 1).all() else data.take(rows)
-    job = Job(learner, ordered, bounds, seed)
+    in_order = (np.diff(rows) == 1).all()
+    job = Job(learner, data if in_order else data.take(rows), bounds, seed)
     outcomes, counts = run(job)
-    losses = np.full(len(data), np.nan)
-    for outcome in outcomes:
-        if outcome.error is None:
-            losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
+    outcomes.sort(key=lambda outcome: outcome.first)
+    losses = np.empty(len(data))
     fold_of = np.empty(len(data), np.int64)
     fold_of[rows] = np.repeat(np.arange(job.k), np.diff(bounds))
+    for outcome in outcomes:
+        losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
     failed = [outcome for outcome in outcomes if outcome.error]
-    failed.sort(key=lambda outcome: outcome.first)
     failures = tuple(outcome.sentence() for outcome in failed)
     seconds = time.perf_counter() - started
     result = LearnerCV(method, repr(learner), order, losses, fold_of, seconds, counts, failures)

@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..extras import require
 from ..parallel import track
 from .chunks import FIXED, edges
-from .recursion import Job, Outcome, copied
+from .recursion import Job, Outcome, copied, losses_of
 
 ROUNDS = 5  # after so many rounds that each lost a worker, the fault is not the cluster's
 
@@ -28,63 +30,109 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
     distributed = require("distributed", extra="dask")
-    outcomes: dict[int, Outcome] = {}
-    counts = Counter(updates=0, copies=0, models_sent=0)
-    chunks = [None] * job.k
+    outcomes = []
+    counts: Counter = Counter()
+    chunks: dict = {}
+    wanted = set(range(job.k))
     for _ in range(ROUNDS):
-        chunks = _place(job, client, chunks)
-        wanted = set(range(job.k)) - set(outcomes)
-        tests = _submit(job, client, chunks, wanted, counts)
+        _place(job, client, chunks)
+        holders = [worker for worker, _ in chunks.values()]
+        steps = _plan(holders, wanted)
+        counts.update(_costs(job, steps))
+        tests = _submit(job, client, chunks, steps)
         for future in track(distributed.as_completed(tests), "treecv", len(tests)):
-            fold = tests[future]
-            outcomes |= _outcome(future, fold, distributed.KilledWorker)
-        if len(outcomes) == job.k:
-            return list(outcomes.values()), counts
-    n_lost = job.k - len(outcomes)
-    raise RuntimeError(f"{n_lost} folds lost their worker in each of {ROUNDS} rounds")
+            outcome = _outcome(future, tests[future], distributed.KilledWorker)
+            if outcome is not None:
+                outcomes.append(outcome)
+                wanted.remove(outcome.first)
+        if not wanted:
+            return outcomes, counts
+    raise RuntimeError(f"{len(wanted)} folds lost their worker in each of {ROUNDS} rounds")
 
 
 def _place(job, client, chunks):
-    """(worker, future of its rows) for each chunk; those whose worker is gone go to another."""
+    """Give each chunk without a worker to one that is alive: chunks[i] = (worker, future)."""
     workers = sorted(client.nthreads())
     if not workers:
         raise RuntimeError("the cluster has no workers")
-    placed = []
-    for number, chunk in enumerate(chunks):
-        if chunk is None or chunk[0] not in workers or chunk[1].status != "finished":
-            worker = workers[number * len(workers) // job.k]
-            rows = job.data.select(job.span(number, number))
-            [future] = client.scatter([rows], workers=[worker], hash=False)
-            chunk = (worker, future)
-        placed.append(chunk)
-    return placed
+    for number in range(job.k):
+        worker, future = chunks.get(number, (None, None))
+        if worker in workers and future.status == "finished":
+            continue
+        worker = workers[number * len(workers) // job.k]
+        rows = job.data.select(job.span(number, number))
+        [future] = client.scatter([rows], workers=[worker], hash=False)
+        chunks[number] = (worker, future)
 
 
-def _submit(job, client, chunks, wanted, counts):
-    """{future of losses: fold} of the folds wanted, each task bound to the worker of its chunks."""
-    holders = [worker for worker, _ in chunks]
-    tests = {}
+class _Step(NamedTuple):
+    """One task: model `before`, None for a new one, learns the chunks, or is tested on the one."""
 
-    def submit(task, chunk, *arguments):
-        worker = [holders[chunk]]
-        return client.submit(task, job.learner, *arguments, workers=worker, pure=False)
+    worker: Any
+    before: int | None
+    chunks: list[int]
+    is_test: bool = False
 
-    def visit(state, first, last):
+
+def _plan(holders, wanted):
+    """List the steps to the folds wanted; `before` is a number in this list."""
+    steps = []
+
+    def visit(before, first, last):
         if first == last:
-            test = submit(_test, first, chunks[first][1], state)
-            tests[test] = first
-        for edge in _edges_to(wanted, first, last):
-            child = state
-            for run in _runs(holders, edge.feed):
-                rows = [chunks[chunk][1] for chunk in run]
-                child = submit(_learn, run[0], rows, child)
-                counts["copies"] += 1
-            fed = job.span(*edge.feed)
-            counts["updates"] += fed.stop - fed.start
-            visit(child, edge.first, edge.last)
+            steps.append(_Step(holders[first], before, [first], is_test=True))
+            return
+        for edge in edges(first, last):
+            if wanted.isdisjoint(range(edge.first, edge.last + 1)):
+                continue
+            number = before
+            start, stop = edge.feed
+            for worker, run in groupby(range(start, stop + 1), lambda chunk: holders[chunk]):
+                steps.append(_Step(worker, number, list(run)))
+                number = len(steps) - 1
+            visit(number, edge.first, edge.last)
 
-    visit(job.learner.init(), 0, job.k - 1)
-    counts["models_sent"] += count_messages(holders, wanted)
+    visit(None, 0, len(holders) - 1)
+    return steps
+
+
+def _costs(job, steps):
+    """Rows learnt, models copied and models sent."""
+    learning = [step for step in steps if not step.is_test]
+    sizes = np.diff(job.bounds)
+    updates = sum(int(sizes[step.chunks].sum()) for step in learning)
+    return {"updates": updates, "copies": len(learning), "models_sent": _count_sent(steps)}
+
+
+def _count_sent(steps):
+    """Models that change workers; one that a worker was sent stays there for other steps."""
+    moves = {(step.before, step.worker) for step in steps if step.before is not None}
+    return sum(steps[before].worker != worker for before, worker in moves)
+
+
+def count_messages(holders: Sequence, wanted: set[int] | None = None) -> int:
+    """Count the models that workers send each other for the folds wanted, by default all.
+
+    holders[i] holds chunk i. A worker that has been sent a model keeps it for the node's other
+    child; a model that is tested where it was trained last is not sent at all.
+    """
+    folds = set(range(len(holders))) if wanted is None else wanted
+    return _count_sent(_plan(holders, folds))
+
+
+def _submit(job, client, chunks, steps):
+    """Give each step to its worker: {future of losses: fold}."""
+    initial = job.learner.init()
+    futures = []
+    tests = {}
+    for step in steps:
+        task = _test if step.is_test else _learn
+        state = initial if step.before is None else futures[step.before]
+        rows = [chunks[number][1] for number in step.chunks]
+        future = client.submit(task, job.learner, rows, state, workers=[step.worker], pure=False)
+        futures.append(future)
+        if step.is_test:
+            [tests[future]] = step.chunks
     return tests
 
 
@@ -95,48 +143,17 @@ def _learn(learner, chunks, state):
     return state
 
 
-def _test(learner, chunk, state):
-    return learner.loss(state, *chunk)
-
-
-def _edges_to(wanted, first, last):
-    """The edges below a node that lead to a fold that is wanted."""
-    below = edges(first, last) if first < last else ()
-    return [edge for edge in below if not wanted.isdisjoint(range(edge.first, edge.last + 1))]
+def _test(learner, chunks, state):
+    [(X, y)] = chunks
+    return losses_of(learner, state, X, y)
 
 
 def _outcome(future, fold, lost):
-    """{fold: outcome}, or {} if a worker was lost on the way."""
+    """The outcome of a fold, None if a worker was lost on the way."""
     if future.status == "error" and not isinstance(future.exception(), lost):
         doing = "learning the other chunks, or testing on it"
-        return {fold: Outcome(fold, fold, None, future.exception(), doing)}
+        return Outcome(fold, fold, error=future.exception(), doing=doing)
     try:
-        return {fold: Outcome(fold, fold, future.result())}
+        return Outcome(fold, fold, future.result())
     except (lost, CancelledError, OSError):
-        return {}
-
-
-def _runs(holders, feed):
-    """Lists of chunks that one worker holds, which make up chunks feed[0] ... feed[1]."""
-    chunks = range(feed[0], feed[1] + 1)
-    return [list(run) for _, run in groupby(chunks, lambda chunk: holders[chunk])]
-
-
-def count_messages(holders: Sequence, wanted: set[int] | None = None) -> int:
-    """Count the models that workers send each other for the folds wanted, by default all.
-
-    holders[i] holds chunk i. A worker that has been sent a model keeps it for the node's other
-    child; a model that is tested where it was trained last is not sent at all.
-    """
-    wanted = set(range(len(holders))) if wanted is None else wanted
-
-    def below(where, first, last):
-        total = 0
-        starts = {holders[first]} if first == last else set()
-        for edge in _edges_to(wanted, first, last):
-            path = [holders[run[0]] for run in _runs(holders, edge.feed)]
-            starts.add(path[0])
-            total += len(path) - 1 + below(path[-1], edge.first, edge.last)
-        return total if where is None else total + len(starts - {where})
-
-    return below(None, 0, len(holders) - 1)
+        return None

@@ -19,12 +19,11 @@ def histogram(
 
     pseudo_count : a > 0, added to every cell.
     """
-    lower = np.atleast_1d(np.asarray(lower, float))
-    upper = np.atleast_1d(np.asarray(upper, float))
+    lower = np.atleast_1d(lower).astype(float)
+    upper = np.atleast_1d(upper).astype(float)
     if not (lower < upper).all() or n_bins < 1 or not pseudo_count > 0:
-        raise ValueError(
-            f"lower {lower} < upper {upper}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold"
-        )
+        box = f"lower {lower} < upper {upper}"
+        raise ValueError(f"{box}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold")
     width = (upper - lower) / n_bins
     log_volume = np.log(width).sum()
     return CompiledLearner(
@@ -39,7 +38,8 @@ def histogram(
 
 @_jit
 def _cell(constants, X, row):
-    d, n_bins = X.shape[1], int(constants[0])
+    d = X.shape[1]
+    n_bins = int(constants[0])
     cell = 0
     for j in range(d):
         place = np.floor((X[row, j] - constants[3 + j]) * constants[3 + d + j])

@@ -21,9 +21,8 @@ def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLe
     Source: Sculley (2010).
     """
     if n_clusters < 1 or batch_size < 1:
-        raise ValueError(
-            f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1"
-        )
+        settings = f"n_clusters = {n_clusters}, batch_size = {batch_size}"
+        raise ValueError(f"{settings}: must be at least 1")
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,
@@ -44,23 +43,26 @@ def _check_number(n_clusters, X, y):
 def _views(states, at, n_clusters, d):
     """Centres, their counts, waiting sums and waiting counts."""
     state = states[at]
-    counts, half = n_clusters * d, n_clusters * (d + 1)
-    centres = state[:counts].reshape(n_clusters, d)
-    sums = state[half : half + counts].reshape(n_clusters, d)
-    return centres, state[counts:half], sums, state[half + counts : 2 * half]
+    size = n_clusters * d
+    half = size + n_clusters
+    centres = state[:size].reshape(n_clusters, d)
+    sums = state[half : half + size].reshape(n_clusters, d)
+    return centres, state[size:half], sums, state[half + size : 2 * half]
 
 
 @_jit
 def _nearest(centres, n_centres, X, row):
     """(centre, squared distance) of the nearest of the first n_centres centres."""
-    best, least = 0, np.inf
+    best = 0
+    least = np.inf
     for centre in range(n_centres):
         square = 0.0
         for j in range(X.shape[1]):
             gap = centres[centre, j] - X[row, j]
             square += gap * gap
         if square < least:
-            best, least = centre, square
+            best = centre
+            least = square
     return best, least
 
 
@@ -80,7 +82,9 @@ def _finish_batch(centres, counts, sums, waiting):
 
 @_jit
 def _update(states, at, constants, X, y, rows, start, stop):
-    d, n_clusters, batch_size = X.shape[1], int(constants[0]), int(constants[1])
+    d = X.shape[1]
+    n_clusters = int(constants[0])
+    batch_size = int(constants[1])
     centres, counts, sums, waiting = _views(states, at, n_clusters, d)
     seen = int(states[at, -1])
     for i in range(start, stop):
@@ -105,4 +109,4 @@ def _loss(states, at, constants, X, y, start, stop, out):
     centres, _, _, _ = _views(states, at, n_clusters, X.shape[1])
     n_centres = min(n_clusters, int(states[at, -1]))
     for i in range(start, stop):
-        out[i] = _nearest(centres, n_centres, X, i)[1]
+        _, out[i] = _nearest(centres, n_centres, X, i)
