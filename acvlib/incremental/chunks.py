@@ -13,8 +13,6 @@ FIXED = -1  # in place of a seed, which is never negative: leave the rows as the
 def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
 
-    folds : their number, which leaves the rows in their order, or the rows of each.
-
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
     contiguous = isinstance(folds, int | np.integer)
@@ -44,10 +42,7 @@ def _check_partition(rows, sizes, n_rows):
 
 
 class Edge(NamedTuple):
-    """To a model that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1].
-
-    feed : None for all other chunks.
-    """
+    """To a model that leaves out chunks first ... last, by learning feed[0] ... feed[1], or all."""
 
     first: int
     last: int
@@ -71,19 +66,15 @@ def count_updates(sizes: Sequence[int]) -> int:
 def _depths(k):
     """How many inner nodes are above each of k chunks, (k,)."""
     if k == 1:
-        return np.zeros(1, np.int64)
-    halves = [_depths((k + 1) // 2), _depths(k // 2)]
-    return 1 + np.concatenate(halves)
+        return np.array([0])
+    return 1 + np.concatenate([_depths((k + 1) // 2), _depths(k // 2)])
 
 
 _jit = njit(cache=True, nogil=True)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
-_27 = np.uint64(27)
-_30 = np.uint64(30)
-_31 = np.uint64(31)
-_32 = np.uint64(32)
+_27, _30, _31, _32 = map(np.uint64, (27, 30, 31, 32))
 
 
 @_jit
@@ -98,9 +89,8 @@ def _mix(z):
 def shuffle(rows, size, seed, start, stop):
     """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order.
 
-    The order depends on nothing that happened before: branches of the tree may run in any order, in
-    any thread and on any machine. size must be below 2^32: a 32-bit draw is scaled to its range
-    (Lemire 2019), whose bias of at most size / 2^32 is far below what any loss can show.
+    Branches of the tree may run in any order, in any thread and on any machine. A 32-bit draw is
+    scaled to its range (Lemire 2019), with a bias of at most size / 2^32.
     """
     state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
     state = _mix(state + _GOLDEN * np.uint64(stop))

@@ -10,8 +10,6 @@ from concurrent.futures import CancelledError
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..extras import require
 from ..parallel import track
 from .chunks import FIXED, edges
@@ -23,137 +21,125 @@ ROUNDS = 5  # after so many rounds that each lost a worker, the fault is not the
 def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     """Run Algorithm 1, the chunks spread over the client's workers: (outcomes, counts).
 
-    A worker that dies takes its chunks and models with it: the chunks go to the workers that are
-    left, and the folds without a result are done again. counts: those of all rounds. Raises
-    ValueError for a random order, which would have every row, or every model, cross the network.
+    A worker that dies takes its chunks and models with it: folds without a result are done again by
+    the workers that are left. counts: those of all rounds. Raises ValueError for a random order,
+    which would have every row, or every model, cross the network.
     """
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
     distributed = require("distributed", extra="dask")
-    outcomes = []
-    counts: Counter = Counter()
-    chunks: dict = {}
+    outcomes: list[Outcome] = []
+    counts = Counter(updates=0, copies=0, models_sent=0)
     wanted = set(range(job.k))
     for _ in range(ROUNDS):
-        _place(job, client, chunks)
-        holders = [worker for worker, _ in chunks.values()]
-        steps = _plan(holders, wanted)
-        counts.update(_costs(job, steps))
-        tests = _submit(job, client, chunks, steps)
+        tests = _submit(job, client, wanted, counts)
         for future in track(distributed.as_completed(tests), "treecv", len(tests)):
-            outcome = _outcome(future, tests[future], distributed.KilledWorker)
-            if outcome is not None:
-                outcomes.append(outcome)
-                wanted.remove(outcome.first)
+            outcomes += _outcomes(future, tests[future], distributed.KilledWorker)
+        wanted -= {outcome.first for outcome in outcomes}
         if not wanted:
             return outcomes, counts
     raise RuntimeError(f"{len(wanted)} folds lost their worker in each of {ROUNDS} rounds")
 
 
-def _place(job, client, chunks):
-    """Give each chunk without a worker to one that is alive: chunks[i] = (worker, future)."""
+def _submit(job, client, wanted, counts):
+    """Give all steps to the workers: {future of losses: fold}."""
     workers = sorted(client.nthreads())
     if not workers:
         raise RuntimeError("the cluster has no workers")
-    for number in range(job.k):
-        worker, future = chunks.get(number, (None, None))
-        if worker in workers and future.status == "finished":
-            continue
-        worker = workers[number * len(workers) // job.k]
+    holders = [workers[chunk * len(workers) // job.k] for chunk in range(job.k)]
+    chunks = []
+    for number, worker in enumerate(holders):
         rows = job.data.select(job.span(number, number))
-        [future] = client.scatter([rows], workers=[worker], hash=False)
-        chunks[number] = (worker, future)
-
-
-class _Step(NamedTuple):
-    """One task: model `before`, None for a new one, learns the chunks, or is tested on the one."""
-
-    worker: Any
-    before: int | None
-    chunks: list[int]
-    is_test: bool = False
-
-
-def _plan(holders, wanted):
-    """List the steps to the folds wanted; `before` is a number in this list."""
-    steps = []
-
-    def visit(before, first, last):
-        if first == last:
-            steps.append(_Step(holders[first], before, [first], is_test=True))
-            return
-        for edge in edges(first, last):
-            if wanted.isdisjoint(range(edge.first, edge.last + 1)):
-                continue
-            number = before
-            start, stop = edge.feed
-            for worker, run in groupby(range(start, stop + 1), lambda chunk: holders[chunk]):
-                steps.append(_Step(worker, number, list(run)))
-                number = len(steps) - 1
-            visit(number, edge.first, edge.last)
-
-    visit(None, 0, len(holders) - 1)
-    return steps
-
-
-def _costs(job, steps):
-    """Rows learnt, models copied and models sent."""
-    learning = [step for step in steps if not step.is_test]
-    sizes = np.diff(job.bounds)
-    updates = sum(int(sizes[step.chunks].sum()) for step in learning)
-    return {"updates": updates, "copies": len(learning), "models_sent": _count_sent(steps)}
-
-
-def _count_sent(steps):
-    """Models that change workers; one that a worker was sent stays there for other steps."""
-    moves = {(step.before, step.worker) for step in steps if step.before is not None}
-    return sum(steps[before].worker != worker for before, worker in moves)
-
-
-def count_messages(holders: Sequence, wanted: set[int] | None = None) -> int:
-    """Count the models that workers send each other for the folds wanted, by default all.
-
-    holders[i] holds chunk i. A worker that has been sent a model keeps it for the node's other
-    child; a model that is tested where it was trained last is not sent at all.
-    """
-    folds = set(range(len(holders))) if wanted is None else wanted
-    return _count_sent(_plan(holders, folds))
-
-
-def _submit(job, client, chunks, steps):
-    """Give each step to its worker: {future of losses: fold}."""
-    initial = job.learner.init()
-    futures = []
+        chunks += client.scatter([rows], workers=[worker], hash=False)
+    steps = _plan(holders, wanted)
+    models = [job.learner.init()]
     tests = {}
     for step in steps:
         task = _test if step.is_test else _learn
-        state = initial if step.before is None else futures[step.before]
-        rows = [chunks[number][1] for number in step.chunks]
-        future = client.submit(task, job.learner, rows, state, workers=[step.worker], pure=False)
-        futures.append(future)
+        arguments = (job.learner, chunks[step.chunks], models[step.model])
+        future = client.submit(task, *arguments, workers=[step.worker], pure=False)
+        models.append(future)
         if step.is_test:
-            [tests[future]] = step.chunks
+            tests[future] = step.chunks.start
+        else:
+            rows = job.span(step.chunks.start, step.chunks.stop - 1)
+            counts.update(updates=rows.stop - rows.start, copies=1)
+    counts["models_sent"] += _count_sent(steps)
     return tests
 
 
-def _learn(learner, chunks, state):
-    state = copied(learner, state)  # both children start from the one in this worker's memory
+def _learn(learner, chunks, model):
+    state = copied(learner, model)  # both children start from the one in this worker's memory
     for X, y in chunks:
         state = learner.update(state, X, y)
     return state
 
 
-def _test(learner, chunks, state):
+def _test(learner, chunks, model):
     [(X, y)] = chunks
-    return losses_of(learner, state, X, y)
+    return losses_of(learner, model, X, y)
 
 
-def _outcome(future, fold, lost):
-    """The outcome of a fold, None if a worker was lost on the way."""
+def _outcomes(future, fold, lost):
+    """The outcome of a fold, none if a worker was lost on the way."""
     if future.status == "error" and not isinstance(future.exception(), lost):
         doing = "learning the other chunks, or testing on it"
-        return Outcome(fold, fold, error=future.exception(), doing=doing)
+        return [Outcome(fold, fold, error=future.exception(), doing=doing)]
     try:
-        return Outcome(fold, fold, future.result())
+        return [Outcome(fold, fold, future.result())]
     except (lost, CancelledError, OSError):
-        return None
+        return []
+
+
+class _Step(NamedTuple):
+    """A worker's task: `model`, 0 for a new one, n for step n's, learns chunks or is tested."""
+
+    worker: Any
+    model: int
+    chunks: slice
+    is_test: bool = False
+
+
+def _plan(holders, wanted):
+    """The steps to the folds wanted, chunk i on the worker holders[i]; the first step is 1."""
+    steps = []
+
+    def visit(model, first, last):
+        if first == last:
+            chunk = slice(first, first + 1)
+            steps.append(_Step(holders[first], model, chunk, is_test=True))
+            return
+        for edge in edges(first, last):
+            if wanted.isdisjoint(range(edge.first, edge.last + 1)):
+                continue
+            learnt = model
+            for run in _runs(holders, edge.feed):
+                steps.append(_Step(holders[run.start], learnt, run))
+                learnt = len(steps)
+            visit(learnt, edge.first, edge.last)
+
+    visit(0, 0, len(holders) - 1)
+    return steps
+
+
+def _runs(holders, feed):
+    """Slices of chunks that one worker holds, which make up chunks feed[0] ... feed[1]."""
+    start = feed[0]
+    for _, run in groupby(holders[start : feed[1] + 1]):
+        stop = start + len(list(run))
+        yield slice(start, stop)
+        start = stop
+
+
+def _count_sent(steps):
+    moves = {(step.model, step.worker) for step in steps if step.model}
+    return sum(steps[model - 1].worker != worker for model, worker in moves)
+
+
+def count_messages(holders: Sequence) -> int:
+    """Count the models that workers send each other if holders[i] holds chunk i.
+
+    A worker that has been sent a model keeps it for the node's other child; a model that is tested
+    where it was trained last is not sent at all.
+    """
+    return _count_sent(_plan(holders, set(range(len(holders)))))

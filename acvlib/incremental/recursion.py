@@ -63,8 +63,9 @@ class Outcome(NamedTuple):
 
     def sentence(self):
         """Say which folds failed, and how."""
-        more = f" ... {self.last}" if self.last > self.first else ""
-        folds = f"folds {self.first}{more}" if more else f"fold {self.first}"
+        folds = f"fold {self.first}"
+        if self.last > self.first:
+            folds = f"folds {self.first} ... {self.last}"
         return f"{folds} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
 
 
@@ -97,16 +98,16 @@ class Trainer:
         self.counts = Counter(updates=0, copies=0)
 
     def learn(self, state, rows):
-        """The state after these rows."""
+        """The state after these rows, which a compiled learner finds without a copy."""
         data = self.job.data
-        if self.job.compiled:  # without a copy of the rows
-            if isinstance(rows, slice):
-                rows = np.arange(rows.start, rows.stop)
-            self.counts["updates"] += len(rows)
-            return self.learner.learn(state, data.X, data.y, rows)
-        X, y = data.select(rows)
-        self.counts["updates"] += len(X)
-        return self.learner.update(state, X, y)
+        if not self.job.compiled:
+            X, y = data.select(rows)
+            self.counts["updates"] += len(X)
+            return self.learner.update(state, X, y)
+        if isinstance(rows, slice):
+            rows = np.arange(rows.start, rows.stop)
+        self.counts["updates"] += len(rows)
+        return self.learner.learn(state, data.X, data.y, rows)
 
     def copy(self, state):
         """The first child's model; the second one learns in the place of its parent's."""
@@ -115,9 +116,9 @@ class Trainer:
 
     def test(self, state, fold):
         """The `Outcome` of one chunk under the model that has not seen it."""
-        chunk = self.job.data.select(self.job.span(fold, fold))
+        X, y = self.job.data.select(self.job.span(fold, fold))
         try:
-            return Outcome(fold, fold, losses_of(self.learner, state, *chunk))
+            return Outcome(fold, fold, losses_of(self.learner, state, X, y))
         except Exception as error:
             return Outcome(fold, fold, error=error, doing=f"testing on chunk {fold}")
 
@@ -154,13 +155,13 @@ class Trainer:
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
-            rows = self.job.data.select(self.job.fed(edge))
-            saved = self.learner.save(state, *rows)
+            X, y = self.job.data.select(self.job.fed(edge))
+            saved = self.learner.save(state, X, y)
             yield from self.follow(state, edge, self.below)
             state = self.learner.revert(state, saved)
 
     def below_compiled(self, state, first, last):
-        """`below` without Python: one `Outcome` for all folds."""
+        """One `Outcome` for all folds below a node."""
         from .compiled import losses_below  # slow to import
 
         losses, updates = losses_below(self.job, state, first, last)
@@ -174,39 +175,36 @@ def tree(job):
     Level by level until there are branches for all workers; then each branch to its leaves. A
     learner in Python that runs alone goes depth first, which keeps one model a level.
     """
-    n_workers = effective_n_jobs(None)
     trainer = Trainer(job)
     root = (job.learner.init(), 0, job.k - 1)
-    if n_workers == 1 and not job.compiled:
+    n_workers = effective_n_jobs(None)
+    n_tasks = n_workers * TASKS_PER_WORKER
+    if job.compiled:
+        n_tasks = max(n_tasks, COMPILED_TASKS)
+    elif n_workers == 1:
         return list(track(trainer.below(*root), "treecv", job.k)), trainer.counts
-    n_tasks = max(n_workers * TASKS_PER_WORKER, COMPILED_TASKS if job.compiled else 0)
-    outcomes = []
-    branches = trainer.split(*root)
-    while branches:
-        whole = len(branches) >= n_tasks
-        found = _follow_all(job, branches, whole, "treecv", trainer.counts)
-        outcomes += [item for item in found if isinstance(item, Outcome)]
-        branches = [item for item in found if isinstance(item, Branch)]
-    return outcomes, trainer.counts
+    return _follow_all(job, trainer.split(*root), n_tasks, "treecv", trainer.counts)
 
 
 def standard(job):
     """Run standard cross-validation, a task a fold: (outcomes, counts)."""
-    counts = Counter()
     branches = [Branch(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
-    return _follow_all(job, branches, True, "kfold", counts), counts
+    return _follow_all(job, branches, 0, "kfold", Counter())
 
 
-def _follow_all(job, branches, whole, label, counts):
-    """What is found by following all branches, to their leaves if `whole`; adds to `counts`."""
+def _follow_all(job, branches, n_tasks, label, counts):
+    """Follow the branches by one level until there are n_tasks of them, then to their leaves."""
     # Threads serve compiled learners best, which hold no lock, and processes all others.
     prefer = "threads" if job.compiled else "processes"
-    tasks = [(job, *branch, whole) for branch in branches]
-    found = []
-    for items, more in spread(_follow, tasks, prefer, label):
-        found += items
-        counts.update(more)
-    return found
+    outcomes = []
+    while branches:
+        tasks = [(job, *branch, len(branches) >= n_tasks) for branch in branches]
+        branches = []
+        for found, more in spread(_follow, tasks, prefer, label):
+            outcomes += [item for item in found if isinstance(item, Outcome)]
+            branches += [item for item in found if isinstance(item, Branch)]
+            counts.update(more)
+    return outcomes, counts
 
 
 def _follow(job, state, edge, whole):
