@@ -15,18 +15,17 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
 
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
-    contiguous = isinstance(folds, int | np.integer)
-    k = int(folds) if contiguous else len(folds)
+    k = len(folds) if isinstance(folds, Sequence) else int(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if contiguous:
+    if isinstance(folds, Sequence):
+        rows = np.concatenate(folds)
+        sizes = np.array([len(fold) for fold in folds])
+        _check_partition(rows, sizes, n_rows)
+    else:
         rows = np.arange(n_rows)
         sizes = np.full(k, n_rows // k)
         sizes[: n_rows % k] += 1
-    else:
-        rows = np.concatenate(list(folds))
-        sizes = np.array([len(fold) for fold in folds])
-        _check_partition(rows, sizes, n_rows)
     return rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 

@@ -1,14 +1,15 @@
 """TreeCV on a Dask cluster: every chunk stays on the worker that holds it, and only models travel.
 
-Source: Joulani et al. (2015), Section 4.1: "the model is sent to the processing node, trained and
-sent back", which costs O(k log k) messages when each chunk has a node of its own.
+Source: Joulani et al. (2015), Section 4.1.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from itertools import groupby
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..extras import require
 from ..parallel import track
@@ -22,8 +23,8 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     """Run Algorithm 1, the chunks spread over the client's workers: (outcomes, counts).
 
     A worker that dies takes its chunks and models with it: folds without a result are done again by
-    the workers that are left. counts: those of all rounds. Raises ValueError for a random order,
-    which would have every row, or every model, cross the network.
+    the workers that are left, and counted again. Raises ValueError for a random order, which would
+    have every row, or every model, cross the network.
     """
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
@@ -51,19 +52,19 @@ def _submit(job, client, wanted, counts):
     for number, worker in enumerate(holders):
         rows = job.data.select(job.span(number, number))
         chunks += client.scatter([rows], workers=[worker], hash=False)
+    sizes = np.diff(job.bounds)
     steps = _plan(holders, wanted)
     models = [job.learner.init()]
     tests = {}
     for step in steps:
-        task = _test if step.is_test else _learn
-        arguments = (job.learner, chunks[step.chunks], models[step.model])
-        future = client.submit(task, *arguments, workers=[step.worker], pure=False)
+        rows = [chunks[number] for number in step.chunks]
+        arguments = (step.task, job.learner, rows, models[step.model])
+        future = client.submit(*arguments, workers=[step.worker], pure=False)
         models.append(future)
-        if step.is_test:
-            tests[future] = step.chunks.start
+        if step.task is _test:
+            [tests[future]] = step.chunks
         else:
-            rows = job.span(step.chunks.start, step.chunks.stop - 1)
-            counts.update(updates=rows.stop - rows.start, copies=1)
+            counts.update(updates=int(sizes[step.chunks].sum()), copies=1)
     counts["models_sent"] += _count_sent(steps)
     return tests
 
@@ -92,12 +93,12 @@ def _outcomes(future, fold, lost):
 
 
 class _Step(NamedTuple):
-    """A worker's task: `model`, 0 for a new one, n for step n's, learns chunks or is tested."""
+    """What one worker does with chunks and a model: 0 for a new one, n for that of step n."""
 
+    task: Callable
     worker: Any
     model: int
-    chunks: slice
-    is_test: bool = False
+    chunks: list[int]
 
 
 def _plan(holders, wanted):
@@ -106,29 +107,20 @@ def _plan(holders, wanted):
 
     def visit(model, first, last):
         if first == last:
-            chunk = slice(first, first + 1)
-            steps.append(_Step(holders[first], model, chunk, is_test=True))
+            steps.append(_Step(_test, holders[first], model, [first]))
             return
         for edge in edges(first, last):
             if wanted.isdisjoint(range(edge.first, edge.last + 1)):
                 continue
             learnt = model
-            for run in _runs(holders, edge.feed):
-                steps.append(_Step(holders[run.start], learnt, run))
+            start, stop = edge.feed
+            for worker, run in groupby(range(start, stop + 1), lambda chunk: holders[chunk]):
+                steps.append(_Step(_learn, worker, learnt, list(run)))
                 learnt = len(steps)
             visit(learnt, edge.first, edge.last)
 
     visit(0, 0, len(holders) - 1)
     return steps
-
-
-def _runs(holders, feed):
-    """Slices of chunks that one worker holds, which make up chunks feed[0] ... feed[1]."""
-    start = feed[0]
-    for _, run in groupby(holders[start : feed[1] + 1]):
-        stop = start + len(list(run))
-        yield slice(start, stop)
-        start = stop
 
 
 def _count_sent(steps):

@@ -5,19 +5,20 @@ all learners and kept in numba's cache.
 """
 
 import numpy as np
-from numba import njit, types
+from numba import njit
+from numba.types import Array, FunctionType, float64, int64, void
 
 from .chunks import FIXED, shuffle
 
-_INT = types.int64
-_INTS = types.int64[::1]
-_VECTOR = types.float64[::1]
-_STACK = types.float64[:, ::1]
-_X = types.Array(types.float64, 2, "C", readonly=True)
-_Y = types.Array(types.float64, 1, "C", readonly=True)
-_UPDATE = types.FunctionType(types.void(_STACK, _INT, _VECTOR, _X, _Y, _INTS, _INT, _INT))
-_LOSS = types.FunctionType(types.void(_STACK, _INT, _VECTOR, _X, _Y, _INT, _INT, _VECTOR))
-_WORK = (_STACK, _INTS, _VECTOR)
+_INTS = int64[::1]
+_VECTOR = float64[::1]
+_STACK = float64[:, ::1]
+_X = Array(float64, 2, "C", readonly=True)
+_Y = Array(float64, 1, "C", readonly=True)
+_MODEL = (_STACK, int64, _VECTOR, _X, _Y)
+_UPDATE = FunctionType(void(*_MODEL, _INTS, int64, int64))
+_LOSS = FunctionType(void(*_MODEL, int64, int64, _VECTOR))
+_DATA = (_VECTOR, _X, _Y, _INTS, int64, int64)
 
 
 def losses_below(job, state, first, last):
@@ -28,8 +29,7 @@ def losses_below(job, state, first, last):
     y = np.zeros(len(X)) if y is None else y
     bounds = job.bounds[first : last + 2] - span.start
     height = 2 + int(last - first).bit_length()
-    states = np.empty((height, len(state)))
-    states[0] = state
+    states = np.tile(state, (height, 1))
     rows = np.arange(len(X))
     losses = np.empty(len(X))
     model = (learner.update_kernel, learner.loss_kernel, learner.constants)
@@ -50,7 +50,7 @@ def _ordered(rows, start, stop, seed, offset):
 
 # Counting references to arrays costs more than learning a row. Hence `_ordered` is inlined, what
 # is allocated comes from outside, and there is no `continue`. `states` must come after `constants`.
-@njit(_INT(_UPDATE, _LOSS, _VECTOR, _X, _Y, _INTS, _INT, _INT, *_WORK), cache=True, nogil=True)
+@njit(int64(_UPDATE, _LOSS, *_DATA, _STACK, _INTS, _VECTOR), cache=True, nogil=True)
 def _descend(update, loss, constants, X, y, bounds, seed, offset, states, rows, losses):
     """Write the losses of all models below a node with model states[0]; count the rows learnt.
 

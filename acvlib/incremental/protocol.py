@@ -17,7 +17,7 @@ class Examples:
     """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
     Kept as read-only float64, without a copy where they are float64 and contiguous. Raises
-    ValueError on other shapes, and on NaN or infinity, with the first row that has one.
+    ValueError on other shapes, and on NaN or infinity.
     """
 
     X: np.ndarray
@@ -105,8 +105,6 @@ class CompiledLearner:
 
     Kernels check nothing and do not raise: the methods look at shapes and row numbers before.
 
-    initial : the state of a model that has seen nothing.
-    constants : what kernels need to know.
     needs : what y must be, for errors; empty where kernels do not read y.
     validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
     """
@@ -121,17 +119,14 @@ class CompiledLearner:
     validate: Callable | None = None
 
     def check(self, X: np.ndarray, y: Targets) -> None:
-        """Raise ValueError on a data set that the learner cannot take."""
         self._problem(self.initial, X, y)
         if self.validate is not None:
             self.validate(X, y)
 
     def init(self) -> np.ndarray:
-        """Return the state of a model that has seen nothing."""
         return self.initial.copy()
 
     def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
-        """Learn all rows, in place."""
         return self.learn(state, X, y, np.arange(len(X)))
 
     def learn(self, state: np.ndarray, X: np.ndarray, y: Targets, rows: np.ndarray) -> np.ndarray:
@@ -145,7 +140,6 @@ class CompiledLearner:
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
-        """Return the loss of each row."""
         losses = np.empty(len(X))
         self.loss_kernel(*self._problem(state, X, y), 0, len(X), losses)
         return losses

@@ -1,8 +1,4 @@
-"""Algorithm 1 for any learner: the branches of the tree, which joblib runs as tasks.
-
-Nothing runs in parallel by default; two threads under `with joblib.parallel_config(n_jobs=2)`; a
-cluster under `with joblib.parallel_config(backend="dask")`.
-"""
+"""Algorithm 1 for any learner: the branches of the tree, which joblib runs as tasks."""
 
 import copy
 from collections import Counter
@@ -69,13 +65,6 @@ class Outcome(NamedTuple):
         return f"{folds} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
 
 
-class Branch(NamedTuple):
-    """An edge still to be followed by `state`, a model of its own."""
-
-    state: Any
-    edge: Edge
-
-
 def copied(learner, state):
     """Copy the state, by the learner's own means if it has any."""
     return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
@@ -100,14 +89,13 @@ class Trainer:
     def learn(self, state, rows):
         """The state after these rows, which a compiled learner finds without a copy."""
         data = self.job.data
-        if not self.job.compiled:
-            X, y = data.select(rows)
-            self.counts["updates"] += len(X)
-            return self.learner.update(state, X, y)
-        if isinstance(rows, slice):
-            rows = np.arange(rows.start, rows.stop)
-        self.counts["updates"] += len(rows)
-        return self.learner.learn(state, data.X, data.y, rows)
+        if self.job.compiled:
+            rows = np.r_[rows]
+            self.counts["updates"] += len(rows)
+            return self.learner.learn(state, data.X, data.y, rows)
+        X, y = data.select(rows)
+        self.counts["updates"] += len(X)
+        return self.learner.update(state, X, y)
 
     def copy(self, state):
         """The first child's model; the second one learns in the place of its parent's."""
@@ -133,18 +121,22 @@ class Trainer:
             yield from go_on(state, edge.first, edge.last)
 
     def split(self, state, first, last):
-        """The `Branch`es below a node, or the `Outcome` of a leaf."""
+        """The branches below a node, a state and an edge each, or the `Outcome` of a leaf."""
         if first == last:
             return [self.test(state, first)]
         left, right = edges(first, last)
-        return [Branch(self.copy(state), left), Branch(state, right)]
+        return [(self.copy(state), left), (state, right)]
 
     def below(self, state, first, last):
         """The `Outcome`s of all folds below a node."""
         if first == last:
             yield self.test(state, first)
         elif self.job.compiled:
-            yield self.below_compiled(state, first, last)
+            from .compiled import losses_below  # slow to import
+
+            losses, updates = losses_below(self.job, state, first, last)
+            self.counts.update(updates=updates, copies=last - first)
+            yield Outcome(first, last, losses)
         elif hasattr(self.learner, "revert"):
             yield from self.below_reverting(state, first, last)
         else:
@@ -160,20 +152,11 @@ class Trainer:
             yield from self.follow(state, edge, self.below)
             state = self.learner.revert(state, saved)
 
-    def below_compiled(self, state, first, last):
-        """One `Outcome` for all folds below a node."""
-        from .compiled import losses_below  # slow to import
-
-        losses, updates = losses_below(self.job, state, first, last)
-        self.counts.update(updates=updates, copies=last - first)
-        return Outcome(first, last, losses)
-
 
 def tree(job):
     """Run Algorithm 1: (outcomes, counts), which do not depend on the number of workers.
 
-    Level by level until there are branches for all workers; then each branch to its leaves. A
-    learner in Python that runs alone goes depth first, which keeps one model a level.
+    A learner in Python that runs alone goes depth first, which keeps one model a level.
     """
     trainer = Trainer(job)
     root = (job.learner.init(), 0, job.k - 1)
@@ -188,7 +171,7 @@ def tree(job):
 
 def standard(job):
     """Run standard cross-validation, a task a fold: (outcomes, counts)."""
-    branches = [Branch(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
+    branches = [(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
     return _follow_all(job, branches, 0, "kfold", Counter())
 
 
@@ -201,8 +184,8 @@ def _follow_all(job, branches, n_tasks, label, counts):
         tasks = [(job, *branch, len(branches) >= n_tasks) for branch in branches]
         branches = []
         for found, more in spread(_follow, tasks, prefer, label):
-            outcomes += [item for item in found if isinstance(item, Outcome)]
-            branches += [item for item in found if isinstance(item, Branch)]
+            for item in found:
+                (outcomes if isinstance(item, Outcome) else branches).append(item)
             counts.update(more)
     return outcomes, counts
 

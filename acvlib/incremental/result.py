@@ -52,8 +52,9 @@ class LearnerCV:
         return pandas.DataFrame(columns).rename_axis("fold")
 
     def _repr_html_(self):
+        k = len(self.fold_losses)
         head = f"<b>{self.method}</b> of {self.learner}, {self.order} order"
-        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.fold_losses):,} folds"
+        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {k:,} folds"
         updates = self.evaluations["updates"] / len(self.losses)
         return f"<p>{head}: {loss}, {updates:.2f} updates a row, {self.seconds:.3g} s</p>"
 

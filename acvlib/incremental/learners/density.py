@@ -14,10 +14,8 @@ def histogram(
     """Estimate f(x) = (c(b) + a) / ((n + a B) v), b the cell of x; loss: -log f(x) (Table 1).
 
     B = n_bins^d equal cells of volume v between lower (d,) and upper (d,); rows outside the box
-    count in the cell nearest to them. A cell's count c(b) does not depend on the order of the rows,
-    so that TreeCV gives standard cross-validation exactly. State: the counts (B,), then n.
-
-    pseudo_count : a > 0, added to every cell.
+    count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
+    matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
     lower = np.atleast_1d(lower).astype(float)
     upper = np.atleast_1d(upper).astype(float)

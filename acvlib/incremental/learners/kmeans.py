@@ -13,12 +13,9 @@ _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
     """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
 
-    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). A batch is
-    `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in
-    the state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting
-    counts (K,), rows seen.
-
-    Source: Sculley (2010).
+    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). Rows of a batch
+    that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
+    (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
     if n_clusters < 1 or batch_size < 1:
         settings = f"n_clusters = {n_clusters}, batch_size = {batch_size}"
