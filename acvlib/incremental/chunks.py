@@ -15,17 +15,17 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
 
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
-    k = len(folds) if isinstance(folds, Sequence) else int(folds)
+    k = int(folds) if isinstance(folds, int | np.integer) else len(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if isinstance(folds, Sequence):
-        rows = np.concatenate(folds)
-        sizes = np.array([len(fold) for fold in folds])
-        _check_partition(rows, sizes, n_rows)
-    else:
+    if isinstance(folds, int | np.integer):
         rows = np.arange(n_rows)
         sizes = np.full(k, n_rows // k)
         sizes[: n_rows % k] += 1
+    else:
+        rows = np.concatenate(list(folds))
+        sizes = np.array([len(fold) for fold in folds])
+        _check_partition(rows, sizes, n_rows)
     return rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 

@@ -5,25 +5,23 @@ all learners and kept in numba's cache.
 """
 
 import numpy as np
-from numba import njit
-from numba.types import Array, FunctionType, float64, int64, void
+from numba import float64, int64, njit, types, void
 
 from .chunks import FIXED, shuffle
 
 _INTS = int64[::1]
 _VECTOR = float64[::1]
 _STACK = float64[:, ::1]
-_X = Array(float64, 2, "C", readonly=True)
-_Y = Array(float64, 1, "C", readonly=True)
+_X = types.Array(float64, 2, "C", readonly=True)
+_Y = types.Array(float64, 1, "C", readonly=True)
 _MODEL = (_STACK, int64, _VECTOR, _X, _Y)
-_UPDATE = FunctionType(void(*_MODEL, _INTS, int64, int64))
-_LOSS = FunctionType(void(*_MODEL, int64, int64, _VECTOR))
+_UPDATE = types.FunctionType(void(*_MODEL, _INTS, int64, int64))
+_LOSS = types.FunctionType(void(*_MODEL, int64, int64, _VECTOR))
 _DATA = (_VECTOR, _X, _Y, _INTS, int64, int64)
 
 
 def losses_below(job, state, first, last):
     """Test all models below a node: (losses, rows learnt)."""
-    learner = job.learner
     span = job.span(first, last)
     X, y = job.data.select(span)
     y = np.zeros(len(X)) if y is None else y
@@ -32,7 +30,7 @@ def losses_below(job, state, first, last):
     states = np.tile(state, (height, 1))
     rows = np.arange(len(X))
     losses = np.empty(len(X))
-    model = (learner.update_kernel, learner.loss_kernel, learner.constants)
+    model = (job.learner.update_kernel, job.learner.loss_kernel, job.learner.constants)
     updates = _descend(*model, X, y, bounds, job.seed, span.start, states, rows, losses)
     return losses, updates
 

@@ -25,11 +25,11 @@ class Examples:
 
     def __post_init__(self):
         X, y = as_arrays(self.X, self.y)
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
         _check_finite("X", X)
         if y is not None:
             _check_finite("y", y[:, None])
-        object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", y)
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
@@ -120,7 +120,7 @@ class CompiledLearner:
 
     def check(self, X: np.ndarray, y: Targets) -> None:
         self._problem(self.initial, X, y)
-        if self.validate is not None:
+        if self.validate:
             self.validate(X, y)
 
     def init(self) -> np.ndarray:
