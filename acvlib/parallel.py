@@ -1,13 +1,7 @@
 """Threads and progress: how many workers there are, how many threads BLAS has, what is shown.
 
-joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. In brief:
-
-    threads()                   joblib's threads of this process, for work on shared memory
-    spread                      tasks, wherever joblib's backend runs them
-    in_threads                  plain threads, one a core, for short kernels that release the lock
-    blas_for, in_blas_threads   BLAS on one thread, for work too little or already shared
-
-BLAS threads wait for each other and spin on after a call: they pay from `SHARED` on.
+joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. BLAS threads
+wait for each other and spin on after a call: they pay from `SHARED` on.
 """
 
 import os
@@ -26,10 +20,7 @@ SHARED = 1e8  # multiplications, about five milliseconds, from which on threads 
 
 
 def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
-    """Show a progress bar once two seconds have passed; none in CI or where output is recorded.
-
-    total : the number of items, where they have no len.
-    """
+    """Show a progress bar once two seconds have passed; none in CI or where output is recorded."""
     silent = os.environ.get("CI") or os.environ.get("ACVLIB_OUTPUT")
     return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=bool(silent))
 
@@ -50,14 +41,14 @@ def in_threads(
     """Return [function(piece) for each piece], computed on plain threads, by default one a core.
 
     Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
-    label : that of a progress bar.
     """
-    if len(pieces) > 1:  # otherwise there is no need to ask for the cores, which takes a while
-        n_threads = min(n_threads or cpu_count(), len(pieces))
-    if len(pieces) <= 1 or n_threads <= 1:
-        return _collect(map(function, pieces), label, len(pieces))
+    n_pieces = len(pieces)
+    if n_pieces > 1:  # otherwise there is no need to ask for the cores, which takes a while
+        n_threads = min(n_threads or cpu_count(), n_pieces)
+    if n_pieces <= 1 or n_threads == 1:
+        return _collect(map(function, pieces), label, n_pieces)
     with ThreadPoolExecutor(n_threads) as pool:
-        return _collect(pool.map(function, pieces), label, len(pieces))
+        return _collect(pool.map(function, pieces), label, n_pieces)
 
 
 def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
