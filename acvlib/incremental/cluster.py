@@ -136,4 +136,5 @@ def count_messages(holders: Sequence) -> int:
     A worker that has been sent a model keeps it for the node's other child; a model that is tested
     where it was trained last is not sent at all.
     """
-    return _count_sent(_plan(holders, set(range(len(holders)))))
+    steps = _plan(holders, set(range(len(holders))))
+    return int(_count_sent(steps))
