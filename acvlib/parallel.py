@@ -21,8 +21,8 @@ SHARED = 1e8  # multiplications, about five milliseconds, from which on threads 
 
 def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
     """Show a progress bar once two seconds have passed; none in CI or where output is recorded."""
-    silent = os.environ.get("CI") or os.environ.get("ACVLIB_OUTPUT")
-    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=bool(silent))
+    silent = any(map(os.environ.get, ("CI", "ACVLIB_OUTPUT")))
+    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)
 
 
 def parallel(**settings) -> Parallel:
@@ -58,7 +58,8 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) 
     """
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_sharedmem", False):
-        return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
+        n_threads = effective_n_jobs(None)
+        return in_threads(lambda task: function(*task), tasks, n_threads, label)
     run = parallel(prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
     return _collect(results, label, len(tasks))

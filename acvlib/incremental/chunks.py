@@ -26,17 +26,17 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
         rows = np.concatenate(list(folds))
         sizes = np.array([len(fold) for fold in folds])
         _check_partition(rows, sizes, n_rows)
-    return rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)])
+    return rows.astype(np.int64), np.append(0, np.cumsum(sizes))
 
 
 def _check_partition(rows, sizes, n_rows):
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")
-    if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0 or rows.max() >= n_rows:
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
-    if (uses != 1).any():
-        row = np.argmax(uses != 1)
+    row = np.argmax(uses != 1)
+    if uses[row] != 1:
         raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
 
 
@@ -66,7 +66,7 @@ def _depths(k):
     """How many inner nodes are above each of k chunks, (k,)."""
     if k == 1:
         return np.array([0])
-    return 1 + np.concatenate([_depths((k + 1) // 2), _depths(k // 2)])
+    return 1 + np.append(_depths((k + 1) // 2), _depths(k // 2))
 
 
 _jit = njit(cache=True, nogil=True)

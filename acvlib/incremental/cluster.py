@@ -34,7 +34,8 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     wanted = set(range(job.k))
     for _ in range(ROUNDS):
         tests = _submit(job, client, wanted, counts)
-        for future in track(distributed.as_completed(tests), "treecv", len(tests)):
+        done = distributed.as_completed(tests)
+        for future in track(done, "treecv", len(tests)):
             outcomes += _outcomes(future, tests[future], distributed.KilledWorker)
         wanted -= {outcome.first for outcome in outcomes}
         if not wanted:
@@ -83,9 +84,10 @@ def _test(learner, chunks, model):
 
 def _outcomes(future, fold, lost):
     """The outcome of a fold, none if a worker was lost on the way."""
-    if future.status == "error" and not isinstance(future.exception(), lost):
+    error = future.exception() if future.status == "error" else None
+    if error and not isinstance(error, lost):
         doing = "learning the other chunks, or testing on it"
-        return [Outcome(fold, fold, error=future.exception(), doing=doing)]
+        return [Outcome(fold, fold, error=error, doing=doing)]
     try:
         return [Outcome(fold, fold, future.result())]
     except (lost, CancelledError, OSError):
@@ -134,4 +136,5 @@ def count_messages(holders: Sequence) -> int:
     A worker that has been sent a model keeps it for the node's other child; a model that is tested
     where it was trained last is not sent at all.
     """
-    return _count_sent(_plan(holders, set(range(len(holders)))))
+    steps = _plan(holders, set(range(len(holders))))
+    return int(_count_sent(steps))

@@ -1,7 +1,6 @@
 """Algorithm 1 for a `CompiledLearner`: one compiled loop.
 
-Kernels arrive as first-class functions of fixed signatures, so that the loop is compiled once for
-all learners and kept in numba's cache.
+Kernels are first-class functions of fixed signatures: the loop is compiled once for all learners.
 """
 
 import numpy as np
@@ -68,11 +67,14 @@ def _descend(update, loss, constants, X, y, bounds, seed, offset, states, rows, 
             middle = (first + last) // 2
             for i in range(states.shape[1]):
                 states[depth + 1, i] = states[depth, i]
-            start, stop = _ordered(rows, bounds[middle + 1], bounds[last + 1], seed, offset)
+            begin = bounds[first]
+            half = bounds[middle + 1]
+            end = bounds[last + 1]
+            start, stop = _ordered(rows, half, end, seed, offset)
             update(states, depth + 1, constants, X, y, rows, start, stop)
-            start, stop = _ordered(rows, bounds[first], bounds[middle + 1], seed, offset)
+            start, stop = _ordered(rows, begin, half, seed, offset)
             update(states, depth, constants, X, y, rows, start, stop)
-            updates += bounds[last + 1] - bounds[first]
+            updates += end - begin
             firsts[depth] = middle + 1
             depth += 1
             firsts[depth] = first

@@ -24,7 +24,7 @@ class Examples:
     y: Targets = None
 
     def __post_init__(self):
-        X, y = as_arrays(self.X, self.y)
+        X, y = _as_arrays(self.X, self.y)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
         _check_finite("X", X)
@@ -37,8 +37,8 @@ class Examples:
 
     def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, Targets]:
         """Return X and y of the rows, read-only: a learner may not write to them."""
-        y = None if self.y is None else read_only(self.y[rows])
-        return read_only(self.X[rows]), y
+        X = _read_only(self.X[rows])
+        return X, None if self.y is None else _read_only(self.y[rows])
 
     def __len__(self):
         return len(self.X)
@@ -54,21 +54,20 @@ def _check_finite(name, table):
         raise ValueError(f"{name} is not finite in {where}")
 
 
-def as_arrays(X: Any, y: Any) -> tuple[np.ndarray, Targets]:
-    """Return X (n, d) and y (n,) or None as read-only float64; ValueError on other shapes."""
+def _as_arrays(X, y):
+    """X (n, d) and y (n,) or None as read-only float64."""
     X = np.ascontiguousarray(X, float)
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
     if y is None:
-        return read_only(X), None
+        return _read_only(X), None
     y = np.ascontiguousarray(y, float)
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-    return read_only(X), read_only(y)
+    return _read_only(X), _read_only(y)
 
 
-def read_only(values: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to."""
+def _read_only(values):
     view = values.view()
     view.flags.writeable = False
     return view
@@ -140,15 +139,16 @@ class CompiledLearner:
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        problem = self._problem(state, X, y)
         losses = np.empty(len(X))
-        self.loss_kernel(*self._problem(state, X, y), 0, len(X), losses)
+        self.loss_kernel(*problem, 0, len(X), losses)
         return losses
 
     def _problem(self, state, X, y):
         """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
         if y is None and self.needs:
             raise ValueError(f"the learner needs {self.needs}")
-        X, y = as_arrays(X, np.zeros(len(X)) if y is None else y)
+        X, y = _as_arrays(X, np.zeros(len(X)) if y is None else y)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
         if state.shape != self.initial.shape or state.dtype != float:

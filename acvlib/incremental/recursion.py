@@ -116,7 +116,8 @@ class Trainer:
             state = self.learn(state, self.job.fed(edge))
         except Exception as error:
             chunks = "chunks {} ... {}".format(*edge.feed) if edge.feed else "all other chunks"
-            yield Outcome(edge.first, edge.last, error=error, doing=f"learning {chunks}")
+            doing = f"learning {chunks}"
+            yield Outcome(edge.first, edge.last, error=error, doing=doing)
         else:
             yield from go_on(state, edge.first, edge.last)
 
@@ -165,7 +166,8 @@ def tree(job):
     if job.compiled:
         n_tasks = max(n_tasks, COMPILED_TASKS)
     elif n_workers == 1:
-        return list(track(trainer.below(*root), "treecv", job.k)), trainer.counts
+        outcomes = track(trainer.below(*root), "treecv", job.k)
+        return list(outcomes), trainer.counts
     return _follow_all(job, trainer.split(*root), n_tasks, "treecv", trainer.counts)
 
 

@@ -64,6 +64,5 @@ class FoldsFailed(RuntimeError):
 
     def __init__(self, result: LearnerCV):
         first, *more = result.failures
-        others = f" (and {len(more)} more branches)" if more else ""
-        super().__init__(first + others)
+        super().__init__(f"{first} (and {len(more)} more branches)" if more else first)
         self.result = result

@@ -40,8 +40,11 @@ def _cell(constants, X, row):
     n_bins = int(constants[0])
     cell = 0
     for j in range(d):
-        place = np.floor((X[row, j] - constants[3 + j]) * constants[3 + d + j])
-        cell = cell * n_bins + int(min(max(place, 0.0), n_bins - 1.0))
+        lower = constants[3 + j]
+        per_width = constants[3 + d + j]
+        place = np.floor((X[row, j] - lower) * per_width)
+        place = min(max(place, 0.0), n_bins - 1.0)
+        cell = cell * n_bins + int(place)
     return cell
 
 
@@ -56,6 +59,8 @@ def _update(states, at, constants, X, y, rows, start, stop):
 @_jit
 def _loss(states, at, constants, X, y, start, stop, out):
     n_cells = states.shape[1] - 1
-    total = np.log(states[at, n_cells] + constants[1] * n_cells) + constants[2]
+    pseudo_count = constants[1]
+    total = np.log(states[at, n_cells] + pseudo_count * n_cells) + constants[2]
     for i in range(start, stop):
-        out[i] = total - np.log(states[at, _cell(constants, X, i)] + constants[1])
+        count = states[at, _cell(constants, X, i)]
+        out[i] = total - np.log(count + pseudo_count)

@@ -37,9 +37,9 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
 
 def _check_labels(X, y):
-    wrong = np.abs(y) != 1.0
-    if wrong.any():
-        raise ValueError(f"label {y[wrong][0]:g} of row {np.argmax(wrong)}: labels are -1 and 1")
+    row = np.argmax(np.abs(y) != 1.0)
+    if abs(y[row]) != 1.0:
+        raise ValueError(f"label {y[row]:g} of row {row}: labels are -1 and 1")
 
 
 @_jit

@@ -41,10 +41,10 @@ class PartialFit:
             return
         if y is None:
             raise ValueError("a classifier needs labels y")
-        wrong = np.flatnonzero(~np.isin(y, self.classes))
-        if len(wrong):
-            label = f"label {y[wrong[0]]:g} of row {wrong[0]}"
-            raise ValueError(f"{label} is not in classes {self.classes}")
+        known = np.isin(y, self.classes)
+        row = np.argmin(known)
+        if not known[row]:
+            raise ValueError(f"label {y[row]:g} of row {row} is not in classes {self.classes}")
 
     def init(self) -> Any:
         return require("sklearn.base", extra="sklearn").clone(self.estimator)
