@@ -105,10 +105,9 @@ class LinearChainCRF(ModelDefaults):
         check(weights, self.n_sites)
         ridge = 0.5 * self.ridge * anp.sum(params**2)
         one = np.ones(len(self.tags))
-        sentence = np.repeat(np.arange(len(self.labels)), np.diff(self.starts))
-        token_weights = one if self.scheme else weights[sentence]
+        token_weights = one if self.scheme else weights[self._sentence]
         known = hide_labels(weights if self.scheme else one, self.tags, self.n_tags)
-        every_path = self._log_partition(params, token_weights, np.ones(known.shape))
+        every_path = self._log_partition(params, token_weights, 1.0)
         return every_path - self._log_partition(params, token_weights, known) + ridge
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -131,7 +130,8 @@ class LinearChainCRF(ModelDefaults):
     ) -> list[np.ndarray]:
         """P(z_t = k | x) (T_n, K) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        return np.split(Chains(factors(scores), starts).smooth(params).gamma, starts[1:-1])
+        smoothed = Chains(factors(scores), starts).smooth(params)
+        return np.split(smoothed.gamma, starts[1:-1])
 
     def _flat(self, emissions):
         """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
@@ -143,25 +143,29 @@ class LinearChainCRF(ModelDefaults):
         return np.concatenate(emissions), _starts(emissions)
 
     @cached_property
+    def _sentence(self):
+        """The sentence of each token."""
+        return np.repeat(np.arange(len(self.labels)), np.diff(self.starts))
+
+    @cached_property
     def _places(self):
         """The tokens at each place of a sentence, those of longer sentences first."""
-        lengths = np.diff(self.starts)
-        place = np.arange(len(self.tags)) - np.repeat(self.starts[:-1], lengths)
-        longest_first = np.lexsort((-np.repeat(lengths, lengths), place))
-        return np.split(longest_first, np.cumsum(np.bincount(place))[:-1])
+        place = np.arange(len(self.tags)) - self.starts[self._sentence]
+        lengths = np.diff(self.starts)[self._sentence]
+        order = np.lexsort((-lengths, place))
+        return np.split(order, np.cumsum(np.bincount(place))[:-1])
 
-    def _log_partition(self, params, weights, factor):
-        """sum_t weights_t log(Z_1..t / Z_1..t-1), with tags weighted by factor (n_tokens, K)."""
+    def _log_partition(self, params, weights, known):
+        """sum_t weights_t log(Z_1..t / Z_1..t-1), Z_1..t summed over the tags up to t."""
         start, transitions, end = self.unpack(params)
-        first = np.isin(np.arange(len(self.tags)), self.starts)
-        ends = anp.outer(first, start) + anp.outer(np.roll(first, -1), end)
-        node = anp.exp(self.scores + ends) * factor
+        node = np.exp(self.scores) * known
         link = anp.exp(transitions)
-        alpha = None
+        last = np.isin(np.arange(1, len(node) + 1), self.starts)[:, None]
+        alpha = anp.exp(start)
         total = 0.0
         for t, here in enumerate(self._places):
-            reach = anp.dot(alpha[: len(here)], link) if t else 1.0
-            alpha = reach * node[here]
+            reach = anp.dot(alpha[: len(here)], link) if t else alpha
+            alpha = reach * node[here] * anp.exp(last[here] * end)
             norm = anp.sum(alpha, axis=1)
             alpha = alpha / norm[:, None]
             total = total + anp.dot(weights[here], anp.log(norm))
@@ -198,7 +202,7 @@ def _check_sentences(emissions, labels):
 def _check_scores(n, scores, n_tags):
     if scores.ndim != 2 or scores.shape[1] != n_tags or not len(scores):
         raise ValueError(f"sentence {n}: scores {scores.shape} must be (T, {n_tags}), T at least 1")
-    if not (np.isfinite(scores).all() and np.ptp(scores, axis=1).max() <= SPREAD):
+    if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
         raise ValueError(
             f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other"
         )

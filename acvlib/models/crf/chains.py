@@ -116,7 +116,8 @@ class Chains:
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
-        return covariances(smoothed, self._features(smoothed), self.starts, weights, bounds)
+        posterior = (smoothed.gamma, smoothed.filtered, smoothed.ahead, smoothed.transition)
+        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
 
 
 class OwnChains(NamedTuple):

@@ -18,12 +18,12 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_jit
-def covariances(smoothed, features, starts, weights, bounds):
+def covariances(posterior, features, starts, weights, bounds):
     """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
-    smoothed: `Smoothed` posteriors; features (N, D): their means.
+    posterior: (gamma, filtered, ahead, transition); features (N, D): their means.
     """
-    _, gamma, filtered, ahead, transition = smoothed
+    gamma, filtered, ahead, transition = posterior
     k = len(transition)
     inner = features.shape[1] - k  # features that are not the last tag
     past = np.empty((np.diff(starts).max(), k, inner))

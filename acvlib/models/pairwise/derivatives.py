@@ -20,7 +20,6 @@ class PairwiseDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams)."""
         loss = self.model.loss
         value = 0.0
         pulls = np.zeros(self.n_sites)
@@ -34,7 +33,6 @@ class PairwiseDerivatives(Derivatives):
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
-        """d2F/dparams2."""
         X = self.model.X
         weighted = weights[:, None] * X
         total = np.zeros((len(params), len(params)))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...folds import Folds
 from ...protocol import ModelDefaults, own_copy
-from .derivatives import SemiSupervisedDerivatives, fold_sums
+from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss
 
@@ -135,12 +135,10 @@ class SemiSupervised(ModelDefaults):
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
-        slopes, pairs = fold_sums(self, params, folds)
-        n_labels = len(self.labelled)
+        slopes, pairs = self.derivatives._fold_sums(params, folds)
         omitted = folds.sizes[:, None]
-        by_loss = slopes / (n_labels - omitted)
-        by_pairs = pairs / (self.n_sites - omitted) ** 2
-        return -n_labels * (by_loss + by_pairs)
+        by_loss = slopes / (len(self.labelled) - omitted)
+        return -by_loss - pairs / (self.n_sites - omitted) ** 2
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
@@ -150,10 +148,8 @@ class SemiSupervised(ModelDefaults):
         here = np.linalg.eigvalsh(self.derivatives.hessian(params, ones))
         at_zero = np.linalg.eigvalsh(self.derivatives.hessian(self.initial_params(), ones))
         if here[0] <= FLAT * at_zero[-1]:
-            raise ValueError(
-                "gamma_i = 0 and the points leave a direction of theta undetermined: "
-                "pass gamma_i > 0"
-            )
+            open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
+            raise ValueError(f"{open_direction}: pass gamma_i > 0")
 
 
 def kernel_form(

@@ -65,16 +65,17 @@ class GraphAffinity:
 
     def __init__(self, matrix: Any):
         self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
-        shape = self.matrix.shape
         values: Any = self.matrix.data if issparse(matrix) else self.matrix
-        if len(shape) != 2 or shape[0] != shape[1] or not np.isfinite(values).all():
-            raise ValueError(f"an affinity {shape} must be square and finite")
+        shape = self.matrix.shape
         self.n_points = shape[0]
+        if shape != (self.n_points, self.n_points) or not np.isfinite(values).all():
+            raise ValueError(f"an affinity {shape} must be square and finite")
         gap = abs(self.matrix - self.matrix.T)
         if gap.max() > 1e-12 * abs(values).max(initial=0.0):
             i, j = np.unravel_index(gap.argmax(), shape)
-            pair = f"W[{i}, {j}] = {self.matrix[i, j]:g} and W[{j}, {i}] = {self.matrix[j, i]:g}"
-            raise ValueError(f"not symmetric: {pair}")
+            above = f"W[{i}, {j}] = {self.matrix[i, j]:g}"
+            below = f"W[{j}, {i}] = {self.matrix[j, i]:g}"
+            raise ValueError(f"not symmetric: {above} and {below}")
 
     def subset(self, kept: np.ndarray) -> "GraphAffinity":
         """The affinity of these points alone."""

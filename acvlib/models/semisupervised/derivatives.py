@@ -11,7 +11,7 @@ from ...solvers.inverse import DenseHessian
 
 
 class SemiSupervisedDerivatives(Derivatives):
-    """F / s = shares . losses + theta' Q theta; the shares and Q (D, D) go with the weights."""
+    """F = shares . losses + theta' Q theta; the shares and Q (D, D) go with the weights."""
 
     hessians_first = True  # a Hessian costs little more than a gradient
     chord_rate = 0.01
@@ -21,66 +21,64 @@ class SemiSupervisedDerivatives(Derivatives):
         self._loss = model.loss_functions
         self._x = model.energy.features[model.labelled]
         self._y = model.y[model.labelled]
+        self._by_loss = len(self._y) * model.gamma_s
+        self._by_pairs = len(self._y) * model.gamma_p
+        self._ridge = len(self._y) * model.gamma_i * model.penalty
 
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams)."""
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params
         value = shares @ self._loss.value(f, self._y) + params @ curved
         slopes = shares * self._loss.slope(f, self._y)
-        gradient = slopes @ self._x + 2.0 * curved
-        return len(self._y) * float(value), len(self._y) * gradient
+        return float(value), slopes @ self._x + 2.0 * curved
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
-        """d2F/dparams2."""
-        curvature = self._shares(weights) * self._loss.curvature(self._x @ params, self._y)
-        by_loss = self._x.T @ (curvature[:, None] * self._x)
-        return DenseHessian(len(self._y) * (by_loss + 2.0 * self._quadratic(weights)))
+        curvature = self._loss.curvature(self._x @ params, self._y)
+        weighted = (self._shares(weights) * curvature)[:, None] * self._x
+        return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """J (w_o - 1) of each fold, with the normalisers' own derivative."""
-        model = self.model
-        slopes, pairs = fold_sums(model, params, folds)
-        all_slopes = model.gamma_s * self._loss.slope(self._x @ params, self._y) @ self._x
-        share = folds.indicator(self.n_sites) @ model.observed / len(self._y)
-        cross = share[:, None] * all_slopes - slopes
-        if not model.gamma_p:
+        """With the normalisers' own derivative."""
+        n_labels = len(self._y)
+        slopes, pairs = self._fold_sums(params, folds)
+        all_slopes = self._slopes(params).sum(axis=0)
+        share = folds.indicator(self.n_sites) @ self.model.observed / n_labels
+        cross = (share[:, None] * all_slopes - slopes) / n_labels
+        if not self._by_pairs:
             return cross
-        all_pairs = 4.0 * model.gamma_p * model.energy.full @ params
+        all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
         share = folds.sizes / self.n_sites
-        changes = share[:, None] * all_pairs - pairs
-        return cross + len(self._y) * changes / self.n_sites**2
+        return cross + (share[:, None] * all_pairs - pairs) / self.n_sites**2
 
     def _shares(self, weights):
-        """gamma_S w_i / sum of w, of the labelled points."""
+        """s gamma_S w_i / sum of w, of the labelled points."""
         kept = weights[self.model.labelled]
-        return self.model.gamma_s * kept / kept.sum()
+        return self._by_loss * kept / kept.sum()
 
     def _quadratic(self, weights):
-        """Q = gamma_P M(w) / (sum of w)^2 + gamma_I R."""
-        ridge = self.model.gamma_i * self.model.penalty
-        if not self.model.gamma_p:
-            return ridge
-        energy = self.model.energy.matrix(weights) / weights.sum() ** 2
-        return self.model.gamma_p * energy + ridge
+        """Q = s gamma_P M(w) / (sum of w)^2 + s gamma_I R."""
+        if not self._by_pairs:
+            return self._ridge
+        scale = self._by_pairs / weights.sum() ** 2
+        return scale * self.model.energy.matrix(weights) + self._ridge
 
+    def _slopes(self, params):
+        """s gamma_S dloss_i/dparams of the labelled points, (s, D)."""
+        slope = self._loss.slope(self._x @ params, self._y)
+        return self._by_loss * slope[:, None] * self._x
 
-def fold_sums(model: Any, params: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
-    """Sum gamma_S dloss_i/dparams and 2 gamma_P sum_j dq_ij/dparams over each fold's points i.
-
-    Returns two arrays (n_folds, D).
-    """
-    x = model.energy.features[model.labelled]
-    slope = model.gamma_s * model.loss_functions.slope(x @ params, model.y[model.labelled])
-    omitted = folds.indicator(model.n_sites)[:, model.labelled]
-    slopes = omitted @ (slope[:, None] * x)
-    if not model.gamma_p:
-        return slopes, np.zeros_like(slopes)
-    pairs = [model.energy.left_out(fold).linear @ params for fold in folds]
-    return slopes, 2.0 * model.gamma_p * np.array(pairs)
+    def _fold_sums(self, params, folds):
+        """Sum `_slopes` and 2 s gamma_P sum_j dq_ij/dparams over each fold, two (n_folds, D)."""
+        omitted = folds.indicator(self.n_sites)[:, self.model.labelled]
+        slopes = omitted @ self._slopes(params)
+        if not self._by_pairs:
+            return slopes, np.zeros_like(slopes)
+        energy = self.model.energy
+        pairs = [energy.left_out(fold).linear @ params for fold in folds]
+        return slopes, 2.0 * self._by_pairs * np.array(pairs)
