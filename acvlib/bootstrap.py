@@ -23,7 +23,8 @@ VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
     cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
-    return fit.params - fit.hessian.solve(cross @ (weights - 1.0).T).T
+    products = cross @ (weights - 1.0).T
+    return fit.params - fit.hessian.solve(products).T
 
 
 def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
@@ -35,26 +36,21 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     derivatives = derivatives_of(model)
     params = np.tile(fit.params, (len(weights), 1))
     values, gradients, hessians = derivatives.weighted(params, weights)
-    rows = np.arange(len(weights))
+    state = (params, values, gradients, hessians)
     scale = np.ones(len(weights))
-    found = np.zeros(len(weights), bool)
     for _ in range(MAX_STEPS):
-        moves, decrements = _newton_moves(gradients[rows], hessians[rows])
-        far = decrements > tolerance
-        found[rows[~far]] = _is_curved(hessians[rows[~far]], fit)
-        rows = rows[far]
+        moves, decrements = _newton_moves(gradients, hessians)
+        rows = np.flatnonzero(decrements > tolerance)
         if not rows.size:
             break
-        trial = params[rows] + scale[rows, None] * moves[far]
-        new_values, new_gradients, new_hessians = derivatives.weighted(trial, weights[rows])
-        good = new_values <= values[rows] + SLACK * (1.0 + abs(values[rows]))
-        taken = rows[good]
-        params[taken] = trial[good]
-        values[taken] = new_values[good]
-        gradients[taken] = new_gradients[good]
-        hessians[taken] = new_hessians[good]
+        trial = params[rows] + scale[rows, None] * moves[rows]
+        found = (trial, *derivatives.weighted(trial, weights[rows]))
+        rounding = SLACK * (1.0 + abs(values[rows]))
+        good = found[1] <= values[rows] + rounding
         scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-    lost = ~found
+        for kept, new in zip(state, found, strict=True):
+            kept[rows[good]] = new[good]
+    lost = (decrements > tolerance) | ~_is_curved(hessians, fit)
     if lost.any():
         params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
@@ -64,15 +60,17 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 
 def _newton_moves(gradients, hessians):
     """(moves (n, D), decrements (n,))."""
-    moves = -np.linalg.solve(hessians, gradients[..., None])[..., 0]
-    squared = -np.einsum("ni,ni->n", moves, gradients)
-    return moves, np.sqrt(np.maximum(squared, 0.0))
+    columns = np.linalg.solve(hessians, gradients[..., None])
+    steps = columns[..., 0]
+    squared = np.sum(steps * gradients, axis=1)
+    return -steps, np.sqrt(np.maximum(squared, 0.0))
 
 
 def _is_curved(hessians, fit):
     """Whether the curvature is at least VANISHED times the fit's in every direction."""
     root = np.linalg.inv(np.linalg.cholesky(np.asarray(fit.metric)))
-    return np.linalg.eigvalsh(root @ hessians @ root.T)[..., 0] > VANISHED
+    relative = np.linalg.eigvalsh(root @ hessians @ root.T)
+    return relative[:, 0] > VANISHED
 
 
 def interval(params: np.ndarray, level: float = 0.9) -> np.ndarray:
@@ -95,14 +93,11 @@ def jackknife_after_bootstrap(
 
     Source: Efron (1992).
     """
-    without = (weights == 0.0).T.astype(float)
-    counts = without.sum(axis=1, keepdims=True)
+    left_out = (weights == 0.0).T
+    counts = left_out.sum(axis=1)
     if counts.min() < 2:
-        raise ValueError(
-            f"site {np.argmin(counts)} is in all but {counts.min():.0f} resamples: draw more"
-        )
-    centred = params - params.mean(axis=0)
-    variances = without @ centred**2 / counts - (without @ centred / counts) ** 2
-    deviations = np.sqrt(variances)
+        site = np.argmin(counts)
+        raise ValueError(f"site {site} is in all but {counts[site]} resamples: draw more")
+    deviations = np.array([params[rows].std(axis=0) for rows in left_out])
     spread = (len(deviations) - 1) * deviations.var(axis=0)
     return params.std(axis=0, ddof=1), np.sqrt(spread)

@@ -52,9 +52,7 @@ class Ball:
 
     def __init__(self, model: GLM, params: np.ndarray, radius: float):
         if model.site_penalty:
-            raise ValueError(
-                "site_penalty > 0 makes the penalty part of every term: no bound for it here"
-            )
+            raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
         self.model = model
         self.n_terms = model.n_sites + (model.penalty > 0)
         self._length = np.linalg.norm(model.design, axis=1)
@@ -66,17 +64,20 @@ class Ball:
     def c_op(self) -> float:
         """sup |H(theta, 1)^-1|, by the least curvature of each term in the ball."""
         model = self.model
-        ends = [model.family.curvature(end, model.y) for end in (self._low, self._high)]
-        least = model.sample_weight * np.minimum(*ends)
+        low = model.family.curvature(self._low, model.y)
+        high = model.family.curvature(self._high, model.y)
+        least = model.sample_weight * np.minimum(low, high)
         gram = (model.design.T * least) @ model.design
         hessian = gram + model.penalty * np.diag(model.penalised)
-        smallest = np.linalg.eigvalsh(hessian / self.n_terms)[0]
-        return 1.0 / smallest if smallest > 0 else np.inf
+        smallest = np.linalg.eigvalsh(hessian)[0]
+        return self.n_terms / smallest if smallest > 0 else np.inf
 
     def l_h(self) -> float:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
-        third = self._largest(self.model.family.third, self.model.family.third_peaks)
-        return np.sqrt(np.sum((third * self._length**3) ** 2) / self.n_terms)
+        family = self.model.family
+        third = self._largest(family.third, family.third_peaks)
+        size = np.linalg.norm(third * self._length**3)
+        return size / np.sqrt(self.n_terms)
 
     def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
@@ -90,25 +91,19 @@ class Ball:
         """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
         inside = [np.clip(peak, self._low, self._high) for peak in peaks]
         places = [self._low, self._high, *inside]
-        sizes = [abs(function(eta, self.model.y)) for eta in places]
-        return self.model.sample_weight * np.max(sizes, axis=0)
+        values = [function(eta, self.model.y) for eta in places]
+        return self.model.sample_weight * np.max(np.abs(values), axis=0)
 
 
 def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
     """Bound the error of the infinitesimal jackknife of every fold.
 
-    Parameters
-    ----------
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
-        folds, or 0, with the smallest constants of any, where there is none: the theorem then
-        applies to no fold.
-
-    Raises
-    ------
-    ValueError: the model has a site_penalty, or a fold holds what is no site.
+    folds, or 0 where there is none: the theorem then applies to no fold.
     """
     folds = Folds.of(folds, model.n_sites, model.observed)
-    radius = _smallest_radius(model, fit, folds) if radius is None else radius
+    if radius is None:
+        radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)
     c_op = ball.c_op()
     l_h = ball.l_h()
@@ -131,6 +126,7 @@ def _smallest_radius(model, fit, folds):
     smaller = -1.0
     while smaller < radius < LARGEST:
         ball = Ball(model, fit.params, radius)
+        delta = ball.deltas(folds).max()
         smaller = radius
-        radius = max(radius, MARGIN * ball.c_op() * ball.deltas(folds).max())
+        radius = max(radius, MARGIN * ball.c_op() * delta)
     return radius if radius < LARGEST else 0.0

@@ -129,24 +129,26 @@ class Derivatives:
         matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]))
 
-    def newton_steps(
+    def fold_expansion(
         self,
         params: np.ndarray,
         folds: Folds,
         damping: float = 0.0,
         whole: Solvable | None = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(H(w_o)^-1 dF/dparams (n_folds, D), whether H(w_o) is indefinite), all at params (D,)."""
+    ) -> tuple[Any, FoldSolver]:
+        """(gradients (n_folds, D), `fold_hessians`) at one point (D,), together where that saves.
+
+        The gradients may have a form of their own, which the `FoldSolver` solves for.
+        """
         _, gradients = self.fold_gradients(params, folds, values=False)
-        H = self.fold_hessians(params, folds, damping, whole)
-        return H.solve(gradients), H.indefinite
+        return gradients, self.fold_hessians(params, folds, damping, whole)
 
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
     ) -> np.ndarray:
         """dF/dparams (n_folds, D) at params (n_folds, D) near a centre (D,).
 
-        accuracy: the error that is allowed, in standard errors.
+        accuracy: the error that is allowed, in standard errors; for chord steps.
         """
         return self.fold_gradients(params, folds, values=False)[1]
 
@@ -269,6 +271,8 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
     points = np.broadcast_to(params, (len(folds), params.shape[-1]))
+    if len(folds) == 1:  # as in every fit: no worker, no bar
+        return [function(points[0], folds[0])]
     jobs = track(list(zip(points, folds, strict=True)), label)
     return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 

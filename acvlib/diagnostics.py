@@ -1,7 +1,6 @@
 """When not to trust a model's derivatives or a method: checked without refitting, and corrected."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -104,10 +103,20 @@ def check_derivatives(
     ------
     ValueError : names the errors above `tolerance`
     """
-    derivatives = derivatives_of(model)
     weights = rng.uniform(0.5, 0.9, model.n_sites)  # off the corners: they may move both ways
     along = rng.standard_normal(len(params))
     sideways = rng.uniform(-1.0, 1.0, model.n_sites)
+    errors = _derivative_errors(model, params, weights, along, sideways)
+    wrong = {name: f"{error:.2g}" for name, error in errors.items() if not error <= tolerance}
+    if wrong:
+        disagree = "derivatives disagree with central differences"
+        raise ValueError(f"{disagree} (relative errors {wrong}); see the docstring")
+    return errors
+
+
+def _derivative_errors(model, params, weights, along, sideways):
+    """Relative errors by name of H and J, and of the gradient where there is an objective."""
+    derivatives = derivatives_of(model)
 
     def moved(step):
         return derivatives.value_and_gradient(params + step * along, weights)
@@ -123,16 +132,10 @@ def check_derivatives(
     }
     if not is_equation(model):
         errors["gradient"] = _relative(moved(0.0)[1] @ along, lambda step: moved(step)[0])
-    wrong = {name: f"{error:.2g}" for name, error in errors.items() if not error <= tolerance}
-    if wrong:
-        raise ValueError(
-            f"derivatives disagree with central differences (relative errors {wrong}); "
-            "see the docstring"
-        )
     return errors
 
 
-def _relative(derivative: Any, function: Callable) -> float:
+def _relative(derivative, function):
     """|derivative - central difference| / |central difference|."""
     difference = (np.asarray(function(STEP)) - np.asarray(function(-STEP))) / (2 * STEP)
     size = np.linalg.norm(difference) + 1e-12

@@ -5,12 +5,7 @@ from types import ModuleType
 
 
 def require(name: str, extra: str) -> ModuleType:
-    """Import the module `name`, or say which extra of acvlib brings it.
-
-    Raises
-    ------
-    ImportError : "this needs pandas: pip install 'acvlib[tables]'" where it is not installed.
-    """
+    """Import the module `name`; ImportError says which extra of acvlib brings it if missing."""
     package, *_ = name.split(".")
     try:
         return import_module(name)

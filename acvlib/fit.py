@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
@@ -130,6 +129,8 @@ def _polished(derivatives: Derivatives, iterates: list, tolerance: float) -> Fit
 
 
 def _lbfgs(derivatives, start):
+    from scipy.optimize import minimize  # a fifth of the time of importing acvlib
+
     iterates = [start]
     weights = np.ones(derivatives.n_sites)
     minimize(

@@ -18,19 +18,12 @@ Flags = np.ndarray | None
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """The sites that each fold omits from the fit, and those of them that it scores.
+    """The sites that each fold omits from the fit, and those of them that it scores (all, if None).
 
-    Parameters
-    ----------
-    omitted : a list of integer arrays, or an integer table (n_folds, size) of folds of one size
-    scored : the same for the scored sites; by default all that is omitted
-
-    Length, iteration and `folds[i]` are those of a list of the omitted sites, as users of k-fold
-    expect; `folds[rows]` with a slice or an array of numbers gives `Folds`.
-
-    Raises
-    ------
-    ValueError : sites that are no integers, or are scored but not omitted
+    Either is a list of integer arrays, or a table (n_folds, size) of folds of one size. Length,
+    iteration and `folds[i]` are those of a list of the omitted sites, as users of k-fold expect;
+    `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError for sites that are
+    no integers, or are scored but not omitted.
     """
 
     omitted: Sites
@@ -47,13 +40,7 @@ class Folds:
 
     @classmethod
     def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
-        """Check folds of any form against a model's sites.
-
-        Raises
-        ------
-        ValueError : names the first fold that is empty, repeats a site, holds one that is missing
-            or out of range, or leaves nothing to fit
-        """
+        """Check folds of any form against a model's sites; ValueError names the first bad fold."""
         folds = folds if isinstance(folds, Folds) else cls(folds)
         if not len(folds):
             raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
@@ -173,19 +160,19 @@ def _is_sound(table, mask):
 def _check_fold(number, sites, mask):
     if sites.ndim != 1 or not sites.size:
         raise ValueError(f"fold {number} is not a non-empty 1-d array of site numbers: {sites!r}")
-    outside = sites[(sites < 0) | (sites >= len(mask))]
-    if outside.size:
-        raise ValueError(f"fold {number} holds site {outside[0]}, outside 0 ... {len(mask) - 1}")
+    where = f", outside 0 ... {len(mask) - 1}"
+    _refuse_first(number, sites[(sites < 0) | (sites >= len(mask))], where)
     unique, counts = np.unique(sites, return_counts=True)
-    if unique.size < sites.size:
-        raise ValueError(f"fold {number} holds site {unique[counts > 1][0]} more than once")
-    if not mask[sites].all():
-        missing = sites[~mask[sites]][0]
-        raise ValueError(f"fold {number} holds site {missing}, which is missing: pass `observed`")
+    _refuse_first(number, unique[counts > 1], " more than once")
+    _refuse_first(number, sites[~mask[sites]], ", which is missing: pass `observed`")
     if sites.size == mask.sum():
-        raise ValueError(
-            f"fold {number} leaves out all {sites.size} observed sites: nothing is left to fit"
-        )
+        size = f"fold {number} leaves out all {sites.size} observed sites"
+        raise ValueError(f"{size}: nothing is left to fit")
+
+
+def _refuse_first(number, bad, reason):
+    if bad.size:
+        raise ValueError(f"fold {number} holds site {bad[0]}{reason}")
 
 
 WHOLE = Folds([np.empty(0, int)])  # the one problem that leaves nothing out

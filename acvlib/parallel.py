@@ -1,13 +1,7 @@
 """Threads and progress: how many workers there are, how many threads BLAS has, what is shown.
 
-joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. In brief:
-
-    threads()                   joblib's threads of this process, for work on shared memory
-    spread                      tasks, wherever joblib's backend runs them
-    in_threads                  plain threads, one a core, for short kernels that release the lock
-    blas_for, in_blas_threads   BLAS on one thread, for work too little or already shared
-
-BLAS threads wait for each other and spin on after a call: they pay from `SHARED` on.
+joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. BLAS threads
+wait for each other and spin on after a call: they pay from `SHARED` on.
 """
 
 import os
@@ -23,16 +17,12 @@ from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
-LARGE = 5e8  # from which on plain threads do, which take longer to start
 
 
 def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
-    """Show a progress bar once two seconds have passed; none in CI or where output is recorded.
-
-    total : the number of items, where they have no len.
-    """
-    silent = os.environ.get("CI") or os.environ.get("ACVLIB_OUTPUT")
-    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=bool(silent))
+    """Show a progress bar once two seconds have passed; none in CI or where output is recorded."""
+    silent = any(map(os.environ.get, ("CI", "ACVLIB_OUTPUT")))
+    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)
 
 
 def parallel(**settings) -> Parallel:
@@ -51,14 +41,14 @@ def in_threads(
     """Return [function(piece) for each piece], computed on plain threads, by default one a core.
 
     Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
-    label : that of a progress bar.
     """
-    if len(pieces) > 1:  # otherwise there is no need to ask for the cores, which takes a while
-        n_threads = min(n_threads or cpu_count(), len(pieces))
-    if len(pieces) <= 1 or n_threads <= 1:
-        return _collect(map(function, pieces), label, len(pieces))
+    n_pieces = len(pieces)
+    if n_pieces > 1:  # otherwise there is no need to ask for the cores, which takes a while
+        n_threads = min(n_threads or cpu_count(), n_pieces)
+    if n_pieces <= 1 or n_threads == 1:
+        return _collect(map(function, pieces), label, n_pieces)
     with ThreadPoolExecutor(n_threads) as pool:
-        return _collect(pool.map(function, pieces), label, len(pieces))
+        return _collect(pool.map(function, pieces), label, n_pieces)
 
 
 def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
@@ -68,7 +58,8 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) 
     """
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_sharedmem", False):
-        return in_threads(lambda task: function(*task), tasks, effective_n_jobs(None), label)
+        n_threads = effective_n_jobs(None)
+        return in_threads(lambda task: function(*task), tasks, n_threads, label)
     run = parallel(prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
     return _collect(results, label, len(tasks))
@@ -124,11 +115,6 @@ def blas_for(multiplications: float) -> AbstractContextManager:
     return one_blas_thread if multiplications < SHARED else nullcontext()
 
 
-def blas_beside_threads(multiplications: float) -> AbstractContextManager:
-    """Put BLAS on one thread as `blas_for`, and where `shares` has plain threads do the work."""
-    return one_blas_thread if multiplications >= LARGE else blas_for(multiplications)
-
-
 def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = None) -> list:
     """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
     n_threads = one_blas_thread.n_threads()
@@ -139,10 +125,3 @@ def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = No
 def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
     """Return slices of at most `size` that make up start ... stop - 1."""
     return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
-
-
-def shares(length: int, multiplications: float) -> list[slice]:
-    """Return slices of 0 ... length - 1, one for each thread of `in_threads` that pays."""
-    n_threads = one_blas_thread.n_threads() if multiplications >= LARGE else 1
-    size = -(-length // n_threads)
-    return pieces(length, max(size, 1))

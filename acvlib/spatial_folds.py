@@ -15,7 +15,8 @@ from .inference.graph import check_edges
 def distances(n_sites: int, edges: np.ndarray) -> np.ndarray:
     """Return the fewest edges between any two sites, (n, n); inf between disconnected parts."""
     ends = check_edges(edges, n_sites).T
-    adjacency = csr_matrix((np.ones(ends.shape[1]), ends), shape=(n_sites, n_sites))
+    ones = np.ones(ends.shape[1])
+    adjacency = csr_matrix((ones, ends), shape=(n_sites, n_sites))
     return shortest_path(adjacency, directed=False, unweighted=True)
 
 
@@ -25,21 +26,16 @@ def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     Raises ValueError where some ball holds all sites.
     """
     near = distances(n_sites, edges) <= radius
-    if near.all(axis=1).any():
-        site = int(np.argmax(near.all(axis=1)))
-        raise ValueError(
-            f"radius {radius}: all {n_sites} sites lie that close to site {site}; choose a "
-            "smaller one"
-        )
+    for site in np.flatnonzero(near.all(axis=1)):
+        where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
+        raise ValueError(f"{where}; choose a smaller one")
     return Folds([np.flatnonzero(row) for row in near])
 
 
 def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
-    """Omit each site with a buffer, all within `radius` edges, and score the site alone: n folds.
-
-    Radius 0 leaves one out. Raises ValueError where some buffer holds all sites.
-    """
-    return Folds(balls(n_sites, edges, radius).omitted, scored=np.arange(n_sites)[:, None])
+    """Omit each ball, the buffer of its centre, and score the centre alone: n folds."""
+    centres = np.arange(n_sites)[:, None]
+    return Folds(balls(n_sites, edges, radius).omitted, scored=centres)
 
 
 def regions(n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator) -> Folds:
@@ -47,12 +43,9 @@ def regions(n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator) -
 
     From k random sites far from each other, the smallest block that can takes a nearest free
     neighbour; a part of the graph without a seed goes to the smallest block whole.
-    Raises ValueError unless 2 <= k <= n_sites.
     """
     if not 2 <= k <= n_sites:
-        raise ValueError(
-            f"k = {k} regions of {n_sites} sites: k must be from 2 to the number of sites"
-        )
+        raise ValueError(f"k = {k} regions of {n_sites} sites: k must be from 2 to {n_sites}")
     distance = distances(n_sites, edges)
     seeds = _scattered(distance, k, rng)
     block = np.full(n_sites, -1)
@@ -64,24 +57,26 @@ def regions(n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator) -
 
 def _scattered(distance, k, rng):
     """k sites: one at random, then each time one of those farthest from all before."""
-    chosen = [int(rng.integers(len(distance)))]
-    for _ in range(k - 1):
+    chosen = [rng.integers(len(distance))]
+    while len(chosen) < k:
         gap = distance[chosen].min(axis=0)
         farthest = np.flatnonzero(gap == gap.max())
-        chosen.append(int(rng.choice(farthest)))
-    return np.array(chosen)
+        chosen.append(rng.choice(farthest))
+    return chosen
 
 
 def _grow(block, seeds, distance):
-    """Adds a site to the smallest block with a free neighbour, or a part without any seed."""
-    sizes = np.bincount(block[block >= 0], minlength=len(seeds))
+    """Add a site to the smallest block with a free neighbour, or a part without any seed."""
+    free = block < 0
+    sizes = np.bincount(block[~free], minlength=len(seeds))
     by_size = np.argsort(sizes, kind="stable")
     for number in by_size:
         beside = (distance[block == number] == 1).any(axis=0)
-        free = np.flatnonzero((block < 0) & beside)
-        if free.size:
-            nearest = np.argmin(distance[seeds[number], free])
-            block[free[nearest]] = number
+        sites = np.flatnonzero(free & beside)
+        if sites.size:
+            nearest = np.argmin(distance[seeds[number], sites])
+            block[sites[nearest]] = number
             return
-    stranded = np.flatnonzero(block < 0)[0]
-    block[np.isfinite(distance[stranded]) & (block < 0)] = by_size[0]
+    stranded = np.argmax(free)
+    reached = np.isfinite(distance[stranded])
+    block[reached & free] = by_size[0]

@@ -176,7 +176,7 @@ for ax, rung in zip(
     axes, ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"), strict=True
 ):
     gap = np.full(len(june), np.nan)
-    gap[folds[:, 0]] = abs(
+    gap[folds.table[:, 0]] = abs(
         field.results[rung].fold_losses - field.results["exact"].fold_losses
     )
     label = f"{figures.RUNGS[rung][0]}: log₁₀ error (nats)"

@@ -28,25 +28,15 @@ def treecv(
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
-    A binary tree over the chunks trains a model on one half of a node's chunks and goes on into the
-    other half: each model has then learnt every chunk but its own, in the tree's order. joblib runs
-    the branches as its `parallel_config` says; the result of a learner that learns row by row is
-    the same bit by bit wherever they run.
+    A binary tree over the chunks trains a model on one half of a node's chunks, in one call, and
+    goes on into the other half: each model has then learnt every chunk but its own, in the tree's
+    order. joblib runs the branches as its `parallel_config` says, to the same bits wherever.
 
-    Parameters
-    ----------
-    learner : if its model depends on the portions in which rows arrive, it gets the chunks of an
-        edge of the tree in one call.
     folds : k, for contiguous chunks, or the rows of each fold, a partition; k = n leaves one out.
     order : "fixed" as the rows stand, or "randomized" along each edge, which needs `rng`.
     client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
 
-    Raises
-    ------
-    ValueError : for folds or rows that cannot be.
-    FoldsFailed : if the learner raises; it names the folds, its `result` has the others.
-
-    Source: Joulani et al. (2015), Algorithm 1 and Section 4.1.
+    Raises FoldsFailed if the learner does; it names the folds, its `result` has the others.
     """
     run = tree if client is None else partial(tree_on_cluster, client=client)
     return _cross_validate("treecv", run, learner, data, folds, order, rng)
@@ -70,18 +60,17 @@ def _cross_validate(method, run, learner, data, folds, order, rng):
     rows, bounds = partition(folds, len(data))
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
-    # Rows of one chunk side by side, so that what is learnt or tested together is a slice.
-    ordered = data if (np.diff(rows) == 1).all() else data.take(rows)
-    job = Job(learner, ordered, bounds, seed)
+    if (np.diff(rows) != 1).any():
+        data = data.take(rows)  # so that what is learnt or tested together is a slice
+    job = Job(learner, data, bounds, seed)
     outcomes, counts = run(job)
-    losses = np.full(len(data), np.nan)
+    outcomes.sort()
+    losses = np.empty(len(rows))
     for outcome in outcomes:
-        if outcome.error is None:
-            losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
-    fold_of = np.empty(len(data), np.int64)
+        losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
+    fold_of = np.empty(len(rows), np.int64)
     fold_of[rows] = np.repeat(np.arange(job.k), np.diff(bounds))
     failed = [outcome for outcome in outcomes if outcome.error]
-    failed.sort(key=lambda outcome: outcome.first)
     failures = tuple(outcome.sentence() for outcome in failed)
     seconds = time.perf_counter() - started
     result = LearnerCV(method, repr(learner), order, losses, fold_of, seconds, counts, failures)

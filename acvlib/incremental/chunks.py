@@ -1,6 +1,7 @@
 """Which rows a model learns, and in which order: the partition, the tree over it, random orders."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -12,51 +13,39 @@ FIXED = -1  # in place of a seed, which is never negative: leave the rows as the
 def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
 
-    folds : their number, which leaves the rows in their order, or the rows of each.
-
     Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
     """
-    if isinstance(folds, np.integer):
-        folds = int(folds)
-    k = folds if isinstance(folds, int) else len(folds)
+    k = int(folds) if isinstance(folds, int | np.integer) else len(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if not isinstance(folds, int):
-        return _listed(folds, n_rows)
-    numbers = np.arange(k + 1)
-    longer = np.minimum(numbers, n_rows % k)  # the first n mod k chunks have a row more
-    return np.arange(n_rows), numbers * (n_rows // k) + longer
+    if isinstance(folds, int | np.integer):
+        rows = np.arange(n_rows)
+        sizes = np.full(k, n_rows // k)
+        sizes[: n_rows % k] += 1
+    else:
+        rows = np.concatenate(list(folds))
+        sizes = np.array([len(fold) for fold in folds])
+        _check_partition(rows, sizes, n_rows)
+    return rows.astype(np.int64), np.append(0, np.cumsum(sizes))
 
 
-def _listed(folds, n_rows):
-    sizes = np.array([len(fold) for fold in folds])
+def _check_partition(rows, sizes, n_rows):
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")
-    rows = np.concatenate(list(folds))
-    if not np.issubdtype(rows.dtype, np.integer) or rows.min() < 0 or rows.max() >= n_rows:
+    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
-    if (uses != 1).any():
-        row = np.argmax(uses != 1)
+    row = np.argmax(uses != 1)
+    if uses[row] != 1:
         raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
-    return rows.astype(np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 
 class Edge(NamedTuple):
-    """To a model that leaves out chunks first ... last, by learning chunks feed[0] ... feed[1].
-
-    feed : None for all other chunks.
-    """
+    """To a model that leaves out chunks first ... last, by learning feed[0] ... feed[1], or all."""
 
     first: int
     last: int
     feed: tuple[int, int] | None = None
-
-    def chunks(self) -> str:
-        """Say which chunks are learnt."""
-        if self.feed is None:
-            return f"all chunks but {self.first}"
-        return "chunks {} ... {}".format(*self.feed)
 
 
 def edges(first: int, last: int) -> tuple[Edge, Edge]:
@@ -68,26 +57,23 @@ def edges(first: int, last: int) -> tuple[Edge, Edge]:
 
 
 def count_updates(sizes: Sequence[int]) -> int:
-    """Count the rows that `treecv` learns: each inner node feeds every row of its range once."""
-    bounds = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    """Count the rows that `treecv` learns: a chunk's rows once for each inner node above it."""
+    return int(_depths(len(sizes)) @ np.asarray(sizes))
 
-    def below(first, last):
-        if first == last:
-            return 0
-        children = sum(below(edge.first, edge.last) for edge in edges(first, last))
-        return bounds[last + 1] - bounds[first] + children
 
-    return below(0, len(sizes) - 1)
+@cache
+def _depths(k):
+    """How many inner nodes are above each of k chunks, (k,)."""
+    if k == 1:
+        return np.array([0])
+    return 1 + np.append(_depths((k + 1) // 2), _depths(k // 2))
 
 
 _jit = njit(cache=True, nogil=True)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
-_27 = np.uint64(27)
-_30 = np.uint64(30)
-_31 = np.uint64(31)
-_32 = np.uint64(32)
+_27, _30, _31, _32 = map(np.uint64, (27, 30, 31, 32))
 
 
 @_jit
@@ -99,15 +85,16 @@ def _mix(z):
 
 
 @_jit
-def shuffle(rows: np.ndarray, size: int, seed: int, start: int, stop: int) -> None:
+def shuffle(rows, size, seed, start, stop):
     """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order.
 
-    The order depends on nothing that happened before: branches of the tree may run in any order, in
-    any thread and on any machine. size must be below 2^32: a 32-bit draw is scaled to its range
-    (Lemire 2019), whose bias of at most size / 2^32 is far below what any loss can show.
+    Branches of the tree may run in any order, in any thread and on any machine. A 32-bit draw is
+    scaled to its range (Lemire 2019), with a bias of at most size / 2^32.
     """
-    state = _mix(_mix(np.uint64(seed) + _GOLDEN * np.uint64(start)) + _GOLDEN * np.uint64(stop))
+    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
+    state = _mix(state + _GOLDEN * np.uint64(stop))
     for i in range(size - 1, 0, -1):
         state += _GOLDEN
-        j = np.int64(((_mix(state) >> _32) * np.uint64(i + 1)) >> _32)
+        draw = _mix(state) >> _32
+        j = np.int64((draw * np.uint64(i + 1)) >> _32)
         rows[i], rows[j] = rows[j], rows[i]

@@ -9,20 +9,22 @@ import numpy as np
 # Sums may be reordered, which lets dot products use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}
 
+Targets = np.ndarray | None  # one value a row, or None where there is nothing to predict
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Examples:
     """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
     Kept as read-only float64, without a copy where they are float64 and contiguous. Raises
-    ValueError on other shapes, and on NaN or infinity, with the first row that has one.
+    ValueError on other shapes, and on NaN or infinity.
     """
 
     X: np.ndarray
-    y: np.ndarray | None = None
+    y: Targets = None
 
     def __post_init__(self):
-        X, y = as_arrays(self.X, self.y)
+        X, y = _as_arrays(self.X, self.y)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
         _check_finite("X", X)
@@ -33,9 +35,10 @@ class Examples:
         """Return the rows, in the order given."""
         return Examples(*self.select(rows))
 
-    def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, Targets]:
         """Return X and y of the rows, read-only: a learner may not write to them."""
-        return read_only(self.X[rows]), None if self.y is None else read_only(self.y[rows])
+        X = _read_only(self.X[rows])
+        return X, None if self.y is None else _read_only(self.y[rows])
 
     def __len__(self):
         return len(self.X)
@@ -51,21 +54,20 @@ def _check_finite(name, table):
         raise ValueError(f"{name} is not finite in {where}")
 
 
-def as_arrays(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return X (n, d) and y (n,) or None as read-only float64; ValueError on other shapes."""
+def _as_arrays(X, y):
+    """X (n, d) and y (n,) or None as read-only float64."""
     X = np.ascontiguousarray(X, float)
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
-    if y is not None:
-        y = np.ascontiguousarray(y, float)
-        if y.shape != (len(X),):
-            raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-        y = read_only(y)
-    return read_only(X), y
+    if y is None:
+        return _read_only(X), None
+    y = np.ascontiguousarray(y, float)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+    return _read_only(X), _read_only(y)
 
 
-def read_only(values: np.ndarray) -> np.ndarray:
-    """Return a view that cannot be written to."""
+def _read_only(values):
     view = values.view()
     view.flags.writeable = False
     return view
@@ -83,10 +85,10 @@ class IncrementalLearner(Protocol):
     def init(self) -> Any:
         """Return the state of a model that has seen nothing."""
 
-    def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
+    def update(self, state: Any, X: np.ndarray, y: Targets) -> Any:
         """Learn X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
 
-    def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    def loss(self, state: Any, X: np.ndarray, y: Targets) -> np.ndarray:
         """Return the loss of each row, shape (m,)."""
 
 
@@ -102,11 +104,6 @@ class CompiledLearner:
 
     Kernels check nothing and do not raise: the methods look at shapes and row numbers before.
 
-    Parameters
-    ----------
-    n_features : columns of X.
-    initial : the state of a model that has seen nothing.
-    constants : what kernels need to know.
     needs : what y must be, for errors; empty where kernels do not read y.
     validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
     """
@@ -120,23 +117,18 @@ class CompiledLearner:
     needs: str = ""
     validate: Callable | None = None
 
-    def check(self, X: np.ndarray, y: np.ndarray | None) -> None:
-        """Raise ValueError on a data set that the learner cannot take."""
+    def check(self, X: np.ndarray, y: Targets) -> None:
         self._problem(self.initial, X, y)
-        if self.validate is not None:
+        if self.validate:
             self.validate(X, y)
 
     def init(self) -> np.ndarray:
-        """Return the state of a model that has seen nothing."""
         return self.initial.copy()
 
-    def update(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-        """Learn all rows, in place."""
+    def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
         return self.learn(state, X, y, np.arange(len(X)))
 
-    def learn(
-        self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None, rows: np.ndarray
-    ) -> np.ndarray:
+    def learn(self, state: np.ndarray, X: np.ndarray, y: Targets, rows: np.ndarray) -> np.ndarray:
         """Learn X[rows] and y[rows], in that order, in place."""
         problem = self._problem(state, X, y)
         rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
@@ -146,21 +138,19 @@ class CompiledLearner:
         self.update_kernel(*problem, rows, 0, len(rows))
         return state
 
-    def loss(self, state: np.ndarray, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
-        """Return the loss of each row."""
+    def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        problem = self._problem(state, X, y)
         losses = np.empty(len(X))
-        self.loss_kernel(*self._problem(state, X, y), 0, len(X), losses)
+        self.loss_kernel(*problem, 0, len(X), losses)
         return losses
 
     def _problem(self, state, X, y):
         """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
-        X, y = as_arrays(X, y)
+        if y is None and self.needs:
+            raise ValueError(f"the learner needs {self.needs}")
+        X, y = _as_arrays(X, np.zeros(len(X)) if y is None else y)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
-        if y is None:
-            if self.needs:
-                raise ValueError(f"the learner needs {self.needs}")
-            y = read_only(np.zeros(len(X)))
         if state.shape != self.initial.shape or state.dtype != float:
             raise ValueError(f"state of shape {state.shape}, {state.dtype} is not of {self.name}")
         return state[None], 0, self.constants, X, y

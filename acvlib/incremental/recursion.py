@@ -1,8 +1,4 @@
-"""Algorithm 1 for any learner: the branches of the tree, which joblib runs as tasks.
-
-Nothing runs in parallel by default; two threads under `with joblib.parallel_config(n_jobs=2)`; a
-cluster under `with joblib.parallel_config(backend="dask")`.
-"""
+"""Algorithm 1 for any learner: the branches of the tree, which joblib runs as tasks."""
 
 import copy
 from collections import Counter
@@ -20,10 +16,7 @@ COMPILED_TASKS = 16  # so many at least, between which compiled loops can be int
 
 
 class Job(NamedTuple):
-    """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1].
-
-    seed : of random orders, or `FIXED`.
-    """
+    """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1]; a seed or FIXED."""
 
     learner: Any
     data: Examples
@@ -31,200 +24,175 @@ class Job(NamedTuple):
     seed: int
 
     @property
-    def k(self) -> int:
+    def k(self):
         return len(self.bounds) - 1
 
-    def span(self, first: int, last: int) -> slice:
-        """Return where the rows of chunks first ... last are."""
+    @property
+    def compiled(self):
+        return isinstance(self.learner, CompiledLearner)
+
+    def span(self, first, last):
+        """Where the rows of chunks first ... last are."""
         return slice(int(self.bounds[first]), int(self.bounds[last + 1]))
+
+    def fed(self, edge):
+        """The rows that an edge learns: a slice or, if one does not do, row numbers."""
+        if edge.feed is None:
+            span = self.span(edge.first, edge.last)
+            rows = np.delete(np.arange(len(self.data)), span)
+        else:
+            span = self.span(*edge.feed)
+            rows = span if self.seed == FIXED else np.arange(span.start, span.stop)
+        if self.seed != FIXED:
+            shuffle(rows, len(rows), self.seed, span.start, span.stop)
+        return rows
 
 
 class Outcome(NamedTuple):
-    """The losses of the rows of chunks first ... last, or `error`, raised while `doing`."""
+    """The losses of the rows of chunks first ... last, or the `error` raised while `doing`."""
 
     first: int
     last: int
-    losses: np.ndarray | None
+    losses: np.ndarray | float = np.nan
     error: Exception | None = None
     doing: str = ""
 
-    def sentence(self) -> str:
+    def sentence(self):
         """Say which folds failed, and how."""
-        one = self.first == self.last
-        name = f"fold {self.first}" if one else f"folds {self.first} ... {self.last}"
-        return f"{name} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
+        folds = f"fold {self.first}"
+        if self.last > self.first:
+            folds = f"folds {self.first} ... {self.last}"
+        return f"{folds} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
 
 
-class Branch(NamedTuple):
-    """An edge still to be followed by `state`, a model of its own."""
-
-    state: Any
-    edge: Edge
-
-
-def _later(state, edge):
-    return [Branch(state, edge)]
-
-
-def copied(learner: Any, state: Any) -> Any:
+def copied(learner, state):
     """Copy the state, by the learner's own means if it has any."""
     return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
 
 
-class Trainer:
-    """Trains the models of a job and tests them; counts rows learnt (updates) and copies."""
+def losses_of(learner, state, X, y):
+    """The loss of each row; ValueError if they are not one value a row."""
+    losses = np.asarray(learner.loss(state, X, y), float)
+    if losses.shape != (len(X),):
+        raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
+    return losses
 
-    def __init__(self, job: Job):
+
+class Trainer:
+    """Trains and tests models, and uses up their states; counts rows learnt and copies made."""
+
+    def __init__(self, job):
         self.job = job
-        self.data = job.data
         self.learner = job.learner
         self.counts = Counter(updates=0, copies=0)
 
     def learn(self, state, rows):
-        """The state after these rows; `state` itself may change."""
-        X, y = self.data.select(rows)
+        """The state after these rows, which a compiled learner finds without a copy."""
+        data = self.job.data
+        if self.job.compiled:
+            rows = np.r_[rows]
+            self.counts["updates"] += len(rows)
+            return self.learner.learn(state, data.X, data.y, rows)
+        X, y = data.select(rows)
         self.counts["updates"] += len(X)
         return self.learner.update(state, X, y)
 
+    def copy(self, state):
+        """The first child's model; the second one learns in the place of its parent's."""
+        self.counts["copies"] += 1
+        return copied(self.learner, state)
+
     def test(self, state, fold):
         """The `Outcome` of one chunk under the model that has not seen it."""
-        span = self.job.span(fold, fold)
-        expected = (span.stop - span.start,)
+        X, y = self.job.data.select(self.job.span(fold, fold))
         try:
-            losses = np.asarray(self.learner.loss(state, *self.data.select(span)), float)
-            if losses.shape != expected:
-                raise ValueError(f"loss has shape {losses.shape}, not {expected}: one value a row")
+            return Outcome(fold, fold, losses_of(self.learner, state, X, y))
         except Exception as error:
-            return Outcome(fold, fold, None, error, f"testing on chunk {fold}")
-        return Outcome(fold, fold, losses)
+            return Outcome(fold, fold, error=error, doing=f"testing on chunk {fold}")
 
-    def below(self, state, first, last, whole=True):
-        """The `Outcome`s below a node, if not `whole` its `Branch`es; `state` is used up."""
+    def follow(self, state, edge, go_on):
+        """Train the child at the end of an edge, and `go_on` from there, by `split` or `below`."""
+        try:
+            state = self.learn(state, self.job.fed(edge))
+        except Exception as error:
+            chunks = "chunks {} ... {}".format(*edge.feed) if edge.feed else "all other chunks"
+            doing = f"learning {chunks}"
+            yield Outcome(edge.first, edge.last, error=error, doing=doing)
+        else:
+            yield from go_on(state, edge.first, edge.last)
+
+    def split(self, state, first, last):
+        """The branches below a node, a state and an edge each, or the `Outcome` of a leaf."""
+        if first == last:
+            return [self.test(state, first)]
+        left, right = edges(first, last)
+        return [(self.copy(state), left), (state, right)]
+
+    def below(self, state, first, last):
+        """The `Outcome`s of all folds below a node."""
         if first == last:
             yield self.test(state, first)
-        elif whole and hasattr(self.learner, "revert"):
+        elif self.job.compiled:
+            from .compiled import losses_below  # slow to import
+
+            losses, updates = losses_below(self.job, state, first, last)
+            self.counts.update(updates=updates, copies=last - first)
+            yield Outcome(first, last, losses)
+        elif hasattr(self.learner, "revert"):
             yield from self.below_reverting(state, first, last)
         else:
             left, right = edges(first, last)
-            go_on = self.follow if whole else _later
-            self.counts["copies"] += 1
-            yield from go_on(copied(self.learner, state), left)
-            yield from go_on(state, right)
-
-    def follow(self, state, edge, whole=True):
-        """Train the child at the end of an edge, and go on `below` it."""
-        try:
-            state = self.learn(state, self.ordered(edge))
-        except Exception as error:
-            yield Outcome(edge.first, edge.last, None, error, f"learning {edge.chunks()}")
-        else:
-            yield from self.below(state, edge.first, edge.last, whole)
+            yield from self.follow(self.copy(state), left, self.below)
+            yield from self.follow(state, right, self.below)
 
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
-            saved = self.learner.save(state, *self.data.select(self.ordered(edge)))
-            yield from self.follow(state, edge)
+            X, y = self.job.data.select(self.job.fed(edge))
+            saved = self.learner.save(state, X, y)
+            yield from self.follow(state, edge, self.below)
             state = self.learner.revert(state, saved)
 
-    def ordered(self, edge):
-        """The rows of an edge's feed: a slice or, if one does not do, row numbers."""
-        seed = self.job.seed
-        if edge.feed is None:
-            span = self.job.span(edge.first, edge.last)
-            rows = np.delete(np.arange(len(self.data)), span)
-        else:
-            span = self.job.span(*edge.feed)
-            rows = span if seed == FIXED else np.arange(span.start, span.stop)
-        if seed != FIXED:
-            shuffle(rows, len(rows), seed, span.start, span.stop)
-        return rows
 
-
-class CompiledTrainer(Trainer):
-    """A trainer whose learner needs no Python: it walks whole branches in one compiled loop."""
-
-    def learn(self, state, rows):
-        """As in `Trainer`, without a copy of the rows."""
-        if isinstance(rows, slice):
-            rows = np.arange(rows.start, rows.stop)
-        self.counts["updates"] += len(rows)
-        return self.learner.learn(state, self.data.X, self.data.y, rows)
-
-    def below(self, state, first, last, whole=True):
-        """As in `Trainer`, with one `Outcome` for a whole branch."""
-        if not whole:
-            yield from super().below(state, first, last, whole)
-            return
-        from .compiled import descend  # slow to import
-
-        span = self.job.span(first, last)
-        X, y = self.data.select(span)
-        y = np.zeros(len(X)) if y is None else y
-        bounds = self.job.bounds[first : last + 2] - span.start
-        losses = np.empty(len(X))
-        states = np.empty((2 + int(last - first).bit_length(), len(state)))
-        states[0] = state
-        learner = self.learner
-        model = (learner.update_kernel, learner.loss_kernel, learner.constants)
-        order = (self.job.seed, span.start)
-        work = (states, np.arange(len(X)), losses)
-        updates, copies = descend(*model, X, y, bounds, *order, *work)
-        self.counts.update(updates=updates, copies=copies)
-        yield Outcome(first, last, losses)
-
-
-def tree(job: Job) -> tuple[list[Outcome], Counter]:
+def tree(job):
     """Run Algorithm 1: (outcomes, counts), which do not depend on the number of workers.
 
-    Level by level until there are branches for all workers; then each branch to its leaves. A
-    learner in Python that runs alone goes depth first, which keeps one model a level.
+    A learner in Python that runs alone goes depth first, which keeps one model a level.
     """
+    trainer = Trainer(job)
+    root = (job.learner.init(), 0, job.k - 1)
     n_workers = effective_n_jobs(None)
     n_tasks = n_workers * TASKS_PER_WORKER
-    worker = _trainer(job)
-    root = (job.learner.init(), 0, job.k - 1)
-    if isinstance(worker, CompiledTrainer):
+    if job.compiled:
         n_tasks = max(n_tasks, COMPILED_TASKS)
     elif n_workers == 1:
-        return list(track(worker.below(*root), "treecv", job.k)), worker.counts
+        outcomes = track(trainer.below(*root), "treecv", job.k)
+        return list(outcomes), trainer.counts
+    return _follow_all(job, trainer.split(*root), n_tasks, "treecv", trainer.counts)
+
+
+def standard(job):
+    """Run standard cross-validation, a task a fold: (outcomes, counts)."""
+    branches = [(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
+    return _follow_all(job, branches, 0, "kfold", Counter())
+
+
+def _follow_all(job, branches, n_tasks, label, counts):
+    """Follow the branches by one level until there are n_tasks of them, then to their leaves."""
+    # Threads serve compiled learners best, which hold no lock, and processes all others.
+    prefer = "threads" if job.compiled else "processes"
     outcomes = []
-    branches = list(worker.below(*root, whole=False))
-    counts = worker.counts
     while branches:
-        whole = len(branches) >= n_tasks
-        tasks = [(job, *branch, whole) for branch in branches]
-        found = _spread(tasks, "treecv", counts)
-        outcomes += [item for item in found if isinstance(item, Outcome)]
-        branches = [item for item in found if isinstance(item, Branch)]
+        tasks = [(job, *branch, len(branches) >= n_tasks) for branch in branches]
+        branches = []
+        for found, more in spread(_follow, tasks, prefer, label):
+            for item in found:
+                (outcomes if isinstance(item, Outcome) else branches).append(item)
+            counts.update(more)
     return outcomes, counts
 
 
-def standard(job: Job) -> tuple[list[Outcome], Counter]:
-    """Run standard cross-validation, a task a fold: (outcomes, counts)."""
-    counts: Counter = Counter()
-    folds = [Edge(fold, fold) for fold in range(job.k)]
-    tasks = [(job, job.learner.init(), fold, True) for fold in folds]
-    return _spread(tasks, "kfold", counts), counts
-
-
-def _spread(tasks, label, counts):
-    """What is found by following all branches, which adds to `counts`."""
-    job, *_ = tasks[0]
-    # Threads serve compiled learners best, which hold no lock, and processes all others.
-    prefer = "threads" if isinstance(job.learner, CompiledLearner) else "processes"
-    found = []
-    for items, more in spread(_follow, tasks, prefer, label):
-        found += items
-        counts.update(more)
-    return found
-
-
 def _follow(job, state, edge, whole):
-    worker = _trainer(job)
-    return list(worker.follow(state, edge, whole)), worker.counts
-
-
-def _trainer(job):
-    compiled = isinstance(job.learner, CompiledLearner)
-    return CompiledTrainer(job) if compiled else Trainer(job)
+    trainer = Trainer(job)
+    go_on = trainer.below if whole else trainer.split
+    return list(trainer.follow(state, edge, go_on)), trainer.counts

@@ -13,13 +13,10 @@ from ..extras import require
 class LearnerCV:
     """k-fold cross-validation of an incremental learner.
 
-    losses (n,): of each row, in the order of the data, under the model that has not seen its fold;
-        nan where that failed.
-    fold_of (n,): the fold of each row.
-    seconds: wall clock.
-    evaluations: rows learnt by all models together (updates), copies of models and, on a cluster,
-        models sent from worker to worker (models_sent).
-    failures: one sentence for each branch that failed.
+    losses (n,) : of each row, under the model that has not seen its fold; nan where that failed.
+    fold_of (n,) : the fold of each row.
+    evaluations : rows learnt (updates), models copied and, on a cluster, models_sent by workers.
+    failures : one sentence for each branch that failed.
     """
 
     method: str
@@ -34,7 +31,8 @@ class LearnerCV:
     @cached_property
     def fold_losses(self) -> np.ndarray:
         """R_i, the mean (not the sum) of the losses of each fold's rows, (k,)."""
-        return np.bincount(self.fold_of, self.losses) / np.bincount(self.fold_of)
+        sizes = np.bincount(self.fold_of)
+        return np.bincount(self.fold_of, self.losses) / sizes
 
     @property
     def loss(self) -> float:
@@ -44,7 +42,8 @@ class LearnerCV:
     @property
     def se(self) -> float:
         """Standard error of `loss` over folds."""
-        return float(self.fold_losses.std(ddof=1) / np.sqrt(len(self.fold_losses)))
+        deviation = self.fold_losses.std(ddof=1)
+        return float(deviation / np.sqrt(len(self.fold_losses)))
 
     def to_frame(self):
         """Return a DataFrame with a row for each fold: its size and R_i (extra `tables`)."""
@@ -53,8 +52,9 @@ class LearnerCV:
         return pandas.DataFrame(columns).rename_axis("fold")
 
     def _repr_html_(self):
+        k = len(self.fold_losses)
         head = f"<b>{self.method}</b> of {self.learner}, {self.order} order"
-        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.fold_losses):,} folds"
+        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {k:,} folds"
         updates = self.evaluations["updates"] / len(self.losses)
         return f"<p>{head}: {loss}, {updates:.2f} updates a row, {self.seconds:.3g} s</p>"
 
@@ -64,5 +64,5 @@ class FoldsFailed(RuntimeError):
 
     def __init__(self, result: LearnerCV):
         first, *more = result.failures
-        super().__init__(first + (f" (and {len(more)} more branches)" if more else ""))
+        super().__init__(f"{first} (and {len(more)} more branches)" if more else first)
         self.result = result

@@ -20,17 +20,16 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
     derivatives = run.derivatives
-    indefinite = np.zeros(len(run.folds), bool)
+    indefinite = np.empty(len(run.folds), bool)
 
-    def steps(part):
-        step, indefinite[part] = derivatives.newton_steps(
-            fit.params, run.folds[part], damping, fit.hessian
-        )
-        return step
+    def stepped(part):
+        folds = run.folds[part]
+        gradients, H = derivatives.fold_expansion(fit.params, folds, damping, fit.hessian)
+        step = H.solve(gradients)
+        indefinite[part] = H.indefinite
+        return np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
 
-    portions = derivatives.portions(run.folds, len(fit.params))
-    step = by_portions(steps, portions)
-    params = np.subtract(fit.params, step, out=step)
+    params = by_portions(stepped, derivatives.portions(run.folds, len(fit.params)))
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     return run.finish(params, counts, indefinite)

@@ -7,20 +7,14 @@ import numpy as np
 
 from ..extras import require
 from ..folds import Folds, from_splitter, leave_one_out
-from ..methods.exact import exact
-from ..methods.jackknife import infinitesimal_jackknife
-from ..methods.newton_step import newton_step
-from ..methods.no_adjustment import no_adjustment
+from ..methods import ladder
 from .estimators import as_glm, fit_of, with_params
 
 base = require("sklearn.base", extra="sklearn")
 metrics = require("sklearn.metrics", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
-METHODS = {
-    method.__name__: method
-    for method in (no_adjustment, infinitesimal_jackknife, newton_step, exact)
-}
+METHODS = {method.__name__: method for method in ladder.METHODS}
 
 
 def approx_cross_validate(
@@ -55,7 +49,7 @@ def approx_cross_validate(
         scorers that work on predictions, several at once as a list or dict.
     sample_weight: (n,), weighs fitting, not scoring.
     method: "newton_step" costs no more than "infinitesimal_jackknife" here, and errs far less;
-        also "no_adjustment" or "exact".
+        also "no_adjustment", "frozen_newton" or "exact".
 
     Returns
     -------
@@ -84,20 +78,17 @@ def _splits(splitter, observed, X, y, groups):
         folds = leave_one_out(len(observed))
         return folds, folds.scored
     splits = from_splitter(splitter, X, y, groups)
-    if observed.all():
-        return splits, splits.scored
-    omitted, scored = (
-        [sites[observed[sites]] for sites in part] for part in (splits.omitted, splits.scored)
-    )
+    omitted = [sites[observed[sites]] for sites in splits.omitted]
+    scored = [sites[observed[sites]] for sites in splits.scored]
     return Folds(omitted, scored), splits.scored
 
 
 def _scores(scorer, estimator, params, X, y, tests):
     rows = X.iloc if hasattr(X, "iloc") else np.asarray(X)
-    scores = [
-        scorer(with_params(estimator, point), rows[test], y[test])
-        for point, test in zip(params, tests, strict=True)
-    ]
+    scores = []
+    for point, test in zip(params, tests, strict=True):
+        scores.append(scorer(with_params(estimator, point), rows[test], y[test]))
     if isinstance(scores[0], dict):
-        return {f"test_{name}": np.array([score[name] for score in scores]) for name in scores[0]}
+        names = scores[0]
+        return {f"test_{name}": np.array([score[name] for score in scores]) for name in names}
     return {"test_score": np.array(scores)}

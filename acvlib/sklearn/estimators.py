@@ -13,7 +13,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..extras import require
 from ..fit import UnconvergedFit, fit
@@ -37,86 +36,61 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
         to fold (class_weight="balanced").
     """
     if type(estimator) not in _TRANSLATIONS:
+        name = type(estimator).__name__
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
-        raise TypeError(
-            f"{type(estimator).__name__} has no translation to a GLM; there is one for {known}"
-        )
+        raise TypeError(f"{name} has no translation to a GLM; there is one for {known}")
     validation.check_is_fitted(estimator)
-    x, y = _checked(estimator, X, y)
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-    settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
-    settings |= _TRANSLATIONS[type(estimator)](estimator, y, weights)
-    return GLM(x, **settings)
-
-
-def _checked(estimator, X, y):
-    if issparse(X):
-        raise TypeError("X is sparse: pass X.toarray(), as the Hessian is dense")
-    x = np.asarray(X, float)
+    columns = estimator.n_features_in_
+    if np.shape(X)[1:] != (columns,):
+        raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
     y = np.asarray(y)
-    if x.ndim != 2 or x.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has shape {x.shape}; the estimator was fitted to {estimator.n_features_in_} columns"
-        )
-    if y.shape != x.shape[:1]:
-        raise ValueError(f"y has shape {y.shape}, not ({len(x)},): one response for each row of X")
-    return x, y
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = np.asarray(sample_weight, float)
+    settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
+    return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
 
 
 def _logistic(estimator, y, weights):
     _refuse_logistic_settings(estimator)
-    if not np.isin(y, estimator.classes_).all():
-        raise ValueError(
-            f"y holds labels that the estimator has not seen; it knows {list(estimator.classes_)}"
-        )
+    labels = list(estimator.classes_)
+    if not np.isin(y, labels).all():
+        raise ValueError(f"y holds labels that the estimator has not seen; it knows {labels}")
     unpenalised = getattr(estimator, "penalty", None) is None or np.isinf(estimator.C)
+    class_weights = estimator.class_weight or {}
     return {
-        "y": (y == estimator.classes_[1]).astype(float),
+        "y": (y == labels[1]).astype(float),
         "family": "logistic",
         "penalty": 0.0 if unpenalised else 1.0 / estimator.C,
-        "sample_weight": weights * _class_weights(estimator, y),
+        "sample_weight": weights * [class_weights.get(label, 1.0) for label in y.tolist()],
     }
 
 
 def _refuse_logistic_settings(estimator):
-    if len(estimator.classes_) != 2:
-        raise ValueError(
-            f"LogisticRegression with {len(estimator.classes_)} classes: only two are supported"
-        )
+    n_classes = len(estimator.classes_)
+    if n_classes != 2:
+        raise ValueError(f"LogisticRegression with {n_classes} classes: only two are supported")
     if estimator.l1_ratio or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        raise ValueError(
-            "solver='liblinear' penalises the intercept: fit with solver='lbfgs' "
-            "or 'newton-cholesky'"
-        )
+        remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
+        raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
     if estimator.class_weight == "balanced":
-        raise ValueError(
-            "class_weight='balanced' differs from fold to fold: pass the weights as a dict"
-        )
-
-
-def _class_weights(estimator, y):
-    weights = estimator.class_weight or {}
-    return np.array([weights.get(label, 1.0) for label in y.tolist()])
+        remedy = "pass the weights as a dict"
+        raise ValueError(f"class_weight='balanced' differs from fold to fold: {remedy}")
 
 
 def _ridge(estimator, y, weights):
     if estimator.positive:
-        raise ValueError(
-            "Ridge(positive=True) is not smooth where a coefficient is 0: use positive=False"
-        )
+        reason = "is not smooth where a coefficient is 0"
+        raise ValueError(f"Ridge(positive=True) {reason}: use positive=False")
     if np.size(estimator.alpha) != 1:
         raise ValueError(f"Ridge with {np.size(estimator.alpha)} values of alpha: pass one")
-    return {
-        "y": y.astype(float),
-        "family": "gaussian",
-        "penalty": float(np.squeeze(estimator.alpha)),
-    }
+    return {"y": y, "family": "gaussian", "penalty": float(np.squeeze(estimator.alpha))}
 
 
 def _poisson(estimator, y, weights):
-    return {"y": y.astype(float), "family": "poisson", "site_penalty": float(estimator.alpha)}
+    return {"y": y, "family": "poisson", "site_penalty": float(estimator.alpha)}
 
 
 _TRANSLATIONS = {

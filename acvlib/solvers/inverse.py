@@ -136,40 +136,45 @@ class DenseFolds(FoldSolver):
         self.symmetric = symmetric
 
     @cached_property
+    def _factors(self):
+        """Cholesky factors (n, D, D); None where some matrix has none, and for Jacobians."""
+        try:
+            return np.linalg.cholesky(self.matrices) if self.symmetric else None
+        except np.linalg.LinAlgError:
+            return None
+
+    @cached_property
     def indefinite(self) -> np.ndarray:
         """(n,) False for Jacobians."""
-        positive = np.zeros(len(self.matrices), bool)
-        if not self.symmetric:
-            return positive
-        try:
-            np.linalg.cholesky(self.matrices)  # ten times faster than the eigenvalues
-        except np.linalg.LinAlgError:
-            return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
-        return positive
-
-    @cached_property
-    def _inverse(self):
-        return np.linalg.inv(self.matrices)
-
-    @cached_property
-    def _absolute_inverse(self):
-        inverse = np.empty_like(self.matrices)
-        sound = ~self.indefinite
-        inverse[sound] = np.linalg.inv(self.matrices[sound])
-        values, vectors = np.linalg.eigh(self.matrices[~sound])
-        size = np.abs(values)
-        size = np.maximum(size, 1e-12 * size.max(axis=1, keepdims=True))
-        inverse[~sound] = (vectors / size[:, None, :]) @ vectors.transpose(0, 2, 1)
-        return inverse
+        if self._factors is not None or not self.symmetric:
+            return np.zeros(len(self.matrices), bool)
+        return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """matrix^-1 times one vector a fold."""
-        return _apply(self._inverse, vectors, rows)
+        rows = np.arange(len(self.matrices)) if rows is None else rows
+        if self._factors is None:
+            return np.linalg.solve(self.matrices[rows], vectors[..., None])[..., 0]
+        pairs = zip(rows, vectors, strict=True)
+        solutions = [cho_solve((self._factors[i], True), v, check_finite=False) for i, v in pairs]
+        return np.array(solutions).reshape(vectors.shape)
 
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """|matrix|^-1 times one vector a fold."""
-        inverse = self._absolute_inverse if self.indefinite.any() else self._inverse
-        return _apply(inverse, vectors, rows)
+        rows = np.arange(len(self.matrices)) if rows is None else rows
+        out = np.empty_like(vectors)
+        bad = self.indefinite[rows]
+        out[~bad] = self.solve(vectors[~bad], rows[~bad])
+        for place in np.flatnonzero(bad):
+            out[place] = _absolute_solve(self.matrices[rows[place]], vectors[place])
+        return out
+
+
+def _absolute_solve(matrix, vector):
+    values, vectors = np.linalg.eigh(matrix)
+    size = np.abs(values)
+    size = np.maximum(size, 1e-12 * size.max())
+    return vectors @ ((vectors.T @ vector) / size)
 
 
 class SameForAll(FoldSolver):
@@ -188,11 +193,6 @@ class SameForAll(FoldSolver):
         """[(1 - m) H]^-1 times one vector a fold."""
         shares = self.shares if rows is None else self.shares[rows]
         return self.hessian.solve(vectors.T).T / shares[:, None]
-
-
-def _apply(inverse, vectors, rows):
-    own = inverse if rows is None else inverse[rows]
-    return np.einsum("nij,nj->ni", own, vectors)
 
 
 def folds_at_once(dim: int) -> int:

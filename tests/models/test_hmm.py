@@ -1,6 +1,4 @@
-"""The HMM family: its derivatives against autograd and enumeration, priors,
-expectation maximisation, bad input.
-"""
+"""The HMM family: derivatives against autograd and enumeration, priors, EM, bad input."""
 
 from dataclasses import replace
 
@@ -18,6 +16,7 @@ from acvlib.folds import WHOLE, Folds
 from acvlib.inference import hidden_chain
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from acvlib.models.hmm import em
+from acvlib.models.hmm.clusters import k_means
 from acvlib.models.hmm.curvature import Curvature
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.models.hmm.posterior import hidden_states
@@ -346,6 +345,30 @@ def test_gaussian_hmm_keeps_its_interface():
     assert named.emission.mean.shape == named.emission.sd.shape == (2, 2)
     assert_allclose(named.transition.sum(axis=1), 1.0)
     assert GaussianHMM(rng.normal(size=9), 2, scheme=acv.weighting.drop_latents).derivatives is None
+
+
+def test_data_far_from_zero_lose_no_digits():
+    """Gradient at 1e6 + x against the same at x, both without a prior on means that could tell."""
+    rng = np.random.default_rng(17)
+    x = np.round(rng.normal(size=(60, 2)) * 2**10) / 2**10  # exact after the shift
+    near, far = (GaussianHMM(x + shift, 2, mean_scale=1e12) for shift in (0.0, 2.0**20))
+    named = near.unpack(near.initial_params(rng))
+    mean = np.round(named.emission.mean * 2**10) / 2**10
+    gradients = []
+    for model, shift in ((near, 0.0), (far, 2.0**20)):
+        emission = named.emission._replace(mean=mean + shift)
+        params = model.pack(named._replace(emission=emission))
+        gradients.append(model.derivatives.value_and_gradient(params, np.ones(60))[1])
+    close(gradients[1], gradients[0], 1e-10)
+
+
+def test_k_means_finds_what_is_apart():
+    rng = np.random.default_rng(18)
+    truth = rng.integers(0, 3, 90)
+    labels = k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, 0)
+    assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
+    with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
+        k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, 0)
 
 
 def test_curvature_without_active_states_is_close():

@@ -17,7 +17,6 @@ import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.models import GraphAffinity, ManifoldEnergy, RBFAffinity, SemiSupervised, kernel_form
 from acvlib.models.semisupervised.affinity import median_square_distance
-from acvlib.models.semisupervised.derivatives import fold_sums
 
 LOSSES = ("square", "logistic", "squared_hinge")
 
@@ -149,9 +148,9 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     own = np.linalg.solve(metric, m / s * slope_s + 2.0 * m / p * slope_p)
     printed = acv.as_printed(model, full, folds[:1]).params[0]
     # The printed normalisers are those of the fold, in place of those at w = 1.
-    sums = [each[0] for each in fold_sums(model, full.params, folds[:1])]
-    at_one = np.linalg.solve(metric, s * (sums[0] / s + sums[1] / p**2))
-    at_fold = np.linalg.solve(metric, s * (sums[0] / (s - m) + sums[1] / (p - m) ** 2))
+    sums = [each[0] for each in model.derivatives._fold_sums(full.params, folds[:1])]
+    at_one = np.linalg.solve(metric, sums[0] / s + sums[1] / p**2)
+    at_fold = np.linalg.solve(metric, sums[0] / (s - m) + sums[1] / (p - m) ** 2)
     jackknife = acv.infinitesimal_jackknife(model, full, folds[:1]).params[0]
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 

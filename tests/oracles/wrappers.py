@@ -57,7 +57,7 @@ class CountingDerivatives:
         "fold_gradients": ["gradient"],
         "chord_gradients": ["gradient"],
         "fold_hessians": ["hessian"],
-        "newton_steps": ["gradient", "hessian"],
+        "fold_expansion": ["gradient", "hessian"],
         "heldout": ["heldout"],
     }
 

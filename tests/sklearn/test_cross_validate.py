@@ -183,7 +183,12 @@ REFUSED = {
         ValueError,
         "positive=False",
     ),
-    "two targets": (lambda: Ridge().fit(X, X), {"y": X}, ValueError, "one response for each row"),
+    "two targets": (
+        lambda: Ridge().fit(X, X),
+        {"y": X},
+        ValueError,
+        r"y \(80, 4\) have one entry for each row",
+    ),
     "other columns": (logistic, {"X": X[:, :2]}, ValueError, "fitted to 4 columns"),
     "unknown labels": (logistic, {"y": THREE}, ValueError, "has not seen"),
     "unknown method": (

@@ -14,17 +14,14 @@ def histogram(
     """Estimate f(x) = (c(b) + a) / ((n + a B) v), b the cell of x; loss: -log f(x) (Table 1).
 
     B = n_bins^d equal cells of volume v between lower (d,) and upper (d,); rows outside the box
-    count in the cell nearest to them. A cell's count c(b) does not depend on the order of the rows,
-    so that TreeCV gives standard cross-validation exactly. State: the counts (B,), then n.
-
-    pseudo_count : a > 0, added to every cell.
+    count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
+    matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
-    lower = np.atleast_1d(np.asarray(lower, float))
-    upper = np.atleast_1d(np.asarray(upper, float))
+    lower = np.atleast_1d(lower).astype(float)
+    upper = np.atleast_1d(upper).astype(float)
     if not (lower < upper).all() or n_bins < 1 or not pseudo_count > 0:
-        raise ValueError(
-            f"lower {lower} < upper {upper}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold"
-        )
+        box = f"lower {lower} < upper {upper}"
+        raise ValueError(f"{box}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold")
     width = (upper - lower) / n_bins
     log_volume = np.log(width).sum()
     return CompiledLearner(
@@ -39,11 +36,15 @@ def histogram(
 
 @_jit
 def _cell(constants, X, row):
-    d, n_bins = X.shape[1], int(constants[0])
+    d = X.shape[1]
+    n_bins = int(constants[0])
     cell = 0
     for j in range(d):
-        place = np.floor((X[row, j] - constants[3 + j]) * constants[3 + d + j])
-        cell = cell * n_bins + int(min(max(place, 0.0), n_bins - 1.0))
+        lower = constants[3 + j]
+        per_width = constants[3 + d + j]
+        place = np.floor((X[row, j] - lower) * per_width)
+        place = min(max(place, 0.0), n_bins - 1.0)
+        cell = cell * n_bins + int(place)
     return cell
 
 
@@ -58,6 +59,8 @@ def _update(states, at, constants, X, y, rows, start, stop):
 @_jit
 def _loss(states, at, constants, X, y, start, stop, out):
     n_cells = states.shape[1] - 1
-    total = np.log(states[at, n_cells] + constants[1] * n_cells) + constants[2]
+    pseudo_count = constants[1]
+    total = np.log(states[at, n_cells] + pseudo_count * n_cells) + constants[2]
     for i in range(start, stop):
-        out[i] = total - np.log(states[at, _cell(constants, X, i)] + constants[1])
+        count = states[at, _cell(constants, X, i)]
+        out[i] = total - np.log(count + pseudo_count)

@@ -13,17 +13,13 @@ _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLearner:
     """Move K centres, at first the first K rows, towards each batch at the rate 1 / rows had.
 
-    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). A batch is
-    `batch_size` rows in a row, whichever calls they arrive in: rows of an unfinished batch wait in
-    the state, as sums. State: centres (K, d), their counts (K,), waiting sums (K, d), waiting
-    counts (K,), rows seen.
-
-    Source: Sculley (2010).
+    Loss: squared distance to the nearest centre (Joulani et al. 2015, Table 1). Rows of a batch
+    that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
+    (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
     if n_clusters < 1 or batch_size < 1:
-        raise ValueError(
-            f"n_clusters = {n_clusters}, batch_size = {batch_size}: must be at least 1"
-        )
+        settings = f"n_clusters = {n_clusters}, batch_size = {batch_size}"
+        raise ValueError(f"{settings}: must be at least 1")
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,
@@ -44,23 +40,26 @@ def _check_number(n_clusters, X, y):
 def _views(states, at, n_clusters, d):
     """Centres, their counts, waiting sums and waiting counts."""
     state = states[at]
-    counts, half = n_clusters * d, n_clusters * (d + 1)
-    centres = state[:counts].reshape(n_clusters, d)
-    sums = state[half : half + counts].reshape(n_clusters, d)
-    return centres, state[counts:half], sums, state[half + counts : 2 * half]
+    size = n_clusters * d
+    half = size + n_clusters
+    centres = state[:size].reshape(n_clusters, d)
+    sums = state[half : half + size].reshape(n_clusters, d)
+    return centres, state[size:half], sums, state[half + size : 2 * half]
 
 
 @_jit
 def _nearest(centres, n_centres, X, row):
     """(centre, squared distance) of the nearest of the first n_centres centres."""
-    best, least = 0, np.inf
+    best = 0
+    least = np.inf
     for centre in range(n_centres):
         square = 0.0
         for j in range(X.shape[1]):
             gap = centres[centre, j] - X[row, j]
             square += gap * gap
         if square < least:
-            best, least = centre, square
+            best = centre
+            least = square
     return best, least
 
 
@@ -80,7 +79,9 @@ def _finish_batch(centres, counts, sums, waiting):
 
 @_jit
 def _update(states, at, constants, X, y, rows, start, stop):
-    d, n_clusters, batch_size = X.shape[1], int(constants[0]), int(constants[1])
+    d = X.shape[1]
+    n_clusters = int(constants[0])
+    batch_size = int(constants[1])
     centres, counts, sums, waiting = _views(states, at, n_clusters, d)
     seen = int(states[at, -1])
     for i in range(start, stop):
@@ -105,4 +106,4 @@ def _loss(states, at, constants, X, y, start, stop, out):
     centres, _, _, _ = _views(states, at, n_clusters, X.shape[1])
     n_centres = min(n_clusters, int(states[at, -1]))
     for i in range(start, stop):
-        out[i] = _nearest(centres, n_centres, X, i)[1]
+        _, out[i] = _nearest(centres, n_centres, X, i)

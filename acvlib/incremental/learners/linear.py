@@ -15,9 +15,8 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
         w_(t+1) = (1 - 1/t) w_t + [y_t w_t.x_t < 1] y_t x_t / (lambda t),
 
-    so that V_t = lambda t w_(t+1) is the plain sum of y x over the rows that violated the margin: a
-    row costs one dot product, and an addition if it violates. State: V (d,), then t. The model is
-    the last hypothesis, without bias and without projection. Labels are -1 and 1.
+    so that V_t = lambda t w_(t+1) is the plain sum of y x over the rows that violated the margin.
+    State: V (d,), then t. The model is the last hypothesis, without bias and without projection.
 
     regularization : lambda > 0; 1e-6 in Joulani et al. (2015), Section 5.
 
@@ -38,9 +37,9 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
 
 def _check_labels(X, y):
-    wrong = np.abs(y) != 1.0
-    if wrong.any():
-        raise ValueError(f"label {y[wrong][0]:g} of row {np.argmax(wrong)}: labels are -1 and 1")
+    row = np.argmax(np.abs(y) != 1.0)
+    if abs(y[row]) != 1.0:
+        raise ValueError(f"label {y[row]:g} of row {row}: labels are -1 and 1")
 
 
 @_jit
@@ -77,8 +76,8 @@ def lsqsgd(n_features: int, step: float) -> CompiledLearner:
 
         w_(t+1) = P(w_t - alpha 2 (w_t.x_t - y_t) x_t),    w_1 = 0,
 
-    P the projection on the unit ball; the model is the mean of w_1, ..., w_t, the iterates whose
-    gradients were taken. State: w (d,), the sum of iterates (d,), then t.
+    P the projection on the unit ball; the model is the mean of w_1, ..., w_t. State: w (d,), the
+    sum of iterates (d,), then t.
 
     step : alpha > 0; n^(-1/2) for n rows in Joulani et al. (2015), Section 5.
 

@@ -12,12 +12,13 @@ Source: Koller and Friedman (2009), chapters 9 and 10; derivatives after Louis (
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.extend import defvjp_argnums, primitive
+from autograd.extend import defvjp, primitive
 
 from . import passes
-from .checks import check_edges, check_potentials, check_sites, edges_of
+from .checks import check_edges, check_potentials, check_shapes, edges_of
 from .elimination import EliminationOrder, TooWide, eliminate
 from .moments import Moments, SumMoments
+from .tables import table_of
 
 __all__ = [
     "EliminationOrder",
@@ -37,44 +38,34 @@ __all__ = [
 STEP = 1e-30  # of a complex step: its square is lost, so that the derivative is exact
 
 
-def _collect(node, edge, elimination, wanted):
-    """(log Z, conditional): in products, or in logarithms where those come near to underflow."""
-    log_z, conditional, accurate = passes.collect(elimination, node, edge, wanted, False)
-    if not accurate:
-        log_z, conditional, _ = passes.collect(elimination, node, edge, wanted, True)
-    return log_z, conditional
-
-
 class GraphPosterior:
     """The distribution of all states given potentials, node (n, K) and edge (m, K, K).
 
-    Eliminated once: what is asked of it afterwards needs one more pass, or none.
+    Eliminated once: what is asked of it afterwards needs one more pass.
     """
 
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
-        everywhere = np.ones(len(node), bool)
         self.elimination = elimination
-        self.log_partition, self._conditional = _collect(node, edge, elimination, everywhere)
-        self._marginals = None
+        self.log_partition, self._conditional, _ = passes.collect(elimination, node, edge)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
-        if self._marginals is None:
-            self._marginals = _all_marginals(self.elimination, self._conditional)
-        return self._marginals
+        everywhere = np.ones(len(self.elimination.site), bool)
+        return passes.distribute(self.elimination, self._conditional, everywhere)
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
-        uniform = rng.random((size, len(self.elimination.site)))
-        draws = [passes.draw(self.elimination, self._conditional, row) for row in uniform]
-        return np.array(draws)
-
-
-def _all_marginals(elimination, conditional):
-    n_edges = len(elimination.edge)
-    everywhere = np.ones(len(elimination.site), bool)
-    return passes.distribute(elimination, n_edges, conditional, everywhere, everywhere)
+        t = self.elimination
+        uniform = rng.random((size, len(t.site)))
+        state = np.zeros(uniform.shape, int)
+        for b in reversed(range(len(t.site))):
+            scope = t.scope[t.scope_start[b] : t.scope_start[b + 1]]
+            column = state[:, scope] @ t.n_states ** np.arange(len(scope))
+            table = table_of(t, b, self._conditional)
+            reached = np.cumsum(table[:-1, column], axis=0)
+            state[:, t.site[b]] = (reached < uniform[:, b]).sum(axis=0)
+        return state
 
 
 def marginals_at(
@@ -82,12 +73,12 @@ def marginals_at(
 ) -> np.ndarray:
     """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
-    sites = check_sites(sites, len(node))
-    wanted = passes.ancestors(elimination, sites)
-    _, conditional = _collect(node, edge, elimination, wanted)
-    asked = np.isin(elimination.site, sites)
-    gamma, _ = passes.distribute(elimination, len(edge), conditional, wanted, asked)
-    return gamma[sites]
+    everywhere = np.arange(len(node))
+    if not np.isin(sites, everywhere).all():
+        raise ValueError(f"sites must be among 0 ... {len(node) - 1}; got {sites}")
+    _, conditional, _ = passes.collect(elimination, node, edge)
+    gamma, _ = passes.distribute(elimination, conditional, np.isin(everywhere, sites))
+    return gamma[np.asarray(sites, int)]
 
 
 def tangent(
@@ -98,63 +89,57 @@ def tangent(
     d_edge: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
-    potentials = check_potentials(node, edge, elimination)
-    along = check_potentials(d_node, d_edge, elimination)
-    nodes, edges = (a + STEP * 1j * b for a, b in zip(potentials, along, strict=True))
-    _, conditional = _collect(nodes, edges, elimination, np.ones(len(node), bool))
-    return tuple(part.imag / STEP for part in _all_marginals(elimination, conditional))
+    node, edge = check_potentials(node, edge, elimination)
+    d_node, d_edge = check_potentials(d_node, d_edge, elimination)
+    node = node + STEP * 1j * d_node
+    edge = edge + STEP * 1j * d_edge
+    _, conditional, _ = passes.collect(elimination, node, edge)
+    moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
+    return tuple(part.imag / STEP for part in moved)
 
 
-@primitive
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
     """Return log Z of node potentials (n, K) and edge potentials (m, K, K)."""
-    node, edge = check_potentials(node, edge, elimination)
-    return _collect(node, edge, elimination, np.zeros(len(node), bool))[0]
-
-
-@primitive
-def _flat_marginals(node, edge, elimination):
-    return _joined(GraphPosterior(node, edge, elimination).marginals())
-
-
-@primitive
-def _flat_tangent(node, edge, elimination, direction):
-    """Has no derivative of its own: asking for a third one raises; no silent zero."""
-    return _joined(tangent(node, edge, elimination, *_split(direction, node, edge)))
-
-
-def _joined(parts):
-    return np.concatenate([part.ravel() for part in parts])
-
-
-def _split(flat, node, edge):
-    """A flat vector as (node, edge) arrays."""
-    n = int(np.prod(np.shape(node)))
-    return anp.reshape(flat[:n], np.shape(node)), anp.reshape(flat[n:], np.shape(edge))
+    return _log_partition(_flat(node, edge, elimination), elimination)
 
 
 def marginals(
     node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K); differentiable once."""
-    return _split(_flat_marginals(node, edge, elimination), node, edge)
+    return _split(_marginals(_flat(node, edge, elimination), elimination), elimination)
 
 
-def _log_partition_vjp(argnums, ans, args, kwargs):
-    def pull(g):
-        parts = marginals(*args)
-        return tuple(g * parts[i] for i in argnums)
-
-    return pull
+def _flat(node, edge, elimination):
+    """Both potentials as one vector, so that one argument has derivatives."""
+    check_shapes(node, edge, elimination)
+    return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
 
 
-def _marginals_vjp(argnums, ans, args, kwargs):
-    def pull(g):
-        parts = _split(_flat_tangent(*args, g), *args[:2])
-        return tuple(parts[i] for i in argnums)
+def _split(flat, elimination):
+    n_states = elimination.n_states
+    n = len(elimination.site) * n_states
+    node = anp.reshape(flat[:n], (-1, n_states))
+    return node, anp.reshape(flat[n:], (-1, n_states, n_states))
 
-    return pull
+
+@primitive
+def _log_partition(flat, elimination):
+    return GraphPosterior(*_split(flat, elimination), elimination).log_partition
 
 
-defvjp_argnums(log_partition, _log_partition_vjp)
-defvjp_argnums(_flat_marginals, _marginals_vjp)
+@primitive
+def _marginals(flat, elimination):
+    posterior = GraphPosterior(*_split(flat, elimination), elimination)
+    return _flat(*posterior.marginals(), elimination)
+
+
+@primitive
+def _tangent(flat, elimination, direction):
+    """Has no derivative of its own: asking for a third one raises; no silent zero."""
+    along = _split(direction, elimination)
+    return _flat(*tangent(*_split(flat, elimination), elimination, *along), elimination)
+
+
+defvjp(_log_partition, lambda ans, flat, t: lambda g: g * _marginals(flat, t), argnums=[0])
+defvjp(_marginals, lambda ans, flat, t: lambda g: _tangent(flat, t, g), argnums=[0])

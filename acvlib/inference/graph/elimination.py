@@ -24,33 +24,25 @@ class TooWide(ValueError):
 class EliminationOrder(NamedTuple):
     """An order of elimination, bucket by bucket; a bucket sums out one site.
 
-    What it leaves is a table over the bucket's scope. The digits of a table index, base n_states,
-    are the states of the scope, about half of them low and half high; the site that is eliminated
-    next is the highest digit. A parent reads a child's table at a function of its own low digits
-    plus one of its high digits: `low_map` from `low_start[child]`, `high_map` from
-    `high_start[child]` (unsigned, so that numba need not look for negative numbers). An edge is in
-    the bucket of whichever end goes first; `edge_digit` is the other end's place value in its half.
+    What it leaves is a table over the bucket's scope, whose columns are numbered by the states of
+    the scope as digits, base n_states. The site that is eliminated next is the highest digit, as a
+    bucket's own site is in its children's scopes; `stride` has the place value in a child's column
+    number of each digit of its parent's, 0 where the child lacks that site.
     """
 
     n_states: int
+    ends: np.ndarray  # (m, 2), the edges
+    is_reversed: np.ndarray  # (m + 1,), whether an edge's second end goes first; last: no edge
     site: np.ndarray  # (n,), the site that each bucket sums out
-    start: np.ndarray  # (n + 1,), where the tables of the buckets begin
-    n_low: np.ndarray
-    n_high: np.ndarray
+    start: np.ndarray  # (n + 1,), where the columns of the buckets begin
+    parent: np.ndarray  # (n,), the bucket that reads a bucket's table; -1 at a root
     scope_start: np.ndarray
     scope: np.ndarray
-    parent: np.ndarray  # the bucket that reads a bucket's table; -1 at a root
+    edge: np.ndarray  # that joins a bucket's site to one of its scope; -1 if none does
     child_start: np.ndarray
     child: np.ndarray
-    low_start: np.ndarray
-    low_map: np.ndarray
-    high_start: np.ndarray
-    high_map: np.ndarray
-    edge_start: np.ndarray
-    edge: np.ndarray
-    edge_digit: np.ndarray
-    edge_is_low: np.ndarray  # whether the other end is a low digit
-    edge_reversed: np.ndarray  # whether the edge's first end is eliminated later
+    stride_start: np.ndarray
+    stride: np.ndarray
 
     @property
     def width(self) -> int:
@@ -63,15 +55,7 @@ def eliminate(
 ) -> EliminationOrder:
     """Find the best of `restarts` min-fill orders; kept, so that a repeat costs nothing.
 
-    Parameters
-    ----------
-    edges : integers (m, 2), each edge once
-    memory : bytes that the tables may take
-
-    Raises
-    ------
-    TooWide
-        The tables would take more than `memory`.
+    Raises TooWide if the tables would take more than `memory` bytes.
     """
     if n_sites < 1 or n_states < 1:
         raise ValueError(f"n_sites = {n_sites} and n_states = {n_states}: both must be at least 1")
@@ -148,71 +132,56 @@ def _check_memory(scopes, n_states, restarts, memory):
     needed = 8 * (2 * n_states + 3) * _entries(scopes, n_states)
     if needed > memory:
         width = max(scope.bit_count() for scope in scopes)
+        gib = 2**30
         raise TooWide(
             f"the best of {restarts} min-fill orders has width {width}: tables of "
-            f"{n_states}^{width} entries, {needed / 2**30:.3g} GiB in all, above the limit of "
-            f"{memory / 2**30:.3g} GiB. Merge sites, drop edges, use fewer states, try more "
-            f"restarts or allow more memory in graph.eliminate"
+            f"{n_states}^{width} entries, {needed / gib:.3g} GiB in all, above the limit of "
+            f"{memory / gib:.3g} GiB. Merge sites, drop edges, use fewer states, try more "
+            "restarts or allow more memory in graph.eliminate"
         )
 
 
 def _index_tables(order, scope_bits, edges, k):
     place = np.argsort(order)
     scopes = [sorted(_bits(bits), key=lambda site: -place[site]) for bits in scope_bits]
-    size = np.array([len(scope) for scope in scopes])
-    low = (size + 1) // 2
-    parent = np.array([place[scope[-1]] if scope else -1 for scope in scopes])
-    child = np.argsort(parent, kind="stable")[np.count_nonzero(parent < 0) :]
-    low_maps = []
-    high_maps = []
-    for scope, above in zip(scopes, parent, strict=True):
-        read_by = scopes[above] if scope else []  # a root's table is read by no other
-        strides = [k ** scope.index(site) if site in scope else 0 for site in read_by]
-        low_maps.append(_digit_sums(strides[: low[above]], k))
-        high_maps.append(_digit_sums(strides[low[above] :], k))
+    parent = np.full(len(order), -1)
+    children = [[] for _ in order]
+    strides = [[] for _ in order]
+    for bucket, scope in enumerate(scopes):
+        if scope:
+            above = place[scope[-1]]
+            parent[bucket] = above
+            children[above].append(bucket)
+            power = {site: k**digit for digit, site in enumerate(scope)}
+            strides[bucket] = [power.get(site, 0) for site in scopes[above]]
     return EliminationOrder(
-        n_states=k,
-        site=np.array(order),
-        start=_starts(k**size),
-        n_low=k**low,
-        n_high=k ** (size - low),
-        scope_start=_starts(size),
-        scope=np.array([site for scope in scopes for site in scope], np.int64),
-        parent=parent,
-        child_start=_starts(np.bincount(parent[parent >= 0], minlength=len(order))),
-        child=child,
-        low_start=_starts([len(part) for part in low_maps]),
-        low_map=np.concatenate(low_maps).astype(np.uint32),
-        high_start=_starts([len(part) for part in high_maps]),
-        high_map=np.concatenate(high_maps).astype(np.uint32),
-        **_edge_tables(edges, place, scopes, low, k),
+        k,
+        edges,
+        np.append(place[edges[:, 0]] > place[edges[:, 1]], False),
+        np.array(order),
+        _starts([k ** len(scope) for scope in scopes]),
+        parent,
+        *_joined(scopes),
+        _edges_of_scopes(edges, order, scopes),
+        *_joined(children),
+        *_joined(strides),
     )
 
 
 def _starts(lengths):
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    return np.cumsum([0, *lengths])
 
 
-def _digit_sums(strides, k):
-    """sum_d digit_d(r) strides[d] for all numbers r of len(strides) digits, base k."""
-    sums = np.zeros(1, np.int64)
-    for stride in strides:
-        sums = (stride * np.arange(k)[:, None] + sums).ravel()
-    return sums
+def _joined(lists):
+    """(where each list starts, all of them joined)."""
+    entries = np.array([entry for part in lists for entry in part], np.int64)
+    return _starts(map(len, lists)), entries
 
 
-def _edge_tables(edges, place, scopes, low, k):
-    """The edges in the order of the buckets in which they are summed."""
-    ends = place[edges]
-    first = ends.min(axis=1)
-    order = np.argsort(first, kind="stable")
-    later = edges[np.arange(len(edges)), ends.argmax(axis=1)]
-    digit = np.array([scopes[first[e]].index(later[e]) for e in order], np.int64)
-    n_low = low[first[order]]
-    return {
-        "edge_start": _starts(np.bincount(first, minlength=len(place))),
-        "edge": order,
-        "edge_digit": k ** np.where(digit < n_low, digit, digit - n_low),
-        "edge_is_low": digit < n_low,
-        "edge_reversed": ends[order, 0] > ends[order, 1],
-    }
+def _edges_of_scopes(edges, order, scopes):
+    number = {}
+    for e, (a, b) in enumerate(edges.tolist()):
+        number[a, b] = e
+        number[b, a] = e
+    pairs = [(site, other) for site, scope in zip(order, scopes, strict=True) for other in scope]
+    return np.array([number.get(pair, -1) for pair in pairs], np.int64)

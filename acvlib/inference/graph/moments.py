@@ -5,15 +5,23 @@ All moments are taken on the way up, as conditional means and covariances given 
 ancestors in the order of elimination.
 """
 
-import threading
 from typing import NamedTuple
 
 import numpy as np
 
-from .checks import check_potentials, check_table
+from .checks import check_finite, check_potentials, check_shape
 from .elimination import EliminationOrder
-from .passes import TINY, ancestors
-from .tables import buffer_size, gather, half_buffers, jit, sum_bucket, table_in
+from .passes import TINY, ancestors, factors
+from .tables import (
+    columns,
+    gather,
+    index_buffer,
+    jit,
+    locate,
+    read_potentials,
+    sum_out,
+    table_in,
+)
 
 
 class Moments(NamedTuple):
@@ -22,22 +30,6 @@ class Moments(NamedTuple):
     log_partition: float
     mean: np.ndarray
     covariance: np.ndarray
-
-
-class _Tables(NamedTuple):
-    """Of every bucket: the log of what its message was divided by, its message and its moments."""
-
-    log_norm: np.ndarray  # (n,)
-    message: np.ndarray  # (entries,)
-    moment: np.ndarray  # (D + P, entries): E[S_d | scope], then Cov(S_a, S_b | scope) of the pairs
-
-
-@jit
-def _centred_product(a, mean_a, b, mean_b, out):
-    """out = (a - mean_a) (b - mean_b), the means given the scope."""
-    for z in range(out.shape[0]):
-        for r in range(out.shape[1]):
-            out[z, r] = (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
 
 
 @jit
@@ -50,116 +42,121 @@ def _expect(conditional, values, out):
 
 
 @jit
-def _renew(t, node, edge, sums, pairs, changed, tables, logs):
-    """Computes the tables of the changed buckets from those of their children; True if accurate."""
-    k, n_sums = t.n_states, len(sums)
-    low, high = half_buffers(t, node)
-    size = buffer_size(t)
-    buffer, products, values = np.empty(size), np.empty(size), np.empty((n_sums, size))
-    for b in np.flatnonzero(changed):
-        children = t.child[t.child_start[b] : t.child_start[b + 1]]
-        score = table_in(t, b, buffer)
-        log_norm, least = sum_bucket(t, b, node, edge, tables.message, score, low, high, logs)
-        if not least > TINY:
-            return False
-        tables.log_norm[b] = log_norm
-        given = score.reshape((k, -1))
-        here = slice(t.start[b], t.start[b + 1])
-        for d in range(n_sums):
-            value = table_in(t, b, values[d])
-            for z in range(k):
-                value[z] = sums[d, t.site[b], z]
-            for c in children:
-                gather(t, c, tables.moment[d], value, True)
-            _expect(given, value.reshape((k, -1)), tables.moment[d, here])
-        for p in range(len(pairs)):
-            i, j = pairs[p]
-            first = table_in(t, b, values[i]).reshape((k, -1))
-            second = table_in(t, b, values[j]).reshape((k, -1))
-            product = table_in(t, b, products)
-            mean_i, mean_j = tables.moment[i, here], tables.moment[j, here]
-            _centred_product(first, mean_i, second, mean_j, product.reshape((k, -1)))
-            for c in children:
-                gather(t, c, tables.moment[n_sums + p], product, True)
-            _expect(given, product.reshape((k, -1)), tables.moment[n_sums + p, here])
-    return True
+def _expect_product(conditional, a, mean_a, b, mean_b, out):
+    """out = sum_z p(z | scope) (a - mean_a) (b - mean_b), the means given the scope."""
+    out[:] = 0.0
+    for z in range(len(a)):
+        for r in range(len(out)):
+            out[r] += conditional[z, r] * (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
 
 
 @jit
-def _copy(t, changed, source, target):
+def _expect_child(conditional, row, index, out):
+    """Add sum_z p(z | scope) of a row of a child that `locate` found."""
+    block = len(row) // len(conditional)
+    for z in range(len(conditional)):
+        part = row[z * block :]
+        for r in range(len(out)):
+            out[r] += conditional[z, r] * part[index[r]]
+
+
+@jit
+def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
+    """Sum out anew the buckets of the sites marked and those above them; True if accurate.
+
+    log_norm (n,) of what messages were divided by; rows of new and known (1 + D + P, columns): the
+    messages, E[S_d | scope], then Cov(S_a, S_b | scope) of the pairs.
+    """
+    n_own = 1 + len(sums)
+    index = index_buffer(t)
+    buffers = np.empty((n_own, t.n_states * len(index)))
+    changed = ancestors(t, sites)
     for b in np.flatnonzero(changed):
-        here = slice(t.start[b], t.start[b + 1])
-        target.log_norm[b] = source.log_norm[b]
-        target.message[here] = source.message[here]
-        for d in range(len(source.moment)):
-            target.moment[d, here] = source.moment[d, here]
+        here = columns(t, b)
+        children = t.child[t.child_start[b] : t.child_start[b + 1]]
+        conditional = table_in(t, b, buffers[0])
+        read_potentials(t, b, node, edge, conditional, logs)
+        for d in range(len(sums)):
+            table_in(t, b, buffers[1 + d])[:] = sums[d, t.site[b]].reshape((-1, 1))
+        for c in children:
+            rows = new if changed[c] else known
+            locate(t, c, index)
+            for d in range(n_own):
+                add = logs or d > 0
+                gather(rows[d, columns(t, c)], table_in(t, b, buffers[d]), index, add)
+        log_norm[b], least = sum_out(conditional, new[0, here], logs)
+        if not least > TINY:
+            return False
+        for d in range(1, n_own):
+            _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
+        for p in range(len(pairs)):
+            i = 1 + pairs[p, 0]
+            j = 1 + pairs[p, 1]
+            first = table_in(t, b, buffers[i])
+            second = table_in(t, b, buffers[j])
+            out = new[n_own + p, here]
+            _expect_product(conditional, first, new[i, here], second, new[j, here], out)
+        for c in children:
+            rows = new if changed[c] else known
+            locate(t, c, index)
+            for d in range(n_own, len(new)):
+                _expect_child(conditional, rows[d, columns(t, c)], index, new[d, here])
+    return True
 
 
 class SumMoments:
     """Means and covariances of sums S_d = sum_i sums[d, i, z_i] under a graph's distribution.
 
-    Parameters
-    ----------
-    node : (n, K), edge : (m, K, K)
-        Log potentials, finite.
-    sums : (D, n, K)
-    pairs : integers (P, 2)
-        The pairs (a, b) of sums whose covariances are wanted.
+    Potentials node (n, K) and edge (m, K, K); sums (D, n, K); pairs (P, 2) of the sums whose
+    covariances are wanted.
     """
 
     def __init__(self, node, edge, sums, pairs, elimination: EliminationOrder):
         self.elimination = elimination
         self.pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
         self._given = self._check(node, edge, sums)
-        self._thread = threading.local()
-        n = len(elimination.site)
-        n_moments = len(sums) + len(self.pairs)
-        entries = elimination.start[-1]
-        self._tables = _Tables(np.empty(n), np.empty(entries), np.empty((n_moments, entries)))
-        everything = np.ones(n, bool)
+        self._roots = elimination.start[:-1][elimination.parent < 0]  # their tables' one column
+        everywhere = np.ones(len(node), bool)
+        n_rows = 1 + len(sums) + len(self.pairs)
+        self._log_norm = np.empty(len(node))
+        self._rows = np.empty((n_rows, elimination.start[-1]))
         self._logs = False
-        if not self._renew(self._given, everything, self._tables):
+        whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
+        if whole is None:
             self._logs = True
-            self._renew(self._given, everything, self._tables)
-        self.whole: Moments = self._totals(self._tables)
-        self._edge_site = np.empty(len(elimination.edge), np.int64)  # the end that goes first
-        self._edge_site[elimination.edge] = np.repeat(
-            elimination.site, np.diff(elimination.edge_start)
-        )
+            whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
+        self.whole: Moments = whole
 
     def renewed(self, node, edge, sums) -> Moments:
         """Moments where potentials and sums differ from those given: cheap if at a few sites."""
         given = self._check(node, edge, sums)
-        changed = self._changed(*given)
-        thread = self._thread
-        if not hasattr(thread, "tables"):
-            thread.tables = _Tables(*(table.copy() for table in self._tables))
-            thread.changed = np.zeros_like(changed)
-        _copy(self.elimination, thread.changed & ~changed, self._tables, thread.tables)
-        thread.changed = changed
-        if self._renew(given, changed, thread.tables):
-            return self._totals(thread.tables)
-        node, edge, sums = given
-        return SumMoments(node, edge, sums, self.pairs, self.elimination).whole
+        rows = np.empty_like(self._rows)
+        rows[:, self._roots] = self._rows[:, self._roots]
+        found = self._sum(given, self._moved(*given), self._log_norm.copy(), rows)
+        return found or SumMoments(node, edge, sums, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
-        sums = check_table("sums", sums, (len(sums), *np.shape(node)))
-        if self.pairs.size and not 0 <= self.pairs.min() <= self.pairs.max() < len(sums):
+        node, edge = check_potentials(node, edge, self.elimination)
+        check_shape("sums", sums, (len(sums), *node.shape))
+        if not np.isin(self.pairs, np.arange(len(sums))).all():
             raise ValueError(f"pairs must be of sums 0 ... {len(sums) - 1}")
-        return *check_potentials(node, edge, self.elimination), sums
+        return node, edge, check_finite("sums", sums)
 
-    def _renew(self, given, changed, tables):
-        return _renew(self.elimination, *given, self.pairs, changed, tables, self._logs)
-
-    def _changed(self, node, edge, sums):
-        """The buckets to be summed out anew, (n,) bool."""
+    def _moved(self, node, edge, sums):
+        """The sites where something differs from what was given, (n,) bool."""
         old_node, old_edge, old_sums = self._given
         moved = (node != old_node).any(axis=1) | (sums != old_sums).any(axis=(0, 2))
-        ends = self._edge_site[(edge != old_edge).any(axis=(1, 2))]
-        return ancestors(self.elimination, np.concatenate([np.flatnonzero(moved), ends]))
+        edge_moved = (edge != old_edge).any(axis=(1, 2))
+        moved[self.elimination.ends[edge_moved]] = True
+        return moved
 
-    def _totals(self, tables):
-        roots = self.elimination.start[:-1][self.elimination.parent < 0]  # tables of one entry
-        moments = tables.moment[:, roots].sum(axis=1)
-        n_sums = len(self._given[2])
-        return Moments(float(tables.log_norm.sum()), moments[:n_sums], moments[n_sums:])
+    def _sum(self, given, sites, log_norm, rows):
+        """Moments, from what the sites change and what is known; None if products underflow."""
+        node, edge, sums = given
+        node, edge, shift = factors(node, edge, self._logs)
+        found = (log_norm, rows, self._rows, self._logs)
+        if not _renew(self.elimination, node, edge, sums, self.pairs, sites, *found):
+            return None
+        moments = rows[1:, self._roots].sum(axis=1)
+        log_z = float(shift + log_norm.sum())
+        return Moments(log_z, moments[: len(sums)], moments[len(sums) :])

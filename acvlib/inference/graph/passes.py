@@ -7,12 +7,14 @@ buckets follows; from both come marginals and samples. Every pass takes real or 
 import numpy as np
 
 from .tables import (
-    buffer_size,
-    half_buffers,
+    columns,
+    gather,
+    index_buffer,
     jit,
+    locate,
+    read_potentials,
     scatter,
-    split_halves,
-    sum_bucket,
+    sum_out,
     table_in,
     table_of,
     write_marginals,
@@ -21,93 +23,86 @@ from .tables import (
 TINY = 1e-200  # above this, a message has lost nothing to underflow
 
 
-@jit
-def collect(t, node, edge, wanted, logs):
-    """(log Z, conditional of the `wanted` buckets, whether all is accurate).
+def factors(node, edge, logs):
+    """(node, edge and a neutral last one, shift): what kernels multiply, or add where `logs`.
 
-    In products of numbers scaled to at most 1, accurate if none came near to underflow; or, where
-    `logs`, in sums of logarithms: slower, and accurate for finite potentials of any size.
+    The largest of each is 1, or 0 where `logs`; `shift` makes up for that in log Z.
     """
+    neutral = np.zeros_like(edge, shape=(1, *edge.shape[1:]))
+    edge = np.concatenate([edge, neutral])
+    node_top = node.real.max(axis=1, keepdims=True)
+    edge_top = edge.real.max(axis=(1, 2), keepdims=True)
+    shift = node_top.sum() + edge_top.sum()
+    node = node - node_top
+    edge = edge - edge_top
+    return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
+
+
+def collect(t, node, edge, logs=False):
+    """(log Z, all conditionals, whether by products, which none but large potentials underflow).
+
+    Where they do, or where `logs`, by sums of logarithms: slower, and accurate for any potentials.
+    """
+    *scaled, shift = factors(node, edge, logs)
+    log_z, conditional, accurate = _collect(t, *scaled, logs)
+    if accurate or logs:
+        return log_z + shift, conditional, not logs
+    return collect(t, node, edge, logs=True)
+
+
+@jit
+def _collect(t, node, edge, logs):
     message = np.empty(t.start[-1], node.dtype)
     conditional = np.empty(t.n_states * t.start[-1], node.dtype)
-    buffer = np.empty(buffer_size(t), node.dtype)
-    low, high = half_buffers(t, node)
+    index = index_buffer(t)
     log_z = 0.0
     for b in range(len(t.site)):
-        score = table_of(t, b, conditional) if wanted[b] else table_in(t, b, buffer)
-        log_norm, least = sum_bucket(t, b, node, edge, message, score, low, high, logs)
+        table = table_of(t, b, conditional)
+        read_potentials(t, b, node, edge, table, logs)
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            locate(t, c, index)
+            gather(message[columns(t, c)], table, index, logs)
+        log_top, least = sum_out(table, message[columns(t, b)], logs)
         if not least > TINY:
             return log_z, conditional, False
-        log_z += log_norm
+        log_z += log_top
     return log_z, conditional, True
 
 
 @jit
-def _joint(t, b, conditional, separator, buffer):
-    """p(z, scope) = p(z | scope) p(scope) of bucket b."""
-    joint = table_in(t, b, buffer)
-    given = table_of(t, b, conditional)
-    scope = separator[t.start[b] : t.start[b + 1]].reshape(given.shape[1:])
-    for z in range(t.n_states):
-        for h in range(t.n_high[b]):
-            for i in range(t.n_low[b]):
-                joint[z, h, i] = given[z, h, i] * scope[h, i]
-    return joint
-
-
-@jit
-def distribute(t, n_edges, conditional, wanted, asked):
-    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) of the buckets `asked`, undefined elsewhere.
-
-    The buckets `wanted` are those and all above them.
-    """
-    k = t.n_states
-    gamma = np.empty((len(t.site), k), conditional.dtype)
-    xi = np.empty((n_edges, k, k), conditional.dtype)
-    separator = np.ones(t.start[-1], conditional.dtype)
-    buffer = np.empty(buffer_size(t), conditional.dtype)
-    low, high = half_buffers(t, conditional)
-    for b in range(len(t.site) - 1, -1, -1):
-        if wanted[b]:
-            joint = _joint(t, b, conditional, separator, buffer)
-            if asked[b]:
-                split_halves(joint, low, high)
-                write_marginals(t, b, low, high, gamma, xi)
-            for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
-                if wanted[c]:
-                    scatter(t, c, joint, separator)
-    return gamma, xi
-
-
-@jit
 def ancestors(t, sites):
-    """Marks the buckets of the sites and all that lie above them, (n,) bool."""
-    bucket = np.argsort(t.site)
-    marked = np.zeros(len(t.site), np.bool_)
-    for site in sites:
-        b = bucket[site]
-        while b >= 0 and not marked[b]:
-            marked[b] = True
-            b = t.parent[b]
+    """Mark the buckets of the sites marked (n,) and all that lie above them."""
+    marked = sites[t.site]
+    for b in range(len(marked)):
+        if marked[b] and t.parent[b] >= 0:
+            marked[t.parent[b]] = True
     return marked
 
 
 @jit
-def draw(t, conditional, uniform):
-    """One sample of all states (n,) from n uniform numbers, in the reverse order of elimination."""
+def distribute(t, conditional, sites):
+    """(P(z_i = k) (n, k), P(z_a, z_b) (m, k, k)) in the buckets of the sites marked and above.
+
+    Undefined elsewhere.
+    """
     k = t.n_states
-    state = np.zeros(len(t.site), np.int64)
-    for b in range(len(t.site) - 1, -1, -1):
-        row = 0
-        digit = 1
-        for site in t.scope[t.scope_start[b] : t.scope_start[b + 1]]:
-            row += digit * state[site]
-            digit *= k
-        given = table_of(t, b, conditional).reshape((k, -1))[:, row]
-        reached = given[0]
-        z = 0
-        while reached < uniform[b] and z < k - 1:
-            z += 1
-            reached += given[z]
-        state[t.site[b]] = z
-    return state
+    gamma = np.empty((len(t.site), k), conditional.dtype)
+    xi = np.empty((len(t.ends) + 1, k, k), conditional.dtype)
+    separator = np.empty(t.start[-1], conditional.dtype)  # p(scope)
+    separator[t.start[:-1][t.parent < 0]] = 1.0
+    index = index_buffer(t)
+    buffer = np.empty(k * len(index), conditional.dtype)
+    wanted = ancestors(t, sites)
+    for b in np.flatnonzero(wanted)[::-1]:
+        joint = table_in(t, b, buffer)
+        given = table_of(t, b, conditional)
+        scope = separator[columns(t, b)]
+        for z in range(k):
+            for r in range(len(scope)):
+                joint[z, r] = given[z, r] * scope[r]
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
+            if wanted[c]:
+                locate(t, c, index)
+                scatter(joint, separator[columns(t, c)], index)
+        write_marginals(t, b, joint, gamma, xi)
+    return gamma, xi[:-1]

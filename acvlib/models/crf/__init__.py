@@ -15,10 +15,10 @@ import numpy as np
 
 from ...folds import Folds
 from ...inference.smoothing import best_states, factors
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, hide_labels
 from .chains import SPREAD, Chains, CRFParams, split
-from .derivatives import CRFDerivatives
+from .derivatives import CRFDerivatives, TokenDerivatives
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,6 @@ class LinearChainCRF(ModelDefaults):
         Algorithm 3). `weighting.hide_labels`: a site is a token, all sentences' tokens numbered
         through, whose label counts as known with weight 1 and is summed out with weight 0 (LWCV,
         Eq. 13, Algorithm 4).
-
-    Raises
-    ------
-    ValueError : empty sentences, labels out of range, scores that are not finite or too far apart.
     """
 
     emissions: Sequence[np.ndarray] = field(repr=False)
@@ -48,10 +44,10 @@ class LinearChainCRF(ModelDefaults):
     convex = True
 
     def __post_init__(self):
-        emissions = [_frozen(scores, float) for scores in self.emissions]
-        labels = [_frozen(tags) for tags in self.labels]
+        emissions = [own_copy(scores) for scores in self.emissions]
+        labels = [np.asarray(tags) for tags in self.labels]
         _check_sentences(emissions, labels)
-        if not (np.isfinite(self.ridge) and self.ridge > 0):
+        if not 0.0 < self.ridge < np.inf:
             raise ValueError(
                 f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes nothing"
             )
@@ -60,7 +56,7 @@ class LinearChainCRF(ModelDefaults):
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         object.__setattr__(self, "emissions", emissions)
-        object.__setattr__(self, "labels", [_frozen(tags, np.int64) for tags in labels])
+        object.__setattr__(self, "labels", [own_copy(tags, np.int64) for tags in labels])
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -90,7 +86,7 @@ class LinearChainCRF(ModelDefaults):
     @cached_property
     def derivatives(self) -> CRFDerivatives:
         """Derivatives by sums over tag sequences."""
-        return CRFDerivatives(self)
+        return TokenDerivatives(self) if self.scheme else CRFDerivatives(self)
 
     def unpack(self, params: np.ndarray) -> CRFParams:
         """Name the parts of params (D,)."""
@@ -108,14 +104,11 @@ class LinearChainCRF(ModelDefaults):
         """F(params, weights) through autograd, in one pass over places for all sentences."""
         check(weights, self.n_sites)
         ridge = 0.5 * self.ridge * anp.sum(params**2)
-        every_path = np.ones((len(self.tags), self.n_tags))
-        all_known = np.ones(len(self.tags))
-        known = hide_labels(weights if self.scheme else all_known, self.tags, self.n_tags)
-        losses = self._log_partitions(params, every_path) - self._log_partitions(params, known)
-        if self.scheme:
-            return anp.sum(losses) + ridge
-        longest_first, _ = self._places
-        return anp.sum(weights[longest_first] * losses) + ridge
+        one = np.ones(len(self.tags))
+        token_weights = one if self.scheme else weights[self._sentence]
+        known = hide_labels(weights if self.scheme else one, self.tags, self.n_tags)
+        every_path = self._log_partition(params, token_weights, 1.0)
+        return every_path - self._log_partition(params, token_weights, known) + ridge
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
@@ -137,7 +130,8 @@ class LinearChainCRF(ModelDefaults):
     ) -> list[np.ndarray]:
         """P(z_t = k | x) (T_n, K) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        return np.split(Chains(factors(scores), starts).smooth(params).gamma, starts[1:-1])
+        smoothed = Chains(factors(scores), starts).smooth(params)
+        return np.split(smoothed.gamma, starts[1:-1])
 
     def _flat(self, emissions):
         """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
@@ -145,54 +139,42 @@ class LinearChainCRF(ModelDefaults):
             return self.scores, self.starts
         emissions = [np.asarray(scores, float) for scores in emissions]
         for n, scores in enumerate(emissions):
-            if scores.ndim != 2 or scores.shape[1] != self.n_tags or not len(scores):
-                raise ValueError(
-                    f"sentence {n}: scores {scores.shape} must be (T, {self.n_tags}), T at least 1"
-                )
-            _check_scores(n, scores)
+            _check_scores(n, scores, self.n_tags)
         return np.concatenate(emissions), _starts(emissions)
 
     @cached_property
-    def _places(self):
-        """(sentences by falling length, tokens at each place t of those that reach it)."""
-        lengths = np.diff(self.starts)
-        order = np.argsort(-lengths, kind="stable")
-        tokens = [self.starts[order[lengths[order] > t]] + t for t in range(lengths.max())]
-        return order, tokens
+    def _sentence(self):
+        """The sentence of each token."""
+        return np.repeat(np.arange(len(self.labels)), np.diff(self.starts))
 
-    def _log_partitions(self, params, factor):
-        """log Z of all sentences, by falling length, tags weighted by factor (n_tokens, K)."""
+    @cached_property
+    def _places(self):
+        """The tokens at each place of a sentence, those of longer sentences first."""
+        place = np.arange(len(self.tags)) - self.starts[self._sentence]
+        lengths = np.diff(self.starts)[self._sentence]
+        order = np.lexsort((-lengths, place))
+        return np.split(order, np.cumsum(np.bincount(place))[:-1])
+
+    def _log_partition(self, params, weights, known):
+        """sum_t weights_t log(Z_1..t / Z_1..t-1), Z_1..t summed over the tags up to t."""
         start, transitions, end = self.unpack(params)
-        node = np.exp(self.scores)
+        node = np.exp(self.scores) * known
         link = anp.exp(transitions)
-        stop = anp.exp(end)
-        _, tokens = self._places
-        reaching = [len(here) for here in tokens] + [0]
+        last = np.isin(np.arange(1, len(node) + 1), self.starts)[:, None]
         alpha = anp.exp(start)
-        log_norm = 0.0
-        finished = []
-        for t, here in enumerate(tokens):
-            reach = anp.dot(alpha, link) if t else alpha
-            alpha = reach * node[here] * factor[here]
+        total = 0.0
+        for t, here in enumerate(self._places):
+            reach = anp.dot(alpha[: len(here)], link) if t else alpha
+            alpha = reach * node[here] * anp.exp(last[here] * end)
             norm = anp.sum(alpha, axis=1)
             alpha = alpha / norm[:, None]
-            log_norm = log_norm + anp.log(norm)
-            on = reaching[t + 1]  # sentences that go on
-            finished.append(log_norm[on:] + anp.log(anp.dot(alpha[on:], stop)))
-            alpha = alpha[:on]
-            log_norm = log_norm[:on]
-        return anp.concatenate(finished[::-1])
-
-
-def _frozen(values, dtype=None):
-    """A copy that cannot be written to."""
-    copy = np.array(values, dtype)
-    copy.setflags(write=False)
-    return copy
+            total = total + anp.dot(weights[here], anp.log(norm))
+        return total
 
 
 def _starts(sentences):
-    return np.concatenate([[0], np.cumsum([len(each) for each in sentences])])
+    lengths = [len(each) for each in sentences]
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def _check_sentences(emissions, labels):
@@ -205,21 +187,22 @@ def _check_sentences(emissions, labels):
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
         if not tags.size:
             raise ValueError(f"sentence {n} is empty: leave it out")
-        if tags.ndim != 1 or scores.shape != (len(tags), n_tags):
+        if tags.shape != scores.shape[:1]:
             raise ValueError(
-                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit "
-                f"K = {n_tags} tags"
+                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit"
             )
         if not np.issubdtype(tags.dtype, np.integer) or tags.min() < 0 or tags.max() >= n_tags:
             raise ValueError(
                 f"sentence {n}: labels must be 0 ... {n_tags - 1}, "
                 f"not {tags.min()} ... {tags.max()}"
             )
-        _check_scores(n, scores)
+        _check_scores(n, scores, n_tags)
 
 
-def _check_scores(n, scores):
-    if not (np.isfinite(scores).all() and np.ptp(scores, axis=1).max() <= SPREAD):
+def _check_scores(n, scores, n_tags):
+    if scores.ndim != 2 or scores.shape[1] != n_tags or not len(scores):
+        raise ValueError(f"sentence {n}: scores {scores.shape} must be (T, {n_tags}), T at least 1")
+    if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
         raise ValueError(
             f"sentence {n}: scores must be finite and within {SPREAD:g} nats of each other"
         )

@@ -25,23 +25,24 @@ class CRFParams(NamedTuple):
 
 def split(params: np.ndarray, n_tags: int) -> CRFParams:
     """Name the parts of params (2 K + K^2,)."""
+    start = params[:n_tags]
     transitions = params[n_tags:-n_tags].reshape(n_tags, n_tags)
-    return CRFParams(params[:n_tags], transitions, params[-n_tags:])
+    end = params[-n_tags:]
+    return CRFParams(start, transitions, end)
 
 
-def portions(sizes: np.ndarray, limit: int) -> list[slice]:
+def portions(sizes, limit):
     """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
     begins = np.cumsum(sizes) - sizes
     cuts = np.flatnonzero(np.diff(begins // limit)) + 1
-    bounds = [0, *cuts, len(sizes)]
-    return [slice(a, b) for a, b in pairwise(bounds)]
+    return [slice(a, b) for a, b in pairwise([0, *cuts, len(sizes)])]
 
 
 class Chains:
-    """Sentences end to end: their emission factors, and starts (N + 1,) as in `smoothing`."""
+    """Sentences end to end: `smoothing.factors` of their scores, and starts (N + 1,)."""
 
     def __init__(self, density: Factors, starts: np.ndarray):
-        self.density = density  # `smoothing.factors` of the scores
+        self.density = density
         self.starts = starts
         self.lengths = np.diff(starts)
         self.n_tags = density.scaled.shape[1]
@@ -53,29 +54,22 @@ class Chains:
         """The numbers of the tokens of the sentences, one sentence after the other."""
         lengths = self.lengths[sentences]
         begins = np.cumsum(lengths) - lengths
-        return np.repeat(self.starts[sentences] - begins, lengths) + np.arange(lengths.sum())
+        offsets = np.repeat(self.starts[sentences] - begins, lengths)
+        return offsets + np.arange(len(offsets))
 
     def take(self, sentences, known=1.0):
         """Chains of the numbered sentences, each as often as it is named.
 
         known: factors of the emissions of their tokens (n_tokens, K), 0 to forbid a tag.
         """
-        sentences = np.arange(len(self))[sentences]
         rows = self.tokens(sentences)
         density = Factors(self.density.scaled[rows] * known, self.density.log_scale[rows])
-        return Chains(density, np.concatenate([[0], np.cumsum(self.lengths[sentences])]))
+        ends = np.cumsum(self.lengths[sentences])
+        return Chains(density, np.concatenate([[0], ends]))
 
     def smooth(self, params):
         """The `Smoothed` posteriors of all sentences."""
         return smooth(self.density, self.starts, *split(params, self.n_tags))
-
-    def smooth_each(self, params, owner):
-        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or at a row of params for each owner."""
-        if params.ndim == 1:
-            smoothed = self.smooth(params)
-            return smoothed.log_z, smoothed.gamma
-        found = [self.take(owner == n).smooth(point) for n, point in enumerate(params)]
-        return np.concatenate([s.log_z for s in found]), np.concatenate([s.gamma for s in found])
 
     def each(self, params):
         """(log Z (N,), E[features] (N, D)) of each sentence."""
@@ -84,9 +78,9 @@ class Chains:
 
     def _features(self, smoothed):
         first = smoothed.gamma[self.starts[:-1]]
-        links = transition_counts(smoothed, self.starts).reshape(len(self), self.n_tags**2)
+        links = transition_counts(smoothed, self.starts)
         last = smoothed.gamma[self.starts[1:] - 1]
-        return np.hstack([first, links, last])
+        return np.hstack([first, links.reshape(len(self), self.n_tags**2), last])
 
     def sums(self, params, weights):
         """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)) of a few sentences."""
@@ -97,16 +91,16 @@ class Chains:
     def _blocks(self):
         return side_by_side(self.density.scaled, self.starts)
 
-    def many_sums(self, params, weights, threads=True):
-        """`sums` of many sentences; on threads, unless the caller has them already."""
+    def many_sums(self, params, weights, run=in_blas_threads):
+        """`sums` of many sentences, shared out by `run`."""
         parts = split(params, self.n_tags)
         if max(np.ptp(part) for part in parts) > SPREAD:
             return self.sums(params, weights)
-        tops = [part.max() for part in parts]
-        potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
-        log_z, features = block_sums(self._blocks, weights, potentials, threads)
+        start, link, end = (part.max() for part in parts)
+        potentials = [np.exp(part - part.max()) for part in parts]
+        log_z, features = block_sums(self._blocks, weights, potentials, run)
         lost = np.add.reduceat(self.density.log_scale, self.starts[:-1])
-        lost += tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        lost += start + (self.lengths - 1) * link + end
         return log_z + weights @ lost, features
 
     def covariance(self, params, weights):
@@ -114,13 +108,42 @@ class Chains:
 
         def of_part(rows):
             chains = self.take(np.arange(rows.start, rows.stop))
-            return chains.covariances(params, weights[rows], np.zeros(len(chains), int), 1)[0]
+            bounds = np.array([0, len(chains)])
+            return chains.covariances(params, weights[rows], bounds)[0]
 
         return sum(in_blas_threads(of_part, portions(self.lengths, PIECE)))
 
-    def covariances(self, params, weights, owner, n_owners):
-        """The same of each owner's sentences, (n_owners, D, D); owner (N,): rising numbers."""
-        s = self.smooth(params)
-        bounds = np.searchsorted(owner, np.arange(n_owners + 1))
-        posterior = (s.filtered, s.ahead, s.gamma, s.transition)
-        return covariances(posterior, self._features(s), self.starts, weights, bounds)
+    def covariances(self, params, weights, bounds):
+        """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
+        smoothed = self.smooth(params)
+        posterior = (smoothed.gamma, smoothed.filtered, smoothed.ahead, smoothed.transition)
+        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
+
+
+class OwnChains(NamedTuple):
+    """The chains in folds' own terms: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
+
+    sentence (N,): which one each chain is; labels: where sites are tokens, the row among the
+    chains' tokens and the tag of each omitted site.
+    """
+
+    chains: Chains
+    sentence: np.ndarray
+    bounds: np.ndarray
+    labels: tuple = ()
+
+    def covariances(self, params):
+        """sum Cov(features) over the chains of each fold, (n_folds, D, D)."""
+        return self.chains.covariances(params, np.ones(len(self.chains)), self.bounds)
+
+    def smooth(self, params):
+        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""
+        if params.ndim == 1:
+            smoothed = [self.chains.smooth(params)]
+        else:
+            numbers = np.split(np.arange(len(self.chains)), self.bounds[1:-1])
+            folds = zip(numbers, params, strict=True)
+            smoothed = [self.chains.take(chains).smooth(point) for chains, point in folds]
+        log_z = [each.log_z for each in smoothed]
+        gamma = [each.gamma for each in smoothed]
+        return np.concatenate(log_z), np.concatenate(gamma)

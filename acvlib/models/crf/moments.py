@@ -12,46 +12,38 @@ Features are numbered like parameters: first tag (K,), transitions (K, K), last 
 import numpy as np
 from numba import njit
 
+TINY = np.finfo(float).tiny  # where a tag is forbidden, in place of 0
+
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_jit
-def covariances(smoothed, features, starts, weights, bounds):
+def covariances(posterior, features, starts, weights, bounds):
     """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
-    smoothed: (filtered, ahead, gamma, transition); features (N, D): their means.
+    posterior: (gamma, filtered, ahead, transition); features (N, D): their means.
     """
-    filtered, ahead, gamma, transition = smoothed
-    k, dim = len(transition), features.shape[1]
-    inner = dim - k  # features that are not the last tag
+    gamma, filtered, ahead, transition = posterior
+    k = len(transition)
+    inner = features.shape[1] - k  # features that are not the last tag
     past = np.empty((np.diff(starts).max(), k, inner))
-    met, met_here = np.empty((k, k * inner)), np.empty((k, k * inner))
-    products, weighted = np.empty((dim, dim)), weights.reshape(-1, 1) * features
-    out = np.zeros((len(bounds) - 1, dim, dim))
+    met = np.empty((k, k * inner))
+    out = np.zeros((len(bounds) - 1, inner + k, inner + k))
     for o in range(len(out)):
         met[:] = 0.0
         for n in range(bounds[o], bounds[o + 1]):
-            first, last = starts[n], starts[n + 1] - 1
-            _fill_past(filtered[first : last + 1], transition, past)
-            if last > first:
-                later = weights[n] * ahead[first + 1 : last + 1]
-                np.dot(later.T, past[: last - first].reshape(last - first, k * inner), met_here)
-                met += met_here
-            for j in range(k):
-                if filtered[last, j] > 0.0:  # 0 forbids a tag
-                    share = weights[n] * gamma[last, j] / filtered[last, j]
-                    out[o, inner + j, :inner] += share * past[last - first, j]
-        for i in range(k):
-            for j in range(k):
-                for d in range(inner):
-                    out[o, k + i * k + j, d] = transition[i, j] * met[j, i * inner + d]
+            tokens = slice(starts[n], starts[n + 1])
+            last = starts[n + 1] - 1
+            _fill_past(filtered[tokens], transition, past)
+            _add_links(weights[n] * ahead[tokens], past, met)
+            share = weights[n] * gamma[last] / np.maximum(filtered[last], TINY)
+            out[o, inner:, :inner] += share.reshape(-1, 1) * past[last - starts[n]]
+        for j in range(k):
+            by_link = met[j].reshape(k, inner)
+            for i in range(k):
+                out[o, k + i * k + j, :inner] = transition[i, j] * by_link[i]
         rows = slice(bounds[o], bounds[o + 1])
-        np.dot(weighted[rows].T, features[rows], products)
-        for c in range(dim):
-            for d in range(c + 1):
-                out[o, c, d] += out[o, d, c] - products[c, d]
-                out[o, d, c] = out[o, c, d]
-            out[o, c, c] += weighted[rows, c].sum()
+        _finish(features[rows], weights[rows], out[o])
     return out
 
 
@@ -59,7 +51,8 @@ def covariances(smoothed, features, starts, weights, bounds):
 def _fill_past(filtered, transition, past):
     """Fills past (T, K, K + K^2)."""
     k = len(transition)
-    into, mass = transition.T.copy(), np.empty((k, k))
+    into = transition.T.copy()
+    mass = np.empty(k)
     past[0] = 0.0
     for j in range(k):
         past[0, j, j] = filtered[0, j]
@@ -68,10 +61,29 @@ def _fill_past(filtered, transition, past):
         for j in range(k):
             total = 0.0
             for i in range(k):
-                mass[j, i] = filtered[t - 1, i] * transition[i, j]
-                total += mass[j, i]
+                mass[i] = filtered[t - 1, i] * transition[i, j]
+                total += mass[i]
             scale = filtered[t, j] / total
             for d in range(past.shape[2]):
                 past[t, j, d] *= scale
             for i in range(k):
-                past[t, j, k + i * k + j] += scale * mass[j, i]
+                past[t, j, k + i * k + j] += scale * mass[i]
+
+
+@_jit
+def _add_links(ahead, past, met):
+    """Adds sum_t ahead_t past_t-1' to met (K, K (K + K^2))."""
+    n_links = len(ahead) - 1
+    if n_links:
+        before = past[:n_links].reshape(n_links, met.shape[1])
+        met += np.dot(ahead[1:].T, before)
+
+
+@_jit
+def _finish(features, weights, out):
+    """Takes products of one order to covariances, in place."""
+    weighted = weights.reshape(-1, 1) * features
+    out += out.T.copy() - np.dot(weighted.T, features)
+    means = weighted.sum(axis=0)
+    for c in range(len(means)):
+        out[c, c] += means[c]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
 from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
@@ -62,46 +62,42 @@ class GLM(ModelDefaults):
         length = np.shape(self.y)
         if len(shape) != 2 or length != shape[:1]:
             raise ValueError(f"X {shape} must be 2-d and y {length} have one entry for each row")
-        first = np.ones((shape[0], int(self.intercept)))
-        design = np.column_stack([first, np.asarray(self.X, float)])
+        head = int(self.intercept)
+        ones = np.ones((*length, head))
+        design = np.column_stack([ones, np.asarray(self.X, float)])
         design.setflags(write=False)
-        self._set("design", design)
-        self._set("X", design[:, int(self.intercept) :])
-        self._set("family", family_of(self.family))
+        object.__setattr__(self, "design", design)
+        object.__setattr__(self, "X", design[:, head:])
+        object.__setattr__(self, "family", family_of(self.family))
         for name in ("y", "offset", "sample_weight"):
-            column = np.array(np.broadcast_to(getattr(self, name), shape[:1]), float)
-            column.setflags(write=False)
-            self._set(name, column)
+            column = np.broadcast_to(getattr(self, name), length)
+            object.__setattr__(self, name, own_copy(column))
         self._check_values()
         self._check_identified()
 
-    def _set(self, name, value):
-        object.__setattr__(self, name, value)
-
     def _check_values(self):
-        names = ("offset", "sample_weight", "penalty", "site_penalty")
-        given = {"X": self.design} | {name: getattr(self, name) for name in names}
-        for name, values in given.items():
-            if not _is_finite(values):
+        for name in ("X", "offset", "sample_weight", "penalty", "site_penalty"):
+            if not np.isfinite(getattr(self, name)).all():
                 raise ValueError(f"{name} holds NaN or infinity")
         if min(self.penalty, self.site_penalty, self.sample_weight.min(initial=0.0)) < 0:
             raise ValueError("penalty, site_penalty and sample_weight must be >= 0")
         bad = self.y[~self.family.accepts(self.y)]
         if bad.size:
-            name, response = self.family.name, self.family.response
-            raise ValueError(f"y of the {name} family must be {response}; found {bad[:3]}")
+            rule = f"y of the {self.family.name} family must be {self.family.response}"
+            raise ValueError(f"{rule}; found {bad[:3]}")
 
     def _check_identified(self):
         y = self.y[self.observed]
         if not len(y):
             raise ValueError("no site has a positive sample_weight: nothing to fit")
-        if self.intercept and abs(self.family.free_direction(y).sum()) == len(y):
+        free = self.family.free_direction(y)
+        if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
-        if not self._penalised:
+        if not self._is_penalised:
             check_rank(self.design[self.observed])
 
     @property
-    def _penalised(self):
+    def _is_penalised(self):
         return self.penalty > 0.0 or self.site_penalty > 0.0
 
     @property
@@ -125,6 +121,11 @@ class GLM(ModelDefaults):
         return np.repeat([0.0, 1.0], [int(self.intercept), self.X.shape[1]])
 
     @property
+    def pull(self) -> np.ndarray:
+        """(D,) the diagonal of the penalty's curvature that comes with each unit of weight."""
+        return self.site_penalty * self.penalised
+
+    @property
     def derivatives(self) -> GLMDerivatives:
         """Closed forms; tested against autograd of `objective`."""
         return GLMDerivatives(self)
@@ -132,9 +133,10 @@ class GLM(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0."""
         weights = weights * self.sample_weight
+        eta = anp.dot(self.design, params) + self.offset
+        losses = anp.sum(weights * self.family.loss(eta, self.y))
         ridge = self.penalty + self.site_penalty * anp.sum(weights)
-        losses = self.family.loss(anp.dot(self.design, params) + self.offset, self.y)
-        return anp.sum(weights * losses) + 0.5 * ridge * anp.sum(self.penalised * params**2)
+        return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without sample weights."""
@@ -143,8 +145,10 @@ class GLM(ModelDefaults):
 
     def predict(self, params: np.ndarray, X: np.ndarray, offset: float = 0.0) -> np.ndarray:
         """E[y | x; params] for each row of X (n, p)."""
-        first = params[0] if self.intercept else 0.0
-        return self.family.mean(X @ params[int(self.intercept) :] + first + offset)
+        eta = X @ params[int(self.intercept) :] + offset
+        if self.intercept:
+            eta = eta + params[0]
+        return self.family.mean(eta)
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercept that fits the mean; F is convex, so `rng` is not used."""
@@ -155,7 +159,7 @@ class GLM(ModelDefaults):
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
-        if self._penalised:
+        if self._is_penalised:
             return
         furthest = abs(self.design @ params).max()
         if furthest <= EXTREME:
@@ -172,9 +176,3 @@ class GLM(ModelDefaults):
         """Raise NoFiniteOptimum for a fold that leaves one class, where there is an intercept."""
         if self.intercept:
             check_folds(self.family.free_direction(self.y), self.observed, folds)
-
-
-def _is_finite(values):
-    with np.errstate(over="ignore", invalid="ignore"):
-        finite_sum = np.isfinite(np.sum(values))  # settles it in half the time
-    return finite_sum or np.isfinite(values).all()

@@ -11,6 +11,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
+LOG_2PI = float(np.log(2 * np.pi))
+
 
 class Family(NamedTuple):
     """Functions of eta and y, elementwise; `loss` is differentiable by autograd, and convex in eta.
@@ -49,10 +51,8 @@ def _towards_its_class(y):
 
 
 # y ~ N(eta, 1)
-
-
 def _gaussian_loss(eta, y):
-    return 0.5 * (y - eta) ** 2 + 0.5 * np.log(2 * np.pi)
+    return 0.5 * (y - eta) ** 2 + 0.5 * LOG_2PI
 
 
 gaussian = Family(
@@ -72,8 +72,6 @@ gaussian = Family(
 
 
 # y ~ Bernoulli(1 / (1 + exp(-eta)))
-
-
 def _logistic_loss(eta, y):
     return anp.logaddexp(0.0, (1 - 2 * y) * eta)
 
@@ -121,8 +119,6 @@ logistic = Family(
 
 
 # y ~ Poisson(exp(eta))
-
-
 def _poisson_loss(eta, y):
     return anp.exp(eta) - y * eta + gammaln(y + 1.0)
 
@@ -144,8 +140,6 @@ poisson = Family(
 
 
 # y ~ Bernoulli(Phi(eta)); the margin m is eta turned towards y's class
-
-
 def _probit_loss(eta, y):
     from autograd.scipy.stats import norm  # loads all of scipy.stats: not at import
 
@@ -155,7 +149,8 @@ def _probit_loss(eta, y):
 def _margin_and_mills(eta, y):
     """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, without overflow."""
     margin = (2 * y - 1) * eta
-    return margin, np.exp(-0.5 * margin**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(margin))
+    log_density = -0.5 * margin**2 - 0.5 * LOG_2PI
+    return margin, np.exp(log_density - log_ndtr(margin))
 
 
 def _probit_slope(eta, y):
@@ -170,7 +165,8 @@ def _probit_curvature(eta, y):
 def _probit_third(eta, y):
     margin, mills = _margin_and_mills(eta, y)
     both = mills + margin
-    return (2 * y - 1) * mills * (1 - mills * both - both**2)
+    size = mills * (1 - mills * both - both**2)
+    return (2 * y - 1) * size
 
 
 _PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest

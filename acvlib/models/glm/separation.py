@@ -16,30 +16,30 @@ def check_rank(design: np.ndarray) -> None:
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
     if len(values) and values[0] <= COLLINEAR * values[-1]:
         worst = np.argmax(abs(vectors[:, 0]))
+        rows, columns = design.shape
         raise ValueError(
-            f"the {design.shape[1]} columns (intercept first, if any) of {len(design)} observed "
-            f"rows are collinear, column {worst} among them: drop it, or pass penalty > 0"
+            f"the {columns} columns (intercept first, if any) of {rows} observed rows are "
+            f"collinear, column {worst} among them: drop it, or pass penalty > 0"
         )
 
 
 def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:
     """Find a direction (D,) along which no loss rises and some fall, or None.
 
-    Parameters
-    ----------
-    design: (n, D) of full rank.
-    free: (n,) 1, -1 where the loss does not rise as eta goes to plus, minus infinity, else 0.
+    design (n, D), of full rank; free (n,): 1, -1 where the loss does not rise as eta goes to plus,
+    minus infinity, else 0.
 
     Source: Albert and Anderson (1984).
     """
     one_way = free != 0
     gains = design[one_way] * free[one_way, None]
+    fixed = design[~one_way]
     found = linprog(
         -gains.sum(axis=0),
         A_ub=-gains,
         b_ub=np.zeros(len(gains)),
-        A_eq=design[~one_way],
-        b_eq=np.zeros(np.sum(~one_way)),
+        A_eq=fixed,
+        b_eq=np.zeros(len(fixed)),
         bounds=(-1.0, 1.0),
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
@@ -57,11 +57,9 @@ def check_folds(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
         return
     omitted = folds.indicator(len(free))
     falling, both, rising = [kind.sum() - omitted @ kind for kind in kinds]
-    alone = (both == 0) & ((falling == 0) | (rising == 0))
+    alone = (both == 0) & (np.minimum(falling, rising) == 0)
     if alone.any():
         fold = np.argmax(alone)
-        n_left = falling[fold] + rising[fold]
-        raise NoFiniteOptimum(
-            f"fold {fold} leaves {n_left:.0f} sites to fit, and their responses are all of one "
-            "class: use fewer sites a fold, or stratified folds"
-        )
+        left = f"fold {fold} leaves {falling[fold] + rising[fold]:.0f} sites to fit"
+        remedy = "use fewer sites a fold, or stratified folds"
+        raise NoFiniteOptimum(f"{left}, and their responses are all of one class: {remedy}")

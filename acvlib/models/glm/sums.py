@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...parallel import in_blas_threads, pieces
+from ...parallel import blas_for, in_blas_threads, pieces
 from .families import Family
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
@@ -12,15 +12,13 @@ SITES = 512
 SINGLE = 5e-7  # relative error of `slope_changes`, in standard errors; tested
 
 
-def over_sites(function: Callable, params: np.ndarray, n_sites: int) -> list[np.ndarray]:
-    """Sum function(params, sites), arrays with a row for each of params (n, D), over all sites."""
+def over_sites(function: Callable, params: np.ndarray, n_sites: int) -> np.ndarray:
+    """Sum function(params, sites), a row for each of params (n, D), over all sites."""
 
-    def sums(cut):
-        tiles = [function(params[cut], sites) for sites in pieces(n_sites, SITES)]
-        return [np.sum(part, axis=0, dtype=float) for part in zip(*tiles, strict=True)]
+    def tiles(few):
+        return sum(function(params[few], sites) for sites in pieces(n_sites, SITES))
 
-    parts = in_blas_threads(sums, pieces(len(params), FOLDS), "gradients")
-    return [np.concatenate(part) for part in zip(*parts, strict=True)]
+    return np.concatenate(in_blas_threads(tiles, pieces(len(params), FOLDS), "gradients"))
 
 
 def slope_changes(
@@ -30,33 +28,44 @@ def slope_changes(
 
     mean, curvature (n_sites,): at eta, the latter times s.
     """
-    x, mean, curvature = (part.astype(np.float32) for part in (x, mean, curvature))
+    x = x.astype(np.float32)
+    mean = mean.astype(np.float32)
+    curvature = curvature.astype(np.float32)
 
     def changes(few, sites):
         change = family.change(mean[sites], few @ x[sites].T)
         change *= curvature[sites]
-        return (change @ x[sites],)
+        product = change @ x[sites]
+        return product.astype(float)
 
-    return over_sites(changes, moves.astype(np.float32), len(x))[0]
+    return over_sites(changes, moves.astype(np.float32), len(x))
 
 
 def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
-    if np.ptp(weights) == 0.0:  # no weighted copy of x
-        return weights[0] * (x.T @ x)
-    gram = np.zeros((x.shape[1], x.shape[1]))
-    root = np.sqrt(weights)[:, None]
-    for rows in pieces(len(x), 2048):
-        block = x[rows] * root[rows]
-        gram += block.T @ block
+    dim = x.shape[1]
+    with blas_for(x.size * dim):
+        if np.ptp(weights) == 0.0:  # no weighted copy of x
+            return weights[0] * (x.T @ x)
+        gram = np.zeros((dim, dim))
+        root = np.sqrt(weights)[:, None]
+        for rows in pieces(len(x), 2048):
+            block = x[rows] * root[rows]
+            gram += block.T @ block
     return gram
 
 
 def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
     dim = x.shape[1]
-    grams = np.zeros((len(weights), dim**2))
-    for rows in pieces(len(x), SITES):
-        products = x[rows, :, None] * x[rows, None, :]
-        grams += weights[:, rows] @ products.reshape(-1, dim**2)
-    return grams.reshape(-1, dim, dim)
+    grams = np.zeros((len(weights), dim, dim))
+    for sites in pieces(len(x), SITES):
+        block = x[sites]
+        squares = block[:, :, None] * block[:, None, :]
+        grams += np.tensordot(weights[:, sites], squares, axes=1)
+    return grams
+
+
+def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Sum a b (n, D) over each row."""
+    return np.einsum("nd,nd->n", a, b)

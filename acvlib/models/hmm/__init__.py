@@ -6,20 +6,22 @@ z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.special import logsumexp
 
+from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults
 from ...weighting import check, keep_latents
 from . import simplex
 from .clusters import k_means
-from .derivatives import HMMDerivatives, MatrixFreeHMMDerivatives
+from .derivatives import HMMDerivatives
 from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
 from .emissions.prior import Prior
-from .posterior import heldout_losses, states_of_frames
+from .posterior import HiddenStates, hidden_states, states_of_sequences
 from .sequences import Frames, check_sequences, make_frames
 
 SITES = ("sequences", "steps")
@@ -57,8 +59,7 @@ class HMM(ModelDefaults):
 
     Raises
     ------
-    ValueError : sequences too short, unlike or not finite, constant channels, too few frames for K
-        states, a concentration below 1
+    ValueError : unusable sequences or settings, too few frames for K states
 
     Source: Ghosh et al. (2020).
     """
@@ -131,9 +132,14 @@ class HMM(ModelDefaults):
     # parameters
 
     @property
+    def n_chain(self) -> int:
+        """How many log ratios come first."""
+        return self.n_states**2 - 1
+
+    @property
     def n_nuisance(self) -> int:
         """How many parameters come before those of single states."""
-        return self.n_states**2 - 1 + self.emission.n_shared
+        return self.n_chain + self.emission.n_shared
 
     @property
     def n_params(self) -> int:
@@ -143,12 +149,9 @@ class HMM(ModelDefaults):
         return n_front + self.n_states * repeats * size
 
     @cached_property
-    def derivatives(self) -> HMMDerivatives | MatrixFreeHMMDerivatives | None:
+    def derivatives(self) -> HMMDerivatives | None:
         """By compiled smoothing, under scheme A; None, which means autograd, under others."""
-        if self.scheme is not keep_latents:
-            return None
-        is_dense = self.n_params <= self.dense_limit
-        return HMMDerivatives(self) if is_dense else MatrixFreeHMMDerivatives(self)
+        return HMMDerivatives(self) if self.scheme is keep_latents else None
 
     def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
         """Hold what is not of single states at params: (the model so held, the params still free).
@@ -159,27 +162,24 @@ class HMM(ModelDefaults):
         return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
 
     def whole(self, params: np.ndarray) -> np.ndarray:
-        """All parameters, with what is held in front."""
-        return params if self.held is None else anp.concatenate([self.held, params])
+        """All parameters, with what is held in front; in rows of directions (B, D) that is 0."""
+        if self.held is None:
+            return params
+        front = self.held if params.ndim == 1 else np.zeros((len(params), self.n_nuisance))
+        return anp.concatenate([front, params], axis=-1)
 
     def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d))."""
-        return self._split(self.whole(params))
+        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d)).
 
-    def split_directions(self, directions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same of directions (B, D), 0 in what is held; all parts have (B,) in front."""
-        if self.held is not None:
-            zeros = np.zeros((len(directions), self.n_nuisance))
-            directions = np.concatenate([zeros, directions], axis=1)
-        return self._split(directions)
-
-    def _split(self, params):
+        Of directions (B, D) all have (B,) in front.
+        """
         k = self.n_states
+        whole = self.whole(params)
         leading = params.shape[:-1]
-        chain = anp.reshape(params[..., : k**2 - 1], (*leading, k + 1, k - 1))
-        states = params[..., self.n_nuisance :]
-        d = states.shape[-1] // k
-        return chain, params[..., k**2 - 1 : self.n_nuisance], states.reshape((*leading, k, d))
+        chain = whole[..., : self.n_chain].reshape((*leading, k + 1, k - 1))
+        shared = whole[..., self.n_chain : self.n_nuisance]
+        states = whole[..., self.n_nuisance :]
+        return chain, shared, states.reshape((*leading, k, states.shape[-1] // k))
 
     def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
@@ -190,8 +190,11 @@ class HMM(ModelDefaults):
     def pack(self, named: HMMParams) -> np.ndarray:
         """The params (D,) of named ones; what is held is left out."""
         rows = np.vstack([named.initial, named.transition])
-        whole = [simplex.log_ratios(rows).ravel(), self.emission.pack(named.emission)]
-        return np.concatenate(whole)[-self.n_params :]
+        return self._joined(rows, self.emission.pack(named.emission))
+
+    def _joined(self, rows, emission):
+        whole = np.append(simplex.log_ratios(rows), emission)
+        return whole[-self.n_params :]
 
     # density
 
@@ -213,8 +216,9 @@ class HMM(ModelDefaults):
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
         rows = simplex.log_probabilities(self.split(params)[0])
-        emission = self.whole(params)[self.n_states**2 - 1 :]
-        return (self.concentration - 1.0) * anp.sum(rows) - self.emission_prior.minus_log(emission)
+        of_rows = (self.concentration - 1.0) * anp.sum(rows)
+        emission = self.whole(params)[self.n_chain :]
+        return of_rows - self.emission_prior.minus_log(emission)
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
@@ -222,36 +226,37 @@ class HMM(ModelDefaults):
         by_step = self.sites == "steps"
         densities = self.log_densities(params)
         log_chain = self.log_chain(params)
-        total = 0.0
+        log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
             steps = weights[frames] if by_step else np.ones(len(own))
-            node, edge = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
+            potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
             weight = 1.0 if by_step else weights[n]
-            total = total + weight * chain.log_partition(node, edge)
-        return -total - self.log_prior(params)
+            log_p = log_p + weight * chain.log_partition(*potentials)
+        return -log_p - self.log_prior(params)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
-        return heldout_losses(self, params, np.asarray(fold))
+        if self.sites == "sequences":
+            return -states_of_sequences(self, params, fold).smoothed.log_z
+        left = hidden_states(self, params, fold_weights(self.n_sites, fold))
+        log_density = left.point.log_density[fold]
+        return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
         checked = [np.asarray(s, float) for s in sequences]
         frames = make_frames(checked, self.emission.order, self.context)
-        return -states_of_frames(self, params, frames).smoothed.log_z
+        return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
     def posterior(self, params: np.ndarray) -> np.ndarray:
         """P(z_t = k | x; params) of all frames, (M, K)."""
-        return states_of_frames(self, params, self.frames).smoothed.gamma
+        return HiddenStates(self, params, self.frames).smoothed.gamma
 
     # starts
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
-        """K-means on the observed frames, sticky transitions; `rng` seeds K-means.
-
-        A start decides which local optimum a fit reaches: see `em.restarts`.
-        """
+        """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
         labels = np.zeros(len(observed), int)
@@ -262,8 +267,7 @@ class HMM(ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        emission = self.emission.start(self.frames, labels, k)
-        return np.concatenate([simplex.log_ratios(rows).ravel(), emission])[-self.n_params :]
+        return self._joined(rows, self.emission.start(self.frames, labels, k))
 
 
 def GaussianHMM(
@@ -271,14 +275,14 @@ def GaussianHMM(
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
     return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
 
 
 def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings
+    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
 ) -> HMM:
     """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
     return HMM(sequences, n_states, AutoRegression(order), **settings)
@@ -289,7 +293,7 @@ def NeuralHMM(
     n_states: int,
     order: int = 1,
     n_hidden: int = 12,
-    **settings,
+    **settings: Any,
 ) -> HMM:
     """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
     return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

@@ -18,14 +18,33 @@ class Block:
     def _factor(self):
         return cho_factor(self.matrix, lower=True)
 
-    def solve(self, vectors: np.ndarray) -> np.ndarray:
+    @cached_property
+    def _inverse(self):
+        return cho_solve(self._factor, np.eye(len(self.matrix)))
+
+    def solve(self, vectors):
         """matrix^-1 times this block's part of vectors (B, D): (B, r d)."""
         own = vectors[:, self.place]
         rows = own.reshape(-1, len(self.matrix))
-        return cho_solve(self._factor, rows.T).T.reshape(own.shape)
+        few = len(rows) < len(self.matrix)  # too few to pay for an inverse
+        solved = cho_solve(self._factor, rows.T).T if few else rows @ self._inverse
+        return solved.reshape(own.shape)
 
 
-def solve_blocks(blocks: list[Block], vectors: np.ndarray) -> np.ndarray:
+def in_a_row(parts):
+    """`Block`s one after another, of parts (matrices (n, d, d), how often each is repeated)."""
+    blocks = []
+    start = 0
+    for matrices, repeats in parts:
+        for matrix in matrices:
+            stop = start + repeats * len(matrix)
+            if stop > start:
+                blocks.append(Block(slice(start, stop), matrix))
+            start = stop
+    return blocks
+
+
+def solve_blocks(blocks, vectors):
     """The inverse of all blocks, which cover all parameters, times vectors (B, D)."""
     out = np.empty_like(vectors)
     for block in blocks:
@@ -33,7 +52,7 @@ def solve_blocks(blocks: list[Block], vectors: np.ndarray) -> np.ndarray:
     return out
 
 
-def without(blocks: list[Block], less: list[Block], share: float) -> list[Block]:
+def without(blocks, less, share):
     """The blocks that lose more than a share of a diagonal entry with `less`, after that loss."""
     changed = []
     for block, own in zip(blocks, less, strict=True):

@@ -7,13 +7,13 @@ N_STARTS = 4
 N_ITERATIONS = 50
 
 
-def k_means(x: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Labels (M,) of the rows of x in k clusters: the best of several starts by the sum of squares.
+def k_means(x, k, seed):
+    """Labels (M,) of the rows of x in k clusters: the best of several starts by sum of squares.
 
-    Raises
-    ------
-    ValueError : the rows have no k clusters
+    Raises ValueError if the rows have no k clusters.
     """
+    if len(np.unique(x, axis=0)) < k:
+        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower n_states")
     best = np.inf
     labels = None
     for start in range(N_STARTS):

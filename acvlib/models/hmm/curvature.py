@@ -6,7 +6,6 @@ complete-data part has one block for each state, the M-step's normal equations: 
 Source: Louis (1982).
 """
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
 from . import simplex
-from .blocks import Block
+from .blocks import in_a_row
 from .emissions.pairs import Pairs, Scores, gradient
 from .posterior import HiddenStates
 
@@ -32,13 +31,18 @@ class Curvature:
     def __init__(self, hidden: HiddenStates, rough: bool = False):
         self.hidden = hidden
         self.model = hidden.model
+        self.is_held = self.model.held is not None
         self.rough = rough
         starts = hidden.frames.starts
-        self.active = active_pairs(hidden.smoothed, starts, ROUGH if rough else THRESHOLD)
-        frame, state = self.active.frame, self.active.state
+        threshold = ROUGH if rough else THRESHOLD
+        self.active = active_pairs(hidden.smoothed, starts, threshold)
+        frame = self.active.frame
+        state = self.active.state
         self.pairs = Pairs(frame, state, hidden.mass[frame, state])
-        self.observed = (hidden.step_weights * hidden.frames.observed)[frame, None]
+        observed = hidden.step_weights * hidden.frames.observed
+        self.observed = observed[frame, None]
         self.first = np.flatnonzero(np.isin(frame, starts[:-1]))
+        self.first_state = state[self.first]
 
     @cached_property
     def information(self):
@@ -46,11 +50,11 @@ class Curvature:
         return self.hidden.point.information(self.pairs)
 
     @cached_property
-    def scores(self) -> Scores:
+    def scores(self):
         """First derivatives of the log-densities of pairs whose frame has others."""
         return Scores(self.hidden.point, self.pairs, self.active.contested, self.rough)
 
-    def multiply(self, directions: np.ndarray, left_out: Sequence = ()) -> np.ndarray:
+    def multiply(self, directions, left_out=()):
         """H times each row (B, D); left_out: for each row, sequences without part in Cov(score)."""
         weights = self._weights(len(directions))
         for row, sequences in enumerate(left_out):
@@ -60,77 +64,87 @@ class Curvature:
             out[batch] -= self._missing(directions[batch], weights[:, batch])
         return out
 
-    def complete(self, directions: np.ndarray) -> np.ndarray:
+    def complete(self, directions):
         """The complete-data information and the prior's, times each direction."""
-        chain, shared, states = self.model.split_directions(directions)
-        p = self.hidden.p
-        counts = self.hidden.counts + self.hidden.pseudo
-        rows = (counts.sum(axis=1, keepdims=True) * p * simplex.tangent(chain, p))[..., :-1]
-        emission = _flat(*self.information.multiply(shared, states))
-        _, prior = self.hidden.emission_prior
-        return self._join(rows, emission + prior * _flat(shared, states))
+        chain, shared, states = self.model.split(directions)
+        by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
+        out = self._join(by_chain, *self.information.multiply(shared, states))
+        out += self._prior * directions
+        return out
 
-    def cross(self, left_out: np.ndarray) -> np.ndarray:
+    def cross(self, left_out):
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
-        log_density = self.hidden.point.log_density[self.active.frame, self.active.state]
-        s = left_out[:, self.active.frame].T * log_density[:, None]
-        tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
-        own = [gradient(self.hidden.point, w[:, None] * self.hidden.mass) for w in left_out]
-        no_chain = np.zeros((len(left_out), self.model.n_states**2 - 1))
-        return self._moved_score(s, tau, self._weights(len(left_out))) + self._join(no_chain, own)
+        n_folds = len(left_out)
+        point = self.hidden.point
+        frame = self.active.frame
+        log_density = point.log_density[frame, self.active.state]
+        s = left_out[:, frame].T * log_density[:, None]
+        n_states = self.model.n_states
+        tau = np.zeros((n_states, n_states, n_folds))
+        out = self._moved_score(s, tau, self._weights(n_folds))
+        for row, w in enumerate(left_out):
+            own = gradient(point, w[:, None] * self.hidden.mass)
+            out[row] += self._padded(own)
+        return out
 
-    def blocks(self) -> list[Block]:
+    def blocks(self):
         """The complete-data information and the prior's, block by block."""
-        hidden, emission = self.hidden, self.model.emission
         shared, states = self.information.blocks()
-        repeats, size = emission.state_shape(self.model.n_channels)
-        _, prior = hidden.emission_prior
-        by_state = prior[emission.n_shared :].reshape(len(states), repeats, size)[:, 0]
-        states = states + by_state[:, :, None] * np.eye(size)
+        n_states, size, _ = states.shape
+        n_shared = len(shared)
+        prior = self.hidden.emission_prior[1]
+        by_state = prior[n_shared:].reshape(n_states, -1)
+        repeats = by_state.shape[1] // size
+        states = states + by_state[:, None, :size] * np.eye(size)
         parts = [(states, repeats)]
-        if self.model.held is None:
-            chain = simplex.information(hidden.counts + hidden.pseudo, hidden.p)
-            shared = shared + np.diag(prior[: emission.n_shared])
-            parts = [(chain, 1), (shared[None], 1), *parts]
-        blocks, start = [], 0
-        for matrices, times in parts:
-            for matrix in matrices:
-                stop = start + times * len(matrix)
-                blocks.append(Block(slice(start, stop), matrix))
-                start = stop
-        return [block for block in blocks if block.matrix.size]
+        if not self.is_held:
+            shared = shared + np.diag(prior[:n_shared])
+            parts = [(self._chain_information, 1), (shared[None], 1), *parts]
+        return in_a_row(parts)
+
+    @cached_property
+    def _chain_information(self):
+        return simplex.information(self.hidden.counts, self.hidden.p)
+
+    @cached_property
+    def _prior(self):
+        return self._padded(self.hidden.emission_prior[1])
+
+    def _padded(self, emission):
+        """Parameters (D,) from those of the emission (E,), 0 where it has none."""
+        whole = np.append(np.zeros(self.model.n_chain), emission)
+        return whole[-self.model.n_params :]
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
 
     def _missing(self, directions, weights):
         """Cov(score) times each direction."""
-        chain, shared, states = self.model.split_directions(directions)
+        chain, shared, states = self.model.split(directions)
         tangent = simplex.tangent(chain, self.hidden.p)
         s = self.scores.along(shared, states)
         s *= self.observed
-        s[self.first] += tangent[:, 0, self.active.state[self.first]].T
-        return self._moved_score(s, tangent[:, 1:].transpose(1, 2, 0), weights)
+        s[self.first] += tangent[:, 0, self.first_state].T
+        tau = tangent[:, 1:].transpose(1, 2, 0)
+        return self._moved_score(s, tau, weights)
 
     def _moved_score(self, s, tau, weights):
         """How the expected score moves, (B, D), where potentials move by s and tau."""
-        held = self.model.held is not None
-        tau = None if held else np.ascontiguousarray(tau)
+        tau = None if self.is_held else np.ascontiguousarray(tau)
         c, moves = covariances(self.active, s, tau, np.ascontiguousarray(weights))
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
-        if not held:
-            counts[:, 1:] = moves.transpose(2, 0, 1)
-            in_state = self.active.state[self.first, None] == np.arange(self.model.n_states)
+        if not self.is_held:
+            in_state = np.eye(self.model.n_states)[self.first_state]
             counts[:, 0] = c[self.first].T @ in_state
+            counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self.observed
-        return self._join(simplex.score(counts, self.hidden.p), _flat(*self.scores.adjoint(c)))
+        by_chain = simplex.score(counts, self.hidden.p)
+        return self._join(by_chain, *self.scores.adjoint(c))
 
-    def _join(self, chain, emission):
+    def _join(self, chain, shared, states):
         """Rows of parameters, without what is held."""
-        rows = np.concatenate([chain.reshape(len(emission), -1), emission], axis=1)
-        return rows[:, -self.model.n_params :]
-
-
-def _flat(shared, states):
-    """Directions (B, E) of all parameters of an emission."""
-    return np.concatenate([shared, states.reshape(len(shared), -1)], axis=1)
+        n = len(states)
+        states = states.reshape(n, -1)
+        if self.is_held:
+            return states
+        return np.concatenate([chain.reshape(n, -1), shared, states], axis=1)

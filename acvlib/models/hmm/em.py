@@ -60,7 +60,6 @@ def expectation_maximisation(
 
 
 def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
-    """`expectation_maximisation` without its warnings."""
     _check(model)
     params = np.asarray(start, float)
     weights = np.ones(model.n_sites)
@@ -92,10 +91,10 @@ def _check(model):
 def m_step(hidden: HiddenStates) -> np.ndarray:
     """The params (D,) that maximise the expected complete-data log posterior."""
     model = hidden.model
-    chain = simplex.log_ratios(hidden.counts + hidden.pseudo)
+    chain = simplex.log_ratios(hidden.counts)
     _, shared, states = model.split(hidden.params)
     emission = model.emission.maximise(shared, states, hidden.frames, hidden.mass)
-    return np.concatenate([chain.ravel(), emission])
+    return np.append(chain, emission)
 
 
 def restarts(
@@ -103,7 +102,7 @@ def restarts(
 ) -> EMResult:
     """The best of several runs from K-means starts, all but the first on a random half of the data.
 
-    Runs go through joblib's threads. Warnings are those of the best run alone.
+    Runs go through joblib's threads; warnings are those of the best.
     """
     starts = [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n_restarts - 1))]
     runs = threads()(delayed(_climb)(model, start, **settings) for start in starts)

@@ -14,7 +14,7 @@ from scipy.special import gammaln, logsumexp
 
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults, NoFiniteOptimum
+from ...protocol import ModelDefaults, NoFiniteOptimum, own_copy
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
 from .derivatives import MRFDerivatives
 
@@ -52,14 +52,13 @@ class HiddenMRF(ModelDefaults):
     scheme: Callable[..., FactorWeights] = drop_latents
 
     def __post_init__(self):
-        counts = _checked(self.counts, self.n_states)
+        counts = own_copy(self.counts)
+        _check_counts(counts, self.n_states)
         edges = graph.check_edges(self.edges, len(counts))
-        counts.setflags(write=False)
-        edges.setflags(write=False)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "edges", edges)
         if not np.isfinite(self.coupling):
             raise ValueError(f"coupling = {self.coupling}: must be a finite number")
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "edges", own_copy(edges, int))
 
     @property
     def n_sites(self) -> int:
@@ -92,13 +91,22 @@ class HiddenMRF(ModelDefaults):
         self, density: np.ndarray, factor: FactorWeights
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return node (n, K) and edge (m, K, K) potentials of log densities (n, K)."""
-        agree = self.coupling * np.eye(self.n_states)
-        return factor.observation[:, None] * density, factor.edge[:, None, None] * agree
+        node = factor.observation[:, None] * density
+        edge = factor.edge[:, None, None] * np.eye(self.n_states)
+        return node, self.coupling * edge
+
+    def weighted_potentials(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
+        check(weights, self.n_sites)
+        factor = self.scheme(weights, self.edges)
+        node, edge = self.potentials(self.log_densities(params), factor)
+        return node, edge, factor.observation
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
-        check(weights, self.n_sites)
-        node, edge = self.potentials(self.log_densities(params), self.scheme(weights, self.edges))
+        node, edge, _ = self.weighted_potentials(params, weights)
         return -graph.log_partition(node, edge, self.elimination)
 
     def posterior(
@@ -106,9 +114,7 @@ class HiddenMRF(ModelDefaults):
     ) -> graph.GraphPosterior:
         """Return p(z | x; params, weights) of all sites, by default with all weights 1."""
         weights = np.ones(self.n_sites) if weights is None else weights
-        check(weights, self.n_sites)
-        factor = self.scheme(weights, self.edges)
-        node, edge = self.potentials(self.log_densities(params), factor)
+        node, edge, _ = self.weighted_potentials(params, weights)
         return graph.GraphPosterior(node, edge, self.elimination)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -129,9 +135,7 @@ class HiddenMRF(ModelDefaults):
         gamma, _ = self.posterior(params).marginals()
         sites = gamma.sum(axis=0)
         total = gamma.T @ self.counts
-        empty = np.flatnonzero(np.minimum(sites, total) <= EMPTY)
-        if empty.size:
-            k = empty[0]
+        for k in np.flatnonzero(np.minimum(sites, total) <= EMPTY):
             raise EmptyState(
                 f"at coupling {self.coupling:g}, state {k} of the fit holds {sites[k]:.2g} "
                 f"expected sites with {total[k]:.2g} counts: its log rate {params[k]:.3g} is not "
@@ -139,20 +143,16 @@ class HiddenMRF(ModelDefaults):
             )
 
 
-def _checked(counts, n_states):
-    """A copy of the counts as floats; ValueError says what is wrong with them."""
-    counts = np.array(counts, float)
+def _check_counts(counts, n_states):
     if counts.ndim != 1:
         raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
-    whole = np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts))
-    if not whole.all():
-        bad = np.argmin(whole)
-        raise ValueError(f"count {counts[bad]} of site {bad}: counts must be whole numbers >= 0")
+    whole = (counts >= 0) & (counts % 1 == 0)  # neither nan nor infinite
+    for site in np.flatnonzero(~whole):
+        bad = f"count {counts[site]} of site {site}"
+        raise ValueError(f"{bad}: counts must be whole numbers >= 0")
     if not counts.any():
         raise ValueError(f"all {len(counts)} counts are 0: their rate's logarithm is not finite")
     distinct = len(np.unique(counts))
     if not 1 <= n_states <= distinct:
-        raise ValueError(
-            f"n_states = {n_states}: must be from 1 to the number of distinct counts, {distinct}"
-        )
-    return counts
+        remedy = f"must be from 1 to the number of distinct counts, {distinct}"
+        raise ValueError(f"n_states = {n_states}: {remedy}")

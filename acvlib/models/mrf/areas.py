@@ -46,9 +46,8 @@ class Areas:
         return len(self.counts)
 
     def __repr__(self) -> str:
-        return (
-            f"Areas({self.name}: {len(self):,} areas, {len(self.edges):,} edges, {self.provenance})"
-        )
+        size = f"{len(self):,} areas, {len(self.edges):,} edges"
+        return f"Areas({self.name}: {size}, {self.provenance})"
 
 
 def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Areas:
@@ -56,16 +55,11 @@ def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Area
 
     Areas that share a corner are neighbours (queen contiguity). Corners are the same where they
     agree to `decimals` places, so outlines must not have been simplified one by one.
-
-    Raises
-    ------
-    KeyError : a feature lacks the property; names those it has
-    ValueError : a feature is no polygon, or a count no whole number >= 0
+    Raises KeyError or ValueError naming a feature without that property, a count or an outline.
     """
     path = Path(path)
-    features = _features(path)
-    outlines = _outlines(features)
-    counts = [_count(number, feature, column) for number, feature in enumerate(features)]
+    outlines = read_outlines(path)
+    counts = [_count(number, feature, column) for number, feature in enumerate(_features(path))]
     return Areas(
         counts=np.array(counts, np.int64),
         edges=shared_corners(outlines, decimals),
@@ -79,38 +73,35 @@ def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Area
 
 def read_outlines(path: Path) -> list[list[np.ndarray]]:
     """Return the rings of each feature of a geojson file, in its order."""
-    return _outlines(_features(path))
+    return [_rings(number, feature) for number, feature in enumerate(_features(path))]
 
 
 def _features(path):
     return json.loads(path.read_text(encoding="utf-8"))["features"]
 
 
-def _outlines(features):
-    return [_rings(number, feature) for number, feature in enumerate(features)]
-
-
 def _rings(number, feature):
     geometry = feature.get("geometry") or {}
     kind = geometry.get("type")
     if kind not in ("Polygon", "MultiPolygon"):
-        raise ValueError(
-            f"feature {number} is no polygon but {kind}: drop it or give it an outline"
-        )
-    polygons = geometry["coordinates"] if kind == "MultiPolygon" else [geometry["coordinates"]]
-    return [
-        _turned(ring, outer=place == 0)
-        for polygon in polygons
-        for place, ring in enumerate(polygon)
-    ]
+        found = f"feature {number} is no polygon but {kind}"
+        raise ValueError(f"{found}: drop it or give it an outline")
+    polygons = geometry["coordinates"]
+    if kind == "Polygon":
+        polygons = [polygons]
+    rings = []
+    for outer, *holes in polygons:
+        rings.append(_turned(outer, 1))
+        rings += [_turned(hole, -1) for hole in holes]
+    return rings
 
 
-def _turned(ring, outer):
-    """A ring (p, 2), counter-clockwise where it is an outer one, clockwise where it is a hole."""
+def _turned(ring, direction):
+    """A ring (p, 2), counter-clockwise where the direction is 1, clockwise where it is -1."""
     corners = np.array(ring, float)[:, :2]
     x, y = corners.T
     twice_area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
-    return corners if (twice_area > 0) == outer else corners[::-1]
+    return corners if twice_area * direction > 0 else corners[::-1]
 
 
 def _count(number, feature, column):
@@ -119,7 +110,7 @@ def _count(number, feature, column):
         names = ", ".join(properties) or "none"
         raise KeyError(f"feature {number} has no property {column!r}; it has {names}")
     value = properties[column]
-    if not isinstance(value, int | float) or not (value >= 0 and value == int(value)):
+    if not isinstance(value, int | float) or value < 0 or value % 1 != 0:
         raise ValueError(f"feature {number}: {column} = {value!r} is no whole number >= 0")
     return int(value)
 
@@ -129,9 +120,11 @@ def shared_corners(outlines: list[list[np.ndarray]], decimals: int = 5) -> np.nd
     owners = defaultdict(set)
     for area, rings in enumerate(outlines):
         corners = np.round(np.concatenate(rings), decimals)
-        for corner in np.unique(corners, axis=0):
+        for corner in corners.tolist():
             owners[tuple(corner)].add(area)
-    pairs = {pair for areas in owners.values() for pair in combinations(sorted(areas), 2)}
+    pairs = set()
+    for areas in owners.values():
+        pairs |= set(combinations(sorted(areas), 2))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
 

@@ -6,19 +6,15 @@ k, and N_k = sum_t w_t 1{z_t = k}, all moments given the counts that are kept (L
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from joblib import delayed
 
 from ...derivatives import Derivatives
-from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.graph import SumMoments
 from ...parallel import threads, track
 from ...protocol import override
-from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from ...weighting import check
+from ...solvers.inverse import DenseFolds, DenseHessian
 
 
 class MRFDerivatives(Derivatives):
@@ -34,12 +30,10 @@ class MRFDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        self._point = None
+        self._kept = (None, None, None)
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params, weights):
         """(F, dF/dparams (K,))."""
         node, edge, sums = self._problem(params, weights)
         slopes = sums[: self.model.n_states]
@@ -47,38 +41,32 @@ class MRFDerivatives(Derivatives):
         return -found.log_partition, -found.mean
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+    def hessian(self, params, weights):
         """d2F/dparams2 (K, K)."""
         found = self._sum_moments(params, weights).whole
         return DenseHessian(self._derivatives(found, params, weights)[2])
 
     @override
-    def fold_gradients(
-        self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray | None, np.ndarray]:
+    def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, K))."""
-        function = self._at(params) if params.ndim == 1 else self._fold_gradient
-        found = self._each(function, params, folds, "gradients")
-        return np.array([row[0] for row in found]), np.array([row[1] for row in found])
+        if params.ndim == 1:
+            values, gradients, _ = self._at_one_point(params, folds)
+            return values, gradients
+        pairs = self._each(self._fold_gradient, params, folds, "gradients")
+        found, gradients = zip(*pairs, strict=True)
+        return np.array(found), np.array(gradients)
 
     @override
-    def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
-    ) -> FoldSolver:
+    def fold_hessians(self, params, folds, damping=0.0, whole=None):
         """H(w_o) + damping I of each fold."""
         if params.ndim == 1:
-            found = self._each(self._at(params), params, folds, "Hessians")
-            matrices = np.array([row[2] for row in found])
+            matrices = self._at_one_point(params, folds)[2]
         else:
             matrices = np.array(self._each(self._fold_hessian, params, folds, "Hessians"))
         return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
+    def heldout(self, params, folds):
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         return folds.pick(self._each(self._fold_heldout, params, folds, "held-out losses"))
 
@@ -89,13 +77,11 @@ class MRFDerivatives(Derivatives):
 
     def _problem(self, params, weights):
         """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
-        check(weights, self.n_sites)
         model = self.model
-        factor = model.scheme(weights, model.edges)
-        node, edge = model.potentials(model.log_densities(params), factor)
-        indicators = np.eye(model.n_states)[:, None, :] * factor.observation[:, None]
-        slopes = model.counts[:, None] - np.exp(params)
-        return node, edge, np.concatenate([indicators * slopes, indicators[:-1]])
+        node, edge, observation = model.weighted_potentials(params, weights)
+        indicators = np.eye(model.n_states)[:, None, :] * observation[:, None]
+        slopes = indicators * (model.counts[:, None] - np.exp(params))
+        return node, edge, np.concatenate([slopes, indicators[:-1]])
 
     def _sum_moments(self, params, weights):
         pairs = np.argwhere(np.tri(self.model.n_states))
@@ -104,28 +90,28 @@ class MRFDerivatives(Derivatives):
     def _derivatives(self, found, params, weights):
         """(F, dF/dparams, d2F/dparams2) from moments."""
         k = self.model.n_states
+        others = found.mean[k:]
         n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
-        occupancy = found.mean[k:]
-        occupancy = np.append(occupancy, n_observed - occupancy.sum())
-        lower = np.zeros((k, k))
-        lower[np.tri(k, dtype=bool)] = found.covariance
-        covariance = lower + np.tril(lower, -1).T
-        hessian = np.diag(np.exp(params) * occupancy) - covariance
+        occupancy = np.append(others, n_observed - others.sum())
+        hessian = np.diag(np.exp(params) * occupancy)
+        rows, columns = np.tril_indices(k)
+        hessian[rows, columns] -= found.covariance
+        hessian[columns, rows] = hessian[rows, columns]
         return -found.log_partition, -found.mean[:k], hessian
 
-    def _at(self, params):
-        """The function of (params, fold) that gives F and its derivatives at this one point."""
-        if self._point is None or not np.array_equal(self._point[0], params):
-            shared = self._sum_moments(params, np.ones(self.n_sites))
-            self._point = params, shared, {}
-        _, shared, known = self._point
+    def _at_one_point(self, params, folds):
+        """F, dF/dparams and d2F/dparams2 of all folds, kept: they are asked for one at a time."""
+        known_folds, known_params, known = self._kept
+        if known_folds is folds and np.array_equal(known_params, params):
+            return known
+        shared = self._sum_moments(params, np.ones(self.n_sites))
 
         def derivatives(params, fold):
-            key = tuple(fold.tolist())
-            if key not in known:
-                weights = fold_weights(self.n_sites, fold)
-                found = shared.renewed(*self._problem(params, weights))
-                known[key] = self._derivatives(found, params, weights)
-            return known[key]
+            weights = fold_weights(self.n_sites, fold)
+            found = shared.renewed(*self._problem(params, weights))
+            return self._derivatives(found, params, weights)
 
-        return derivatives
+        rows = self._each(derivatives, params, folds, "derivatives")
+        found = [np.array(part) for part in zip(*rows, strict=True)]
+        self._kept = (folds, params, found)
+        return found

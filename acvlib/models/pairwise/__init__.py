@@ -28,10 +28,6 @@ class PairwiseLinear(ModelDefaults):
     X : (p, D)
     y : (p,), responses for loss "ranking", classes for "contrastive", or as a `PairLoss` has it
     block : how many pairs are worked out together
-
-    Raises
-    ------
-    ValueError : other shapes, NaN, one class or response only, gamma_i < 0
     """
 
     X: np.ndarray = field(repr=False)
@@ -44,21 +40,21 @@ class PairwiseLinear(ModelDefaults):
     def __post_init__(self):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
             object.__setattr__(self, name, own_copy(getattr(self, name)))
+        if isinstance(self.loss, str):
+            if self.loss not in LOSSES:
+                known = ", ".join(LOSSES)
+                raise ValueError(f"unknown loss {self.loss!r}: one of {known}, or a PairLoss")
+            object.__setattr__(self, "loss", LOSSES[self.loss]())
         if self.X.ndim != 2 or self.y.shape != self.X.shape[:1]:
             raise ValueError(
                 f"X {self.X.shape} must be 2-d and y {self.y.shape} have one entry for each row"
             )
         if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
             raise ValueError("X or y holds NaN or infinity")
-        if len(np.unique(self.y)) < 2:
+        if np.ptp(self.y) == 0.0:
             raise ValueError(f"every y is {self.y[0]}: no two points differ")
         if not 0.0 <= self.gamma_i < np.inf:
             raise ValueError(f"gamma_i = {self.gamma_i}: must be >= 0 and finite")
-        if not isinstance(self.loss, PairLoss):
-            if self.loss not in LOSSES:
-                known = ", ".join(LOSSES)
-                raise ValueError(f"unknown loss {self.loss!r}: one of {known}, or a PairLoss")
-            object.__setattr__(self, "loss", LOSSES[self.loss]())
 
     @property
     def convex(self) -> bool:
@@ -77,13 +73,15 @@ class PairwiseLinear(ModelDefaults):
         """Loss of every pair inside the fold, (len(fold), len(fold))."""
         f = anp.dot(self.X[fold], params)
         y = self.y[fold]
-        return self.loss.value(f[:, None] - f, self.loss.relation(y[:, None], y))
+        relation = self.loss.relation(y[:, None], y)
+        return self.loss.value(f[:, None] - f, relation)
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
         losses = self.pair_losses(params, np.arange(self.n_sites))
-        mean = anp.dot(weights, anp.dot(losses, weights)) / anp.sum(weights) ** 2
-        return self.n_sites * (mean + self.gamma_i * anp.sum(params**2))
+        total = anp.dot(weights, anp.dot(losses, weights))
+        ridge = self.gamma_i * anp.sum(params**2)
+        return self.n_sites * (total / anp.sum(weights) ** 2 + ridge)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
@@ -93,11 +91,13 @@ class PairwiseLinear(ModelDefaults):
         """Zeros where F is convex; else the direction in which class means differ most."""
         if self.convex:
             return np.zeros(self.X.shape[1])
-        means = np.array([self.X[self.y == label].mean(axis=0) for label in np.unique(self.y)])
-        return np.linalg.svd(means - means.mean(axis=0))[2][0]
+        classes = [self.X[self.y == label] for label in np.unique(self.y)]
+        means = np.array([points.mean(axis=0) for points in classes])
+        _, _, directions = np.linalg.svd(means - means.mean(axis=0))
+        return directions[0]
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
-        sums = folds.indicator(self.n_sites) @ site_sums(self, params, np.ones(self.n_sites))
+        sums = site_sums(self, params, np.ones(self.n_sites))
         kept = self.n_sites - folds.sizes[:, None]
-        return -self.n_sites * sums / kept**2
+        return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2

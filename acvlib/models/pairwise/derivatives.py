@@ -4,7 +4,6 @@ With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the 
 2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,29 +20,29 @@ class PairwiseDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams)."""
         loss = self.model.loss
         value = 0.0
-        gradient = np.zeros(len(params))
+        pulls = np.zeros(self.n_sites)
         for rows, u, t in _pairs(self.model, params, weights):
             value += weights[rows] @ (loss.value(u, t) @ weights)
-            pulls = weights[rows] * (loss.slope(u, t) @ weights)
-            gradient += 2.0 * pulls @ self.model.X[rows]
+            pulls[rows] = weights[rows] * (loss.slope(u, t) @ weights)
         scale = self.n_sites / weights.sum() ** 2
         ridge = self.n_sites * self.model.gamma_i * params
-        return float(scale * value + ridge @ params), scale * gradient + 2.0 * ridge
+        gradient = 2.0 * (scale * pulls @ self.model.X + ridge)
+        return float(scale * value + ridge @ params), gradient
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
-        """d2F/dparams2."""
-        weighted = weights[:, None] * self.model.X
+        X = self.model.X
+        weighted = weights[:, None] * X
         total = np.zeros((len(params), len(params)))
         for rows, u, t in _pairs(self.model, params, weights):
             curvature = self.model.loss.curvature(u, t)
-            own = (curvature @ weights)[:, None] * self.model.X[rows]
+            own = (curvature @ weights)[:, None] * X[rows]
             total += weighted[rows].T @ (own - curvature @ weighted)
+        mean = total / weights.sum() ** 2
         ridge = self.model.gamma_i * np.eye(len(params))
-        return DenseHessian(2.0 * self.n_sites * (total / weights.sum() ** 2 + ridge))
+        return DenseHessian(2.0 * self.n_sites * (mean + ridge))
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -60,13 +59,16 @@ def site_sums(model: Any, params: np.ndarray, weights: np.ndarray) -> np.ndarray
     sums = np.zeros_like(model.X)
     for rows, u, t in _pairs(model, params, np.ones(model.n_sites)):
         slope = model.loss.slope(u, t)
-        sums[rows] = 2.0 * ((slope @ weights)[:, None] * model.X[rows] - slope @ weighted)
+        own = (slope @ weights)[:, None] * model.X[rows]
+        sums[rows] = 2.0 * (own - slope @ weighted)
     return sums
 
 
-def _pairs(model, params, weights) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(rows, u, t) of blocks of rows whose weight is not 0, with all columns."""
+def _pairs(model, params, weights):
+    """Yield (rows, u, t) of blocks of rows whose weight is not 0, with all columns."""
     f = model.X @ params
     rows = np.flatnonzero(weights)
-    for part in np.array_split(rows, -(-len(rows) * model.n_sites // model.block)):
-        yield part, f[part, None] - f, model.loss.relation(model.y[part, None], model.y)
+    n_blocks = -(-len(rows) * model.n_sites // model.block)
+    for part in np.array_split(rows, n_blocks):
+        relation = model.loss.relation(model.y[part, None], model.y)
+        yield part, f[part, None] - f, relation

@@ -35,22 +35,28 @@ def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
     small = SMOOTH * margin
 
+    def size_and_gap(u):
+        size = anp.sqrt(u**2 + small**2)
+        return size, anp.maximum(margin - size, 0.0)
+
     def value(u, t):
-        gap = anp.maximum(margin - anp.sqrt(u**2 + small**2), 0.0)
+        _, gap = size_and_gap(u)
         return t * u**2 + (1.0 - t) * gap**2
 
     def slope(u, t):
-        size = np.sqrt(u**2 + small**2)
-        gap = np.maximum(margin - size, 0.0)
-        return 2.0 * t * u - 2.0 * (1.0 - t) * gap * u / size
+        size, gap = size_and_gap(u)
+        return 2.0 * u * (t - (1.0 - t) * gap / size)
 
     def curvature(u, t):
-        size = np.sqrt(u**2 + small**2)
-        gap = np.maximum(margin - size, 0.0)
-        apart = (size < margin) * (u / size) ** 2 - gap * small**2 / size**3
+        size, gap = size_and_gap(u)
+        bend = gap * small**2 / size**3
+        apart = (gap > 0.0) * (u / size) ** 2 - bend
         return 2.0 * t + 2.0 * (1.0 - t) * apart
 
-    return PairLoss(value, slope, curvature, lambda a, b: (a == b).astype(float), convex=False)
+    def same_class(a, b):
+        return (a == b).astype(float)
+
+    return PairLoss(value, slope, curvature, same_class, convex=False)
 
 
 LOSSES = {"ranking": ranking, "contrastive": contrastive}

@@ -4,9 +4,9 @@
                     + gamma_P sum_ij w_i w_j W_ij (f_i - f_j)^2 / (sum_i w_i)^2    over all i, j
                     + gamma_I theta' R theta,       f = Phi theta
 
-With weights 0 and 1 the sums of weights are the paper's s - v and p - v. The factor s makes a
-distance in the metric of F one in standard errors for the logistic loss; for the square loss, once
-divided by the root of twice the residual variance. Source: Zhu and Liu (2021), Eqs. 1, 2 and 6.
+The factor s makes a distance in the metric of F one in standard errors for the logistic loss; for
+the square loss, once divided by the root of twice the residual variance. Source: Zhu and Liu
+(2021), Eqs. 1, 2 and 6, whose s - v and p - v are the sums of weights.
 """
 
 from dataclasses import dataclass, field
@@ -17,13 +17,11 @@ import numpy as np
 
 from ...folds import Folds
 from ...protocol import ModelDefaults, own_copy
-from .derivatives import SemiSupervisedDerivatives, fold_sums
+from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss
 
-FLAT = (
-    1e-10  # smallest eigenvalue of a Hessian over the largest at 0: the direction is undetermined
-)
+FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
 
 
 @dataclass(frozen=True)
@@ -35,10 +33,6 @@ class SemiSupervised(ModelDefaults):
     energy : Phi (p, D) and the affinity, shared by models that differ in the rest
     y : (p,), nan where unlabelled (then in no fold), -1 or +1 for classification
     ridge : R (D, D), by default the identity
-
-    Raises
-    ------
-    ValueError : other labels, fewer than two, gammas that are negative or leave nothing to fit
     """
 
     energy: ManifoldEnergy = field(repr=False)
@@ -72,7 +66,7 @@ class SemiSupervised(ModelDefaults):
         other = np.setdiff1d(known, (-1.0, 1.0))
         if self.loss_functions.for_signs and other.size:
             raise ValueError(f"labels must be -1 or +1; found {other[:3]}")
-        if not np.isfinite(known).all():
+        if np.isinf(known).any():
             raise ValueError("y holds infinity")
 
     def _check_settings(self):
@@ -82,8 +76,7 @@ class SemiSupervised(ModelDefaults):
                 raise ValueError(f"{name} = {gamma}: must be >= 0 and finite")
         if self.gamma_s == 0.0:
             raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
-        n_params = self.energy.features.shape[1]
-        square = (n_params, n_params)
+        square = 2 * self.energy.features.shape[1:]
         if self.penalty.shape != square or not np.isfinite(self.penalty).all():
             raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
 
@@ -123,18 +116,18 @@ class SemiSupervised(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms W, for small p."""
         kept = weights[self.labelled]
-        value = (
-            self.gamma_s * anp.dot(kept, self.heldout_loss(params, self.labelled)) / anp.sum(kept)
-        )
+        losses = self.heldout_loss(params, self.labelled)
+        value = self.gamma_s * anp.dot(kept, losses) / anp.sum(kept)
         if self.gamma_p:
             energy = self.energy.value(params, weights)
             value = value + self.gamma_p * energy / anp.sum(weights) ** 2
-        ridge = self.gamma_i * anp.dot(params, anp.dot(self.penalty, params))
-        return len(self.labelled) * (value + ridge)
+        ridge = anp.dot(params, anp.dot(self.penalty, params))
+        return len(self.labelled) * (value + self.gamma_i * ridge)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """loss(f_i, y_i) of each point i of the fold: the evaluation function of Eq. 4."""
-        return self.loss_functions.value(anp.dot(self.energy.features[fold], params), self.y[fold])
+        f = anp.dot(self.energy.features[fold], params)
+        return self.loss_functions.value(f, self.y[fold])
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
@@ -142,10 +135,10 @@ class SemiSupervised(ModelDefaults):
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
-        slopes, pairs = fold_sums(self, params, folds)
-        s = len(self.labelled)
-        left_out = folds.sizes[:, None]
-        return -s * (slopes / (s - left_out) + pairs / (self.n_sites - left_out) ** 2)
+        slopes, pairs = self.derivatives._fold_sums(params, folds)
+        omitted = folds.sizes[:, None]
+        by_loss = slopes / (len(self.labelled) - omitted)
+        return -by_loss - pairs / (self.n_sites - omitted) ** 2
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
@@ -155,10 +148,8 @@ class SemiSupervised(ModelDefaults):
         here = np.linalg.eigvalsh(self.derivatives.hessian(params, ones))
         at_zero = np.linalg.eigvalsh(self.derivatives.hessian(self.initial_params(), ones))
         if here[0] <= FLAT * at_zero[-1]:
-            raise ValueError(
-                "gamma_i = 0 and the points leave a direction of theta undetermined: "
-                "pass gamma_i > 0"
-            )
+            open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
+            raise ValueError(f"{open_direction}: pass gamma_i > 0")
 
 
 def kernel_form(
@@ -166,11 +157,11 @@ def kernel_form(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in k's space.
 
-    k is Gaussian. With all points as centres it is the full kernel form; with fewer, Nystrom's.
+    k is Gaussian; with fewer centres than points the form is Nystrom's.
     """
 
     def kernel(rows):
-        square = ((rows[:, None] - centres[None]) ** 2).sum(axis=2)
+        square = ((rows[:, None] - centres) ** 2).sum(axis=2)
         return np.exp(-square / (2.0 * sigma))
 
     return kernel(points), kernel(centres)

@@ -20,8 +20,7 @@ class RBFAffinity:
     """W_ij = exp(-|x_i - x_j|^2 / (2 sigma)) for points (p, d); sigma in squared units.
 
     A product takes O(p^2 d) time and, besides O(p d), `block` entries of W at a time in a thread;
-    threads as `joblib.parallel_config` says. Raises ValueError for NaN, or sigma <= 0.
-    Source: Zhu and Liu (2021), Example 1.
+    threads as `joblib.parallel_config` says. Source: Zhu and Liu (2021), Example 1.
     """
 
     def __init__(self, points: np.ndarray, sigma: float, block: int = BLOCK):
@@ -38,7 +37,7 @@ class RBFAffinity:
         one = np.ones(self.n_points)
         # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
         self._left = np.column_stack([scaled, half, one])
-        self._right = np.column_stack([scaled, one, half]).T.copy()
+        self._right = np.vstack([scaled.T, one, half])
 
     def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
@@ -56,29 +55,27 @@ class RBFAffinity:
             exponents = left @ chosen
             return np.exp(exponents, out=exponents) @ right
 
-        n_blocks = -(-self.n_points * chosen.shape[1] // self.block)
-        parts = np.array_split(self._left, max(1, n_blocks))
+        n_entries = self.n_points * chosen.shape[1]
+        parts = np.array_split(self._left, max(1, -(-n_entries // self.block)))
         return np.concatenate(threads()(delayed(rows)(part) for part in parts))
 
 
 class GraphAffinity:
-    """A given W (p, p): an array, or scipy's sparse.
-
-    Raises ValueError where it is not symmetric, or not finite.
-    """
+    """A given symmetric W (p, p): an array, or scipy's sparse."""
 
     def __init__(self, matrix: Any):
         self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
-        shape = self.matrix.shape
         values: Any = self.matrix.data if issparse(matrix) else self.matrix
-        if len(shape) != 2 or shape[0] != shape[1] or not np.isfinite(values).all():
-            raise ValueError(f"an affinity {shape} must be square and finite")
+        shape = self.matrix.shape
         self.n_points = shape[0]
+        if shape != (self.n_points, self.n_points) or not np.isfinite(values).all():
+            raise ValueError(f"an affinity {shape} must be square and finite")
         gap = abs(self.matrix - self.matrix.T)
-        if gap.max() > 1e-12 * max(abs(values).max(initial=0.0), 1e-300):
+        if gap.max() > 1e-12 * abs(values).max(initial=0.0):
             i, j = np.unravel_index(gap.argmax(), shape)
-            pair = f"W[{i}, {j}] = {self.matrix[i, j]:g} and W[{j}, {i}] = {self.matrix[j, i]:g}"
-            raise ValueError(f"not symmetric: {pair}")
+            above = f"W[{i}, {j}] = {self.matrix[i, j]:g}"
+            below = f"W[{j}, {i}] = {self.matrix[j, i]:g}"
+            raise ValueError(f"not symmetric: {above} and {below}")
 
     def subset(self, kept: np.ndarray) -> "GraphAffinity":
         """The affinity of these points alone."""
@@ -91,7 +88,8 @@ class GraphAffinity:
 
     def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """W[:, columns] @ right."""
-        return (self.matrix if columns is None else self.matrix[columns].T) @ right
+        chosen = self.matrix if columns is None else self.matrix[columns].T
+        return chosen @ right
 
 
 def median_square_distance(
@@ -99,6 +97,5 @@ def median_square_distance(
 ) -> float:
     """The median of |x_i - x_j|^2 over random pairs: a `sigma` at which W is neither 0 nor 1."""
     first, second = rng.integers(len(points), size=(2, n_pairs))
-    apart = first != second
-    gaps = points[first[apart]] - points[second[apart]]
+    gaps = (points[first] - points[second])[first != second]
     return float(np.median((gaps**2).sum(axis=1)))

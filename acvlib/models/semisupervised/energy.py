@@ -33,10 +33,8 @@ class ManifoldEnergy:
         self.features = own_copy(features)
         self.affinity = affinity
         if self.features.ndim != 2 or len(self.features) != affinity.n_points:
-            raise ValueError(
-                f"features {self.features.shape} must have a row for each of "
-                f"{affinity.n_points} points"
-            )
+            rows = f"a row for each of {affinity.n_points} points"
+            raise ValueError(f"features {self.features.shape} must have {rows}")
         if not np.isfinite(self.features).all():
             raise ValueError("features hold NaN or infinity")
         self._max_kept = kept // (2 * self.features.shape[1] ** 2)
@@ -44,19 +42,22 @@ class ManifoldEnergy:
 
     def value(self, params: np.ndarray, weights: np.ndarray) -> float:
         """q; differentiable by autograd in params (D,) and weights (p,). Forms W: for small p."""
-        weighted = weights * anp.dot(self.features, params)
-        degrees = anp.dot(self._dense, weights)
-        squares = anp.sum(weighted * anp.dot(self.features, params) * degrees)
+        f = anp.dot(self.features, params)
+        weighted = weights * f
+        squares = anp.sum(weighted * f * anp.dot(self._dense, weights))
         return 2.0 * (squares - anp.dot(weighted, anp.dot(self._dense, weighted)))
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
         """M(w) (D, D), from sums that are at hand where all weights are 0 or 1."""
-        if ((weights == 0.0) | (weights == 1.0)).all():
+        if (weights == 1.0).all():
+            return self.full
+        if np.isin(weights, (0.0, 1.0)).all():
             linear, inside = self.left_out(np.flatnonzero(weights == 0.0))
             return self.full - linear + inside
         weighted = weights[:, None] * self.features
-        product = self.affinity.product(np.column_stack([weights, weighted]))
-        return 2.0 * (self._gram(weights * product[:, 0]) - weighted.T @ product[:, 1:])
+        both = self.affinity.product(np.column_stack([weights, weighted]))
+        degrees = both[:, 0]
+        return 2.0 * (self._gram(weights * degrees) - weighted.T @ both[:, 1:])
 
     @cached_property
     def full(self) -> np.ndarray:
@@ -67,29 +68,29 @@ class ManifoldEnergy:
     def left_out(self, fold: np.ndarray) -> LeftOut:
         """What M(1) loses without a fold's points. Threads may share it: no entry is waited for."""
         key = fold.tobytes()
-        found = self._kept.get(key)
-        if found is None:
-            found = self._without(fold)
-            if len(self._kept) >= self._max_kept:
-                self._kept = {}
-            self._kept[key] = found
-        return found
+        kept = self._kept
+        if key not in kept:
+            if len(kept) >= self._max_kept:
+                kept = self._kept = {}
+            kept[key] = self._without(fold)
+        return kept[key]
 
     def _without(self, fold):
         degrees, product = self._products
         own = self.features[fold]
-        degrees_in_fold = self.affinity.product(np.ones((len(fold), 1)), fold)[:, 0]
+        to_fold = self.affinity.product(np.ones((len(fold), 1)), fold)[:, 0]
         cross = own.T @ product[fold]
         lost = own.T @ (degrees[fold, None] * own)
-        linear = 2.0 * (self._gram(degrees_in_fold) + lost - cross - cross.T)
-        among = own.T @ (degrees_in_fold[fold, None] * own)
-        inside = 2.0 * (among - own.T @ self.affinity.entries(fold) @ own)
-        return LeftOut(linear, inside)
+        linear = self._gram(to_fold) + lost - cross - cross.T
+        among = own.T @ (to_fold[fold, None] * own)
+        inside = among - own.T @ self.affinity.entries(fold) @ own
+        return LeftOut(2.0 * linear, 2.0 * inside)
 
     @cached_property
     def _products(self):
         """(W 1 (p,), W Phi (p, D))."""
-        both = self.affinity.product(np.column_stack([np.ones(len(self.features)), self.features]))
+        ones = np.ones(len(self.features))
+        both = self.affinity.product(np.column_stack([ones, self.features]))
         return both[:, 0].copy(), both[:, 1:]
 
     @cached_property

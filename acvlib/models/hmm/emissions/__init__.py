@@ -38,7 +38,7 @@ class Emission(Protocol):
 
     @property
     def order(self) -> int:
-        """How many frames before it a frame looks at."""
+        """p: how many frames before are looked back at."""
 
     @property
     def n_shared(self) -> int:
@@ -74,7 +74,7 @@ class Point(Protocol):
     log_density: np.ndarray
 
     def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
-        """d log p of frames `rows` in state k: shared (n, n_shared), and its `Layer`s."""
+        """d log p of frames `rows` in state k: shared (n, n_shared), and a list of `Layer`."""
 
     def information(self, pairs: Pairs) -> "Information":
         """Minus the second derivatives of sum_p mass_p log p."""

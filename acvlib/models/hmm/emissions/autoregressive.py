@@ -8,13 +8,9 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.linalg import solve
 
-from ..sequences import Frames
-from . import isotropic
-from .isotropic import IsotropicPoint
-from .pairs import Layer, Pairs
-from .prior import Prior
+from . import normal
+from .pairs import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
 
@@ -41,36 +37,35 @@ class AutoRegression:
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
+    def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""
         return n_channels, self.order * n_channels + 1
 
-    def unpack(
-        self, shared: np.ndarray, states: np.ndarray, n_channels: int
-    ) -> AutoRegressionParams:
-        """Named parameters."""
+    def unpack(self, shared, states, n_channels) -> AutoRegressionParams:
         w = anp.reshape(states, (-1, *self.state_shape(n_channels)))
-        lags = anp.reshape(w[:, :, :-1], (len(w), n_channels, self.order, n_channels))
-        return AutoRegressionParams(anp.exp(shared[0]), lags.transpose((0, 2, 1, 3)), w[:, :, -1])
+        lags = w[:, :, :-1]
+        lags = anp.reshape(lags, (len(w), n_channels, self.order, n_channels))
+        coefficients = lags.transpose((0, 2, 1, 3))
+        intercept = w[:, :, -1]
+        return AutoRegressionParams(anp.exp(shared[0]), coefficients, intercept)
 
     def pack(self, named: AutoRegressionParams) -> np.ndarray:
-        """The params (E,) of named ones."""
         n_states, _, n_channels, _ = named.coefficients.shape
-        lags = named.coefficients.transpose(0, 2, 1, 3).reshape(n_states, n_channels, -1)
-        w = np.concatenate([lags, named.intercept[:, :, None]], axis=2)
-        return np.concatenate([[np.log(named.sd)], w.ravel()])
+        lags = named.coefficients.transpose(0, 2, 1, 3)
+        rows = lags.reshape(n_states, n_channels, -1)
+        w = np.dstack([rows, named.intercept])
+        return np.append(np.log(named.sd), w)
 
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
+    def prior(self, n_states, n_channels):
         mean = np.tile(self._prior_mean(n_channels).ravel(), n_states)
-        return isotropic.prior(mean, self.coefficient_sd, self.variance_prior)
+        return normal.isotropic_prior(mean, self.coefficient_sd, self.variance_prior)
 
     def _prior_mean(self, n_channels):
         """[I, 0 ... 0] (R, q)."""
-        return np.eye(*self.state_shape(n_channels)) * (self.order > 0)
+        shape = self.state_shape(n_channels)
+        return np.eye(*shape) if self.order else np.zeros(shape)
 
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """Params (E,) fitted to frames with known states."""
+    def start(self, frames, labels, n_states):
         shared = np.log([frames.x[frames.observed].std() + 1e-3])
         mass = np.eye(n_states)[labels] * frames.observed[:, None]
         for _ in range(3):
@@ -78,49 +73,42 @@ class AutoRegression:
             shared = params[:1]
         return params
 
-    def maximise(
-        self, shared: np.ndarray, states: np.ndarray, frames: Frames, mass: np.ndarray
-    ) -> np.ndarray:
+    def maximise(self, shared, states, frames, mass):
         """The M-step: W_k given sigma in closed form, then sigma given W (Meng and Rubin 1993)."""
-        n_channels = frames.x.shape[1]
-        ridge = np.exp(2.0 * shared[0]) / self.coefficient_sd**2
-        prior = ridge * self._prior_mean(n_channels).T
-        w = []
+        variance = np.exp(2.0 * shared[0])
+        ridge = variance / self.coefficient_sd**2
+        pull = ridge * self._prior_mean(frames.n_channels).T
         squares = 0.0
+        w = []
         for own in mass.T:
             rows = np.flatnonzero(own > NEGLIGIBLE)
-            x, design = frames.x[rows], frames.design[rows]
-            weighted = design * own[rows, None]
-            gram = weighted.T @ design + ridge * np.eye(design.shape[1])
-            solved = solve(gram, weighted.T @ x + prior, assume_a="pos")
-            squares += own[rows] @ ((x - design @ solved) ** 2).sum(axis=1)
-            w.append(solved.T)
-        shape, scale = self.variance_prior
-        count = mass.sum() * n_channels
-        variance = (squares + 2.0 * scale) / (count + 2.0 * (shape + 1.0))
-        return np.concatenate([[0.5 * np.log(variance)], np.ravel(w)])
+            x = frames.x[rows]
+            found, error = normal.ridge_regression(x, frames.design[rows], own[rows], ridge, pull)
+            squares += error
+            w.append(found)
+        count = mass.sum() * frames.n_channels
+        variance = normal.likeliest_variance(squares, count, self.variance_prior)
+        return np.append(0.5 * np.log(variance), w)
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "AutoRegressionPoint":
-        """Values and derivatives at these parameters."""
+    def at(self, shared, states, frames):
         return AutoRegressionPoint(shared, states, frames)
 
 
-class AutoRegressionPoint(IsotropicPoint):
+class AutoRegressionPoint(normal.IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
 
     def __init__(self, shared, states, frames):
         w = anp.reshape(states, (-1, frames.design.shape[1]))
         means = anp.dot(frames.design, w.T)  # of all states at once
-        n = frames.x.shape[1]
-        residuals = [frames.x - means[:, k * n : (k + 1) * n] for k in range(len(states))]
+        r = frames.n_channels
+        residuals = [frames.x - means[:, k * r : (k + 1) * r] for k in range(len(states))]
         super().__init__(shared, states, frames, residuals)
 
-    def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
+    def layers(self, k, rows, signal):
         """W_k alone."""
         return [Layer(signal, self.frames.design[rows])]
 
-    def information(self, pairs: Pairs) -> "RegressionInformation":
-        """Minus the second derivatives of sum_p mass_p log p."""
+    def information(self, pairs):
         return RegressionInformation(self, pairs)
 
 
@@ -128,31 +116,33 @@ class RegressionInformation:
     """Minus the second derivatives of sum_p mass_p log p, from sums over frames.
 
     With m = mass / sigma^2, z the regressors and e the residuals: gram (K, q, q) = sum m z z',
-    cross (K, R, q) = 2 sum m e z', by_log_sd = 2 sum m e'e.
+    cross (K, R q) = 2 sum m e z', by_log_sd = 2 sum m e'e.
     """
 
     def __init__(self, point, pairs):
         q = point.frames.design.shape[1]
-        n_states, n_channels = len(point.states), point.frames.x.shape[1]
+        n_states = len(point.states)
         self.gram = np.zeros((n_states, q, q))
-        self.cross = np.zeros((n_states, n_channels, q))
+        self.cross = np.zeros(point.states.shape)
         self.by_log_sd = point.by_log_sd(pairs)
-        for k, rows in pairs.groups:
-            at = pairs.frame[rows]
-            design = point.frames.design[at]
-            weighted = design * (point.precision * pairs.mass[rows])[:, None]
+        for k, frames, mass in pairs.by_state():
+            design = point.frames.design[frames]
+            weighted = point.precision * mass[:, None] * design
+            residuals = point.residuals[k][frames]
+            cross = 2.0 * residuals.T @ weighted
             self.gram[k] = weighted.T @ design
-            self.cross[k] = 2.0 * point.residuals[k][at].T @ weighted
+            self.cross[k] = cross.ravel()
 
-    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Times B directions (B, 1) and (B, K, R q)."""
+    def multiply(self, shared, states):
         out = np.empty_like(states)
         for k, gram in enumerate(self.gram):
             rows = states[:, k].reshape(-1, len(gram))
-            out[:, k] = (rows @ gram).reshape(len(states), -1) + shared * self.cross[k].ravel()
-        by_w = states.reshape(len(states), -1) @ self.cross.ravel()
-        return self.by_log_sd * shared + by_w[:, None], out
+            by_w = (rows @ gram).reshape(len(states), -1)
+            out[:, k] = by_w + shared * self.cross[k]
+        flat = states.reshape(len(states), -1)
+        by_states = flat @ self.cross.ravel()
+        return self.by_log_sd * shared + by_states[:, None], out
 
-    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+    def blocks(self):
         """That of log sigma, and of one row of each W_k."""
         return np.array([[self.by_log_sd]]), self.gram

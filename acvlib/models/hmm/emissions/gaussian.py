@@ -9,11 +9,9 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ..sequences import Frames
-from .pairs import Layer, Pairs
+from . import normal
+from .pairs import Layer
 from .prior import Prior
-
-LOG_2PI = np.log(2.0 * np.pi)
 
 
 class GaussianParams(NamedTuple):
@@ -32,101 +30,97 @@ class Gaussian:
     order = 0
     n_shared = 0
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
+    def state_shape(self, n_channels):
         """(1, 2 R)."""
         return 1, 2 * n_channels
 
-    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> GaussianParams:
-        """Named parameters."""
-        mean, log_sd = anp.reshape(states, (-1, 2, n_channels)).transpose((1, 0, 2))
+    def unpack(self, shared, states, n_channels) -> GaussianParams:
+        mean = states[:, :n_channels]
+        log_sd = states[:, n_channels:]
         return GaussianParams(mean, anp.exp(log_sd))
 
     def pack(self, named: GaussianParams) -> np.ndarray:
-        """The params (E,) of named ones."""
-        return np.concatenate([named.mean, np.log(named.sd)], axis=1).ravel()
+        states = np.concatenate([named.mean, np.log(named.sd)], axis=1)
+        return states.ravel()
 
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
-        is_log_sd = np.tile(np.arange(2 * n_channels) >= n_channels, n_states)
+    def prior(self, n_states, n_channels):
+        of_state = np.repeat([False, True], n_channels)
+        is_log_sd = np.tile(of_state, n_states)
+        mean = np.zeros(len(is_log_sd))
         precision = np.where(is_log_sd, 0.0, self.mean_scale**-2.0)
-        return Prior(is_log_sd, np.zeros(len(precision)), precision, *self.variance_prior)
+        return Prior(is_log_sd, mean, precision, *self.variance_prior)
 
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """Params (E,) fitted to frames with known states."""
+    def start(self, frames, labels, n_states):
         seen = frames.x[frames.observed]
-        groups = [seen[labels[frames.observed] == k] for k in range(n_states)]
+        states = labels[frames.observed]
+        groups = [seen[states == k] for k in range(n_states)]
         mean = np.array([group.mean(axis=0) for group in groups])
         spread = np.array([group.std(axis=0) for group in groups])
-        return self.pack(GaussianParams(mean, spread + 0.05 * seen.std(axis=0) + 1e-3))
+        least = 0.05 * seen.std(axis=0) + 1e-3
+        return self.pack(GaussianParams(mean, spread + least))
 
-    def maximise(
-        self, shared: np.ndarray, states: np.ndarray, frames: Frames, mass: np.ndarray
-    ) -> np.ndarray:
+    def maximise(self, shared, states, frames, mass):
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
-        _, sd = self.unpack(shared, states, frames.x.shape[1])
+        sd = self.unpack(shared, states, frames.n_channels).sd
         total = mass.sum(axis=0)[:, None]
-        mean = mass.T @ frames.x / (total + (sd / self.mean_scale) ** 2)
-        squares = np.array([mass[:, k] @ (frames.x - mean[k]) ** 2 for k in range(len(mean))])
-        shape, scale = self.variance_prior
-        variance = (squares + 2.0 * scale) / (total + 2.0 * (shape + 1.0))
+        ridge = (sd / self.mean_scale) ** 2
+        mean = mass.T @ frames.x / (total + ridge)
+        squares = np.empty_like(mean)
+        for k, own in enumerate(mass.T):
+            squares[k] = own @ (frames.x - mean[k]) ** 2
+        variance = normal.likeliest_variance(squares, total, self.variance_prior)
         return self.pack(GaussianParams(mean, np.sqrt(variance)))
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "GaussianPoint":
-        """Values and derivatives at these parameters."""
-        return GaussianPoint(shared, states, frames)
+    def at(self, shared, states, frames):
+        return GaussianPoint(self, shared, states, frames)
 
 
 class GaussianPoint:
     """Log-densities (M, K) at some parameters; scaled: (x - mean) / sd (M, R) in each state."""
 
-    def __init__(self, shared, states, frames):
-        n_channels = frames.x.shape[1]
+    def __init__(self, emission, shared, states, frames):
         self.shared = shared
         self.states = states
-        self.mean = states[:, :n_channels]
-        log_sd = states[:, n_channels:]
-        self.sd = anp.exp(log_sd)
+        self.mean, self.sd = emission.unpack(shared, states, frames.n_channels)
         both = zip(self.mean, self.sd, strict=True)
         self.scaled = [(frames.x - mean) / sd for mean, sd in both]
-        squares = anp.array([anp.einsum("mr,mr->m", z, z) for z in self.scaled]).T
-        density = -0.5 * squares - anp.sum(log_sd, axis=1) - 0.5 * n_channels * LOG_2PI
-        self.log_density = density * frames.observed[:, None]
+        squares = normal.sums_of_squares(self.scaled)
+        log_sds = anp.sum(states[:, frames.n_channels :], axis=1)
+        self.log_density = normal.log_density(squares, log_sds, frames)
 
-    def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
-        """d log p of frames `rows` in state k."""
+    def scores(self, k, rows):
         scaled = self.scaled[k][rows]
         ones = np.ones((len(rows), 1))
-        layers = [Layer(ones, scaled / self.sd[k]), Layer(ones, scaled**2 - 1.0)]
-        return np.zeros((len(rows), 0)), layers
+        by_mean = Layer(ones, scaled / self.sd[k])
+        by_log_sd = Layer(ones, scaled**2 - 1.0)
+        return np.zeros((len(rows), 0)), [by_mean, by_log_sd]
 
-    def information(self, pairs: Pairs) -> "GaussianInformation":
-        """Minus the second derivatives of sum_p mass_p log p."""
+    def information(self, pairs):
         return GaussianInformation(self, pairs)
 
 
 class GaussianInformation:
-    """Minus the second derivatives of sum_p mass_p log p: 2 x 2 for each state and channel.
-
-    means, cross, log_sds (K, R): of two means, of a mean and a log sd, of two log sds.
-    """
+    """matrices (K, 2, 2, R): of mean and log sd, for each state and channel."""
 
     def __init__(self, point, pairs):
-        self.means, self.cross, self.log_sds = np.zeros((3, *point.mean.shape))
-        for k, rows in pairs.groups:
-            mass = pairs.mass[rows]
-            scaled = point.scaled[k][pairs.frame[rows]]
-            self.means[k] = mass.sum() / point.sd[k] ** 2
-            self.cross[k] = 2.0 * (mass @ scaled) / point.sd[k]
-            self.log_sds[k] = 2.0 * (mass @ scaled**2)
+        n_states, n_channels = point.mean.shape
+        self.matrices = np.zeros((n_states, 2, 2, n_channels))
+        for k, frames, mass in pairs.by_state():
+            sd = point.sd[k]
+            scaled = point.scaled[k][frames]
+            by_mean = mass.sum() / sd**2
+            cross = 2.0 * (mass @ scaled) / sd
+            by_log_sd = 2.0 * (mass @ scaled**2)
+            self.matrices[k] = [[by_mean, cross], [cross, by_log_sd]]
 
-    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Times B directions (B, 0) and (B, K, 2 R)."""
-        mean, log_sd = np.split(states, 2, axis=2)
-        by_mean = self.means * mean + self.cross * log_sd
-        by_log_sd = self.cross * mean + self.log_sds * log_sd
-        return shared, np.concatenate([by_mean, by_log_sd], axis=2)
+    def multiply(self, shared, states):
+        n_states, _, _, n_channels = self.matrices.shape
+        parts = states.reshape(-1, n_states, 2, n_channels)
+        moved = np.einsum("kijr,bkjr->bkir", self.matrices, parts)
+        return shared, moved.reshape(states.shape)
 
-    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+    def blocks(self):
         """Nothing shared, and (K, 2 R, 2 R) without `cross`, so that it is positive definite."""
-        diagonal = np.concatenate([self.means, self.log_sds], axis=1)
-        return np.zeros((0, 0)), diagonal[:, :, None] * np.eye(diagonal.shape[1])
+        diagonal = np.einsum("kiir->kir", self.matrices)
+        rows = diagonal.reshape(len(diagonal), 1, -1)
+        return np.zeros((0, 0)), rows * np.eye(rows.shape[2])

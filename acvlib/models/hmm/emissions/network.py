@@ -11,14 +11,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ....parallel import pieces
-from ..sequences import Frames
-from . import isotropic
-from .isotropic import IsotropicPoint
-from .pairs import Layer, Pairs
-from .prior import Prior
-
-AT_ONCE = 32  # directions, each of which takes several arrays (n, R)
+from . import normal
+from .pairs import Layer
 
 
 class NetworkParams(NamedTuple):
@@ -42,84 +36,89 @@ class NeuralAutoRegression:
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
 
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
+    def state_shape(self, n_channels):
         """(1, d)."""
         n_inner = self.n_hidden * (self.order * n_channels + 1)
-        return 1, n_inner + n_channels * (self.n_hidden + 1)
+        n_outer = n_channels * (self.n_hidden + 1)
+        return 1, n_inner + n_outer
 
-    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> NetworkParams:
-        """Named parameters."""
+    def unpack(self, shared, states, n_channels) -> NetworkParams:
         return NetworkParams(anp.exp(shared[0]), *self.weights(states, n_channels))
 
     def pack(self, named: NetworkParams) -> np.ndarray:
-        """The params (E,) of named ones."""
-        inner = named.inner.reshape(len(named.inner), -1)
-        outer = named.outer.reshape(len(named.outer), -1)
+        n_states = len(named.inner)
+        inner = named.inner.reshape(n_states, -1)
+        outer = named.outer.reshape(n_states, -1)
         states = np.concatenate([inner, outer], axis=1)
-        return np.concatenate([[np.log(named.sd)], states.ravel()])
+        return np.append(np.log(named.sd), states)
 
-    def weights(self, states: np.ndarray, n_channels: int) -> tuple[np.ndarray, np.ndarray]:
+    def weights(self, states, n_channels):
         """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., d)."""
+        leading = states.shape[:-1]
         n_inputs = self.order * n_channels + 1
         cut = self.n_hidden * n_inputs
-        leading = states.shape[:-1]
-        inner = anp.reshape(states[..., :cut], (*leading, self.n_hidden, n_inputs))
-        outer = anp.reshape(states[..., cut:], (*leading, n_channels, self.n_hidden + 1))
+        inner = states[..., :cut]
+        outer = states[..., cut:]
+        inner = anp.reshape(inner, (*leading, self.n_hidden, n_inputs))
+        outer = anp.reshape(outer, (*leading, n_channels, self.n_hidden + 1))
         return inner, outer
 
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
-        mean = np.zeros(n_states * self.state_shape(n_channels)[1])
-        return isotropic.prior(mean, self.weight_sd, self.variance_prior)
+    def prior(self, n_states, n_channels):
+        _, size = self.state_shape(n_channels)
+        mean = np.zeros(n_states * size)
+        return normal.isotropic_prior(mean, self.weight_sd, self.variance_prior)
 
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
+    def start(self, frames, labels, n_states):
         """A small random inner layer, and ridge regressions of each state's frames on it."""
         rng = np.random.default_rng(0)
-        n_channels = frames.x.shape[1]
         n_inputs = frames.design.shape[1]
-        scale = 0.3 / (frames.design[:, :-1].std() * np.sqrt(n_inputs))
-        states = np.zeros((n_states, self.state_shape(n_channels)[1]))
-        inner, outer = self.weights(states, n_channels)
-        inner = rng.normal(0.0, scale, inner.shape)
+        spread = frames.design[:, :-1].std()
+        scale = 0.3 / (spread * np.sqrt(n_inputs))
+        inner = rng.normal(0.0, scale, (n_states, self.n_hidden, n_inputs))
+        outer = []
         squares = 0.0
         for k in range(n_states):
             rows = np.flatnonzero((labels == k) & frames.observed)
             x = frames.x[rows]
-            h = np.column_stack([np.tanh(frames.design[rows] @ inner[k].T), np.ones(len(rows))])
-            gram = h.T @ h + 0.01 * np.eye(h.shape[1])
-            outer[k] = np.linalg.solve(gram, h.T @ x).T
-            squares += ((x - h @ outer[k].T) ** 2).sum()
-        variance = squares / (frames.observed.sum() * n_channels) + 1e-4
-        return self.pack(NetworkParams(np.sqrt(variance), inner, outer))
+            h = _hidden(frames.design[rows], inner[k])
+            found, error = normal.ridge_regression(x, h, np.ones(len(rows)), 0.01)
+            squares += error
+            outer.append(found)
+        count = frames.observed.sum() * frames.n_channels
+        sd = np.sqrt(squares / count + 1e-4)
+        return self.pack(NetworkParams(sd, inner, np.array(outer)))
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "NetworkPoint":
-        """Values and derivatives at these parameters."""
+    def at(self, shared, states, frames):
         return NetworkPoint(self, shared, states, frames)
 
 
-class NetworkPoint(IsotropicPoint):
+def _hidden(design, inner):
+    """The hidden layer of one state, and a 1: (n, H + 1)."""
+    h = anp.tanh(anp.dot(design, inner.T))
+    return anp.concatenate([h, np.ones((len(design), 1))], axis=1)
+
+
+class NetworkPoint(normal.IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
 
     def __init__(self, emission, shared, states, frames):
         self.emission = emission
-        self.inner, self.outer = emission.weights(states, frames.x.shape[1])
-        ones = np.ones((len(frames.x), 1))
-        self.hidden = [
-            anp.concatenate([anp.tanh(anp.dot(frames.design, inner.T)), ones], axis=1)
-            for inner in self.inner
-        ]
-        layers = zip(self.hidden, self.outer, strict=True)
-        residuals = [frames.x - anp.dot(hidden, outer.T) for hidden, outer in layers]
+        self.inner, self.outer = emission.weights(states, frames.n_channels)
+        self.hidden = [_hidden(frames.design, inner) for inner in self.inner]
+        residuals = []
+        for h, outer in zip(self.hidden, self.outer, strict=True):
+            residuals.append(frames.x - anp.dot(h, outer.T))
         super().__init__(shared, states, frames, residuals)
 
-    def layers(self, k: int, rows: np.ndarray, signal: np.ndarray) -> list[Layer]:
+    def layers(self, k, rows, signal):
         """The inner layer, by what is carried back to it, and the outer one."""
         h = self.hidden[k][rows]
-        back = (signal @ self.outer[k, :, :-1]) * (1.0 - h[:, :-1] ** 2)
-        return [Layer(back, self.frames.design[rows]), Layer(signal, h)]
+        units = h[:, :-1]
+        back = signal @ self.outer[k, :, :-1]
+        inner = Layer(back * (1.0 - units**2), self.frames.design[rows])
+        return [inner, Layer(signal, h)]
 
-    def information(self, pairs: Pairs) -> "NetworkInformation":
-        """Minus the second derivatives of sum_p mass_p log p."""
+    def information(self, pairs):
         return NetworkInformation(self, pairs)
 
 
@@ -131,26 +130,26 @@ class NetworkInformation:
         self.pairs = pairs
         self.by_log_sd = point.by_log_sd(pairs)
 
-    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Times B directions (B, 1) and (B, K, d)."""
+    def multiply(self, shared, states):
         by_log_sd = self.by_log_sd * shared
         out = np.zeros_like(states)
-        for k, rows in self.pairs.groups:
-            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
-            for part in pieces(len(states), AT_ONCE):
-                inner, outer = self.point.emission.weights(states[part, k], here.residual.shape[1])
-                moved, sums = here.multiply(shared[part], inner, outer)
-                by_log_sd[part, 0] += moved
-                out[part, k] = np.concatenate([total.reshape(len(inner), -1) for total in sums], 1)
+        for k, passes in self._passes():
+            moved, *sums = passes.multiply(shared, states[:, k])
+            by_log_sd[:, 0] += moved
+            flat = [total.reshape(len(states), -1) for total in sums]
+            out[:, k] = np.concatenate(flat, axis=1)
         return by_log_sd, out
 
-    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
+    def _passes(self):
+        for k, frames, mass in self.pairs.by_state():
+            yield k, _Passes(self.point, k, frames, mass)
+
+    def blocks(self):
         """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
         n_states, d = self.point.states.shape
         blocks = np.zeros((n_states, d, d))
-        for k, rows in self.pairs.groups:
-            here = _Passes(self.point, k, self.pairs.frame[rows], self.pairs.mass[rows])
-            blocks[k] = here.gauss_newton()
+        for k, passes in self._passes():
+            blocks[k] = passes.gauss_newton()
         return np.array([[self.by_log_sd]]), blocks
 
 
@@ -158,68 +157,57 @@ class _Passes:
     """The n pairs of one state on their way through its network.
 
     mass (n, 1): over sigma^2; inputs (n, p R + 1); h (n, H + 1): hidden layer; residual (n, R)
-    outer (R, H); slope (n, H): of tanh; back (n, H): the residual carried back, before the slope
+    outer (R, H); units, slope (n, H): tanh and its slope; back (n, H): the residual carried back
     """
 
-    def __init__(self, point, k, at, mass):
-        self.mass = (point.precision * mass)[:, None]
-        self.inputs = point.frames.design[at]
-        self.h = point.hidden[k][at]
-        self.residual = point.residuals[k][at]
+    def __init__(self, point, k, frames, mass):
+        self.weights = point.emission.weights
+        self.mass = point.precision * mass[:, None]
+        self.inputs = point.frames.design[frames]
+        self.h = point.hidden[k][frames]
+        self.units = self.h[:, :-1]
+        self.slope = 1.0 - self.units**2
+        self.residual = point.residuals[k][frames]
         self.outer = point.outer[k, :, :-1]
-        self.slope = 1.0 - self.h[:, :-1] ** 2
         self.back = self.residual @ self.outer
 
-    def multiply(self, log_sd, inner, outer):
+    def multiply(self, log_sd, states):
         """The derivative of the gradient along B directions: by log sigma, and by both layers."""
-        slope = self.slope[:, None, :]
-        h_moved = _through(self.inputs, inner) * slope
-        residual_moved = -_through(self.h, outer) - _times(h_moved, self.outer.T)
-        back_moved = _through(self.residual, outer[:, :, :-1].swapaxes(1, 2))
-        back_moved = (back_moved + _times(residual_moved, self.outer)) * slope
-        back_moved -= 2.0 * (self.back * self.h[:, :-1])[:, None, :] * h_moved
-        shrink = 2.0 * log_sd
-        by_inner = shrink * (self.back * self.slope)[:, None, :] - back_moved
-        by_outer = shrink * self.residual[:, None, :] - residual_moved
-        mass = self.mass[:, :, None]
-        inner_sum = _back_through(mass * by_inner, self.inputs)
-        outer_sum = _back_through(mass * by_outer, self.h)
+        inner, outer = self.weights(states, len(self.outer))
+        h_moved = self.inputs @ inner.swapaxes(1, 2)
+        h_moved *= self.slope
+        mean_moved = self.h @ outer.swapaxes(1, 2)
+        mean_moved += h_moved @ self.outer.T
+        back_moved = self.residual @ outer[:, :, :-1]
+        back_moved -= mean_moved @ self.outer
+        shrink = 2.0 * log_sd[:, :, None]
+        bend = 2.0 * self.back * self.units  # minus the derivative of back * slope by h
+        by_inner = shrink * self.back - back_moved
+        by_inner = by_inner * self.slope + bend * h_moved
+        by_outer = shrink * self.residual + mean_moved
         weighted = self.mass * self.residual
-        outer_sum[:, :, :-1] -= _back_through(h_moved, weighted).swapaxes(1, 2)
-        by_log_sd = -2.0 * np.einsum("nbr,nr->b", residual_moved, weighted)
-        return by_log_sd, (inner_sum, outer_sum)
+        inner_sum = self._weighted(by_inner) @ self.inputs
+        outer_sum = self._weighted(by_outer) @ self.h
+        outer_sum[:, :, :-1] -= weighted.T @ h_moved
+        by_log_sd = 2.0 * np.einsum("bnr,nr->b", mean_moved, weighted)
+        return by_log_sd, inner_sum, outer_sum
+
+    def _weighted(self, signals):
+        """(B, o, n) of signals (B, n, o)."""
+        return (self.mass * signals).swapaxes(1, 2)
 
     def gauss_newton(self):
         """sum m D'D, D (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
         root = np.sqrt(self.mass)
-        inputs = root * self.inputs
         h = root * self.h
-        n_outer, n_inner = self.outer.shape
-        n_inputs = inputs.shape[1]
-        size = n_inner * n_inputs
-        jacobian = (self.slope[:, :, None] * inputs[:, None, :]).reshape(-1, size)
-        gram = (jacobian.T @ jacobian).reshape(n_inner, n_inputs, n_inner, n_inputs)
-        gram *= (self.outer.T @ self.outer)[:, None, :, None]
-        cross = (jacobian.T @ h).reshape(n_inner, n_inputs, 1, -1)
-        cross = (cross * self.outer.T[:, None, :, None]).reshape(size, -1)
-        own = np.kron(np.eye(n_outer), h.T @ h)
-        return np.block([[gram.reshape(size, size), cross], [cross.T, own]])
-
-
-def _through(inputs, weights):
-    """inputs (n, i) through weights (B, o, i): (n, B, o)."""
-    n_directions, n_outputs, n_inputs = weights.shape
-    flat = inputs @ weights.reshape(-1, n_inputs).T
-    return flat.reshape(len(inputs), n_directions, n_outputs)
-
-
-def _back_through(signals, inputs):
-    """sum_n signals[n, b, o] inputs[n, i], (B, o, i)."""
-    flat = signals.reshape(len(signals), -1).T @ inputs
-    return flat.reshape(*signals.shape[1:], -1)
-
-
-def _times(signals, matrix):
-    """signals (n, B, o) @ matrix (o, i), as one product."""
-    n, n_directions, n_outputs = signals.shape
-    return (signals.reshape(-1, n_outputs) @ matrix).reshape(n, n_directions, -1)
+        inputs = root * self.inputs
+        n, n_inputs = inputs.shape
+        jacobian = self.slope[:, :, None] * inputs[:, None, :]
+        jacobian = jacobian.reshape(n, -1)
+        between = np.kron(self.outer.T @ self.outer, np.ones((n_inputs, n_inputs)))
+        gram = between * (jacobian.T @ jacobian)
+        by_outer = np.repeat(self.outer.T, n_inputs, axis=0)
+        cross = by_outer[:, :, None] * (jacobian.T @ h)[:, None, :]
+        cross = cross.reshape(len(gram), -1)
+        own = np.kron(np.eye(len(self.outer)), h.T @ h)
+        return np.block([[gram, cross], [cross.T, own]])

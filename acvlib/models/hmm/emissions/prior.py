@@ -22,17 +22,20 @@ class Prior:
 
     def minus_log(self, params: np.ndarray) -> float:
         """Minus the log density, up to a constant; differentiable."""
+        is_weight = ~self.is_log_sd
+        gap = params[is_weight] - self.mean[is_weight]
+        squares = anp.sum(self.precision[is_weight] * gap**2)
         log_sd = params[self.is_log_sd]
-        gap = (params - self.mean)[~self.is_log_sd]
-        squares = anp.sum(self.precision[~self.is_log_sd] * gap**2)
-        variances = 2.0 * (self.shape + 1.0) * log_sd + self.scale * anp.exp(-2.0 * log_sd)
+        tail = self.scale * anp.exp(-2.0 * log_sd)
+        variances = 2.0 * (self.shape + 1.0) * log_sd + tail
         return 0.5 * squares + anp.sum(variances)
 
     def derivatives(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Gradient and diagonal Hessian of `minus_log`, both (E,)."""
-        tail = 2.0 * self.scale * np.exp(-2.0 * params[self.is_log_sd])
         gradient = self.precision * (params - self.mean)
-        gradient[self.is_log_sd] = 2.0 * (self.shape + 1.0) - tail
         hessian = self.precision.copy()
+        log_sd = params[self.is_log_sd]
+        tail = 2.0 * self.scale * np.exp(-2.0 * log_sd)
+        gradient[self.is_log_sd] = 2.0 * (self.shape + 1.0) - tail
         hessian[self.is_log_sd] = 2.0 * tail
         return gradient, hessian

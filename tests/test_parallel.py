@@ -65,16 +65,9 @@ def test_the_last_thread_to_leave_lifts_the_limit_on_blas():
 
 
 @pytest.mark.parametrize("length", [0, 1, 5, 1000])
-@pytest.mark.usefixtures("two_blas_threads")
-def test_shares_are_all_there_is_once(length):
-    for multiplications, most in ((0.0, 1), (parallel.LARGE, 2)):
-        shares = parallel.shares(length, multiplications)
-        assert len(shares) <= most
-        assert [i for share in shares for i in range(share.start, share.stop)] == list(
-            range(length)
-        )
-        with parallel.blas_beside_threads(parallel.LARGE):
-            assert parallel.shares(length, multiplications) == shares
+def test_pieces_are_all_there_is_once(length):
+    pieces = parallel.pieces(length, 3)
+    assert [i for piece in pieces for i in range(piece.start, piece.stop)] == list(range(length))
 
 
 def blas_threads():
