@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from . import folds, weighting
-from .compare import compare, relative_errors, theta_errors
+from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_derivatives, difference_estimate, flag, refit_flagged
 from .fit import fit, fit_at, fit_path
@@ -53,7 +53,8 @@ __all__ = [
     "exact",
     "ladder",
     "CVResult",
-    "compare",
+    "compare_methods",
+    "compare_models",
     "relative_errors",
     "theta_errors",
     "check_derivatives",

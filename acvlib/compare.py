@@ -1,58 +1,149 @@
-"""One table of several methods on the same folds."""
+"""Tables of results: several methods on one model, or several models on the same folds."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .extras import require
 from .protocol import CVResult
+from .scores import error_of_sum
 
 
-def compare(reference: CVResult, *others: CVResult) -> Any:
-    """Tabulate what each method says, how far it is from `reference`, and what it cost.
+def compare_methods(exact: CVResult, *others: CVResult) -> Any:
+    """Tabulate what each method says of one model, how far it is from exact, and what it cost.
 
-    A DataFrame, one row a method. loss, se: mean fold loss and its standard error; relative_error:
-    mean over folds of |loss_o - reference_o| / |reference_o|; theta_error, theta_error_max: median
-    and largest distance of a fold's params from the reference's, in standard errors of the full
-    fit.
+    A DataFrame, one row a method. loss, se: as in `CVResult`; relative_error: mean over folds of
+    |loss_o - exact_o| / |exact_o|; theta_error, theta_error_max: median and largest distance of a
+    fold's params from the exact ones, in standard errors of the full fit.
 
     Raises
     ------
-    ValueError : results on different folds
+    ValueError : results of different fits or folds; for different models see `compare_models`
     """
     for result in others:
-        _check_same_folds(reference, result)
-    rows = [_row(reference, result) for result in (reference, *others)]
+        _check_same_fit(exact, result)
+        _check_same_folds((exact.method, exact), (result.method, result))
+    rows = [_row(exact, result) for result in (exact, *others)]
     return require("pandas", extra="tables").DataFrame(rows).set_index("method")
 
 
-def _check_same_folds(a, b):
-    if not a.folds.same_as(b.folds):
-        raise ValueError(
-            f"{a.method} and {b.method} were run on different folds: compare like with like"
-        )
+def relative_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+    """|loss_o - exact_o| / |exact_o| for each fold (Ghosh et al. 2020, Table 1)."""
+    return np.abs(result.fold_losses - exact.fold_losses) / np.abs(exact.fold_losses)
 
 
-def relative_errors(reference: CVResult, result: CVResult) -> np.ndarray:
-    """|loss_o - reference_o| / |reference_o| for each fold (Ghosh et al. 2020, Table 1)."""
-    return np.abs(result.fold_losses - reference.fold_losses) / np.abs(reference.fold_losses)
+def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+    """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
+    return exact.fit.standard_errors_between(result.params, exact.params)
 
 
-def theta_errors(reference: CVResult, result: CVResult) -> np.ndarray:
-    """Distance of each fold's params from the reference's, in standard errors of the full fit."""
-    return reference.fit.standard_errors_between(result.params, reference.params)
+def compare_models(results: Mapping[str, CVResult]) -> Any:
+    """Tabulate how well models predict the same left-out sites, the best first, as ArviZ does.
+
+    A DataFrame, one row a model. rank: 0 is the best; elpd: minus the sum over sites of the
+    held-out losses, which must be minus log densities of the same quantity; p: effective number of
+    parameters, the loss held out minus that under the full fit, summed; elpd_diff: elpd of the best
+    minus that of the model; se, dse: standard errors of elpd and, paired by site, of elpd_diff;
+    se_over: what these count as independent. A site that several folds score counts once, by its
+    mean. Sites of a fold share a fit, so that the errors take them together; where folds overlap,
+    they take only a site's own losses together and are too small. With few folds, or losses with
+    far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
+    single, independent sites.
+
+    Raises
+    ------
+    ValueError : results on different sites or folds, or losses that are not finite
+
+    Source: Vehtari, Gelman and Gabry (2017), Section 5; `CVResult.se` has more.
+    """
+    if not (isinstance(results, Mapping) and results):
+        raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
+    _check_same_folds(*results.items())
+    for name, result in results.items():
+        _check_finite(name, result)
+    order = sorted(results, key=lambda name: np.nansum(results[name].pointwise))
+    best = results[order[0]]
+    rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
+    pandas = require("pandas", extra="tables")
+    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
 
 
-def _row(reference, result):
-    error = theta_errors(reference, result)
+def _row(exact, result):
+    error = theta_errors(exact, result)
     counts = [f"{count} {name}" for name, count in result.evaluations.items()]
     return {
         "method": result.method,
         "loss": result.loss,
         "se": result.se,
-        "relative_error": relative_errors(reference, result).mean(),
+        "relative_error": relative_errors(exact, result).mean(),
         "theta_error": np.median(error),
         "theta_error_max": error.max(),
         "seconds": result.seconds,
         "evaluations": ", ".join(counts),
     }
+
+
+def _model_row(rank, result, best):
+    scored = result.groups >= 0
+    groups = result.groups[scored]
+    elpd = -result.pointwise[scored]
+    gap = -best.pointwise[scored] - elpd
+    return {
+        "rank": rank,
+        "elpd": elpd.sum(),
+        "p": result.p_loo,
+        "elpd_diff": gap.sum(),
+        "se": error_of_sum(elpd, groups),
+        "dse": error_of_sum(gap, groups),
+        "method": result.method,
+        "se_over": result.se_over,
+    }
+
+
+def _check_same_fit(a, b):
+    if a.fit is b.fit:
+        return
+    same = np.array_equal(a.fit.params, b.fit.params) and a.fit.objective == b.fit.objective
+    if not same:
+        sizes = f"{len(a.fit.params)} parameters, F = {a.fit.objective:.8g}"
+        others = f"{len(b.fit.params)} and {b.fit.objective:.8g}"
+        raise ValueError(
+            f"{a.method} and {b.method} start from different fits ({sizes}, against {others}): "
+            "pass both the same fit; for different models use compare_models({name: result})"
+        )
+
+
+def _check_same_folds(named, *others):
+    """Raise unless all (name, result) omit and score the same of equally many sites."""
+    first, reference = named
+    for name, result in others:
+        reason = _difference(reference, result)
+        if reason:
+            raise ValueError(
+                f"{first} and {name} were run on different folds ({reason}): "
+                "run both on the same Folds"
+            )
+
+
+def _difference(a, b):
+    """How the folds of two results differ, in words; nothing where they do not."""
+    if a.n_sites != b.n_sites:
+        return f"of {a.n_sites} and of {b.n_sites} sites"
+    if len(a.folds) != len(b.folds):
+        return f"{len(a.folds)} and {len(b.folds)}"
+    for number in range(len(a.folds)):
+        if not a.folds[number : number + 1].same_as(b.folds[number : number + 1]):
+            return f"fold {number} the first"
+    return ""
+
+
+def _check_finite(name, result):
+    bad = np.flatnonzero((result.groups >= 0) & ~np.isfinite(result.pointwise))
+    if bad.size:
+        value = result.pointwise[bad[0]]
+        many = f"{bad.size} sites have" if bad.size > 1 else "one site has"
+        raise ValueError(
+            f"{name}: {many} a held-out loss that is not finite, site {bad[0]} the first ({value}): "
+            "elpd is not defined; look at these sites' folds"
+        )

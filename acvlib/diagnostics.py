@@ -14,7 +14,7 @@ STEP = 1e-5  # of the central differences: their error is then far below the tol
 
 
 class Estimate(NamedTuple):
-    """An estimate of the mean fold loss of full exact CV, with its standard error."""
+    """An estimate of the `loss` of full exact CV, with its standard error."""
 
     loss: float
     se: float
@@ -56,14 +56,14 @@ def refit_flagged(model: Any, result: CVResult, flagged: np.ndarray) -> CVResult
     refit = exact(model, result.fit, result.folds[rows])
     params = result.params.copy()
     params[rows] = refit.params
-    pointwise = list(result.pointwise)
-    for row, losses in zip(rows, refit.pointwise, strict=True):
-        pointwise[row] = losses
+    losses = list(result.losses)
+    for row, refitted in zip(rows, refit.losses, strict=True):
+        losses[row] = refitted
     return replace(
         result,
         method=f"{result.method}, {rows.size} folds refitted",
         params=params,
-        pointwise=pointwise,
+        losses=losses,
         seconds=result.seconds + refit.seconds,
         evaluations=Counter(result.evaluations) + refit.evaluations,
         indefinite=None,
@@ -76,8 +76,8 @@ def difference_estimate(
 ) -> Estimate:
     """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
-    mean of the method over all folds + mean of (exact - method) over the drawn folds: the
-    difference estimator of survey sampling, without replacement; its error comes from the
+    `loss` of the method + mean of (exact - method) over the drawn folds, of totals over the mean
+    number of sites that a fold scores: the difference estimator of survey sampling, without replacement; its error comes from the
     differences alone.
     """
     n = len(result.folds)
@@ -85,7 +85,8 @@ def difference_estimate(
         raise ValueError(f"n_exact = {n_exact}: must be from 2 to the number of folds, {n}")
     drawn = rng.choice(n, n_exact, replace=False)
     refit = exact(model, result.fit, result.folds[drawn])
-    gaps = refit.fold_losses - result.fold_losses[drawn]
+    scored = len(np.concatenate(result.folds.scored)) / n
+    gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
     se = gaps.std(ddof=1) * np.sqrt((1 - n_exact / n) / n_exact)
     return Estimate(result.loss + gaps.mean(), float(se), n_exact)
 

@@ -53,8 +53,8 @@ def series(ax: Any, time: np.ndarray, values: np.ndarray, blocks: Any) -> Any:
 
 def scatter(ax: Any, reference: CVResult, other: CVResult) -> Any:
     """Plot pointwise held-out losses of two results, with the line of agreement."""
-    x = np.concatenate(reference.pointwise)
-    y = np.concatenate(other.pointwise)
+    x = np.concatenate(reference.losses)
+    y = np.concatenate(other.losses)
     ends = [x.min(), x.max()]
     ax.plot(ends, ends, "k--", lw=0.8, zorder=3)
     ax.plot(x, y, ".", ms=_mark(x), color="#a23b72", rasterized=True)
@@ -73,13 +73,13 @@ def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVRes
 
     The horizontal axis is how far the reference moves them.
     """
-    base = np.concatenate(baseline.pointwise)
-    x = np.concatenate(reference.pointwise) - base
+    base = np.concatenate(baseline.losses)
+    x = np.concatenate(reference.losses) - base
     reach = np.abs(x).max()
     ax.plot([-reach, reach], [-reach, reach], "k--", lw=0.8, zorder=3)
     for result in others:
         name, colour = RUNGS[result.method]
-        moved = np.concatenate(result.pointwise) - base
+        moved = np.concatenate(result.losses) - base
         ax.plot(x, moved, ".", ms=_mark(x), color=colour, label=name, rasterized=True)
     ax.set_xlabel(f"{RUNGS[reference.method][0]} minus baseline")
     ax.set_ylabel("rung minus baseline")

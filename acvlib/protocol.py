@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from .extras import require
 from .folds import Folds
+from .scores import HeldOutLosses, error_of_sum
 
 
 class NoFiniteOptimum(ValueError):
@@ -153,44 +154,89 @@ class Refits:
 
 
 @dataclass(frozen=True)
-class CVResult:
+class CVResult(HeldOutLosses):
     """Cross-validation by one method: one row of params and one array of held-out losses a fold.
 
-    params (n_folds, D); pointwise: per fold, -log p(x_t | x outside the fold) of its scored sites;
-    indefinite (n_folds,): whether the Hessian that the method used for the fold has negative
-    curvature, None where it used none of the fold's own; diagnostics: arrays (n_folds,), see each
-    method; settings: the method's arguments; seconds: wall clock without the initial fit;
-    evaluations: how often what was computed.
+    losses: per fold, -log p(x_t | x outside the fold) of its scored sites; `pointwise`, `loss`,
+    `se`, `fold_losses` and `fold_totals` follow from them; params (n_folds, D); indefinite
+    (n_folds,): whether the Hessian that the method used for the fold has negative curvature, None
+    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; settings:
+    the method's arguments; seconds: wall clock without the initial fit; evaluations: how often what
+    was computed; derivatives: the model's, which a pickle leaves out.
     """
 
     method: str
     fit: Fit = field(repr=False)
     folds: Folds = field(repr=False)
+    n_sites: int
     params: np.ndarray = field(repr=False)
-    pointwise: Sequence[np.ndarray] | np.ndarray = field(repr=False)
+    losses: Sequence[np.ndarray] | np.ndarray = field(repr=False)
     seconds: float
     evaluations: Counter
     indefinite: np.ndarray | None = field(default=None, repr=False)
     diagnostics: dict = field(default_factory=dict, repr=False)
     settings: dict = field(default_factory=dict)
+    derivatives: Any = field(default=None, repr=False)
+
+    def __getstate__(self):
+        return vars(self) | {"derivatives": None}
+
+    @property
+    def _n_folds(self):
+        return len(self.folds)
 
     @cached_property
-    def fold_losses(self) -> np.ndarray:
-        """Sum of the held-out losses of each fold, (n_folds,)."""
-        if isinstance(self.pointwise, np.ndarray):
-            return self.pointwise.sum(axis=1)
-        return np.array([losses.sum() for losses in self.pointwise])
+    def _pairs(self):
+        scored = np.array([len(sites) for sites in self.folds.scored])
+        given = np.array([np.size(losses) for losses in self.losses])
+        if (scored != given).any():
+            number = np.argmax(scored != given)
+            sizes = f"{given[number]} losses of the {scored[number]} sites that fold {number} scores"
+            raise ValueError(f"heldout_loss gives {sizes}: it must give one a site")
+        fold = np.repeat(np.arange(len(scored)), scored)
+        return fold, np.concatenate(self.folds.scored), np.concatenate(self.losses)
 
-    @property
-    def loss(self) -> float:
-        """Mean of the fold losses."""
-        return float(self.fold_losses.mean())
+    @cached_property
+    def fitted_losses(self) -> np.ndarray:
+        """`pointwise` with the full fit's params in place of the folds', (n_sites,).
 
-    @property
-    def se(self) -> float:
-        """Standard error of `loss` over folds; nan for a single fold."""
-        n = len(self.fold_losses)
-        return float(self.fold_losses.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
+        nan everywhere in a result that was pickled.
+        """
+        if self.derivatives is None:
+            return np.full(self.n_sites, np.nan)
+        losses = self.derivatives.heldout(self.fit.params, self.folds)
+        return replace(self, losses=losses).pointwise
+
+    @cached_property
+    def p_loo(self) -> float:
+        """Effective number of parameters: `pointwise` minus `fitted_losses`, summed over sites."""
+        scored = self.groups >= 0
+        return float((self.pointwise - self.fitted_losses)[scored].sum())
+
+    def to_arviz(self) -> Any:
+        """The `ELPDData` of arviz_stats, which `arviz_stats.compare` accepts (extra `arviz`).
+
+        Its `warning` is True where folds overlap or score several sites: `arviz_stats.compare`
+        takes all sites for independent, so that its `dse` is not valid there; `compare_models`
+        has one that is.
+        """
+        xarray = require("xarray", extra="arviz")
+        arviz = require("arviz_stats", extra="arviz")
+        sites = np.flatnonzero(self.groups >= 0)
+        elpd = -self.pointwise[sites]
+        return arviz.ELPDData(
+            kind="loo_kfold",
+            elpd=float(elpd.sum()),
+            se=error_of_sum(elpd, self.groups[sites]),
+            p=self.p_loo,
+            n_samples=1,
+            n_data_points=len(sites),
+            scale="log",
+            warning=self.se_over != "sites",
+            good_k=None,
+            elpd_i=xarray.DataArray(elpd, {"site": sites}, "site"),
+            n_folds=len(self.folds),
+        )
 
     def to_frame(self) -> Any:
         """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
@@ -202,6 +248,7 @@ class CVResult:
         return pandas.DataFrame(columns | self.diagnostics).rename_axis("fold")
 
     def _repr_html_(self):
-        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {len(self.folds)} folds"
+        error = f"± {self.se:.2g} (se over {self.se_over})"
+        loss = f"loss {self.loss:.6g} {error}, {len(self.folds)} folds"
         head = f"<p><b>{self.method}</b>: {loss}, {self.seconds:.3g} s</p>"
         return head + self.to_frame().describe().to_html(float_format="%.4g")

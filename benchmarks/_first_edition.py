@@ -119,7 +119,8 @@ def measure(name):
         for _ in range(3):
             result = run(model, fit, folds)
             times.append(result.seconds)
-        losses = np.concatenate([np.ravel(each) for each in result.pointwise])
+        by_fold = result.losses if hasattr(result, "losses") else result.pointwise
+        losses = np.concatenate([np.ravel(each) for each in by_fold])
         found[method] = [statistics.median(times), losses.tolist()]
     print(json.dumps(found))
 

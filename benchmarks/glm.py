@@ -46,7 +46,7 @@ def exact_in_fits(n, dim):
 
 def ours(model, rung):
     """Log loss of every left-out row, the fit included."""
-    return rung(model, acv.fit(model), acv.folds.leave_one_out(model.n_sites)).pointwise[:, 0]
+    return rung(model, acv.fit(model), acv.folds.leave_one_out(model.n_sites)).pointwise
 
 
 def log_loss(estimator, X, y):
@@ -84,7 +84,7 @@ def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
         model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9
     )
     theirs, mine = peer(model), ours(model, rung)
-    errors = [abs(losses - reference.pointwise[:, 0]).mean() for losses in (theirs, mine)]
+    errors = [abs(losses - reference.pointwise).mean() for losses in (theirs, mine)]
     share = ratio(lambda: ours(model, rung), lambda: peer(model), repeats)
     report(f"{name}: seconds of {rung.__name__} over its own", share, 1)
     report(f"{name}: error of {rung.__name__} over its own", errors[1] / errors[0], error_limit)

@@ -22,9 +22,9 @@ def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
     n = len(data)
     one_pass = median_seconds(lambda: learner.update(learner.init(), data.X, data.y), 21)
-    fixed = median_seconds(lambda: acv.treecv(learner, data, n))
+    fixed = median_seconds(lambda: acv.treecv(learner, data, n, shuffle=False))
     randomized = median_seconds(
-        lambda: acv.treecv(learner, data, n, order="randomized", rng=np.random.default_rng(0))
+        lambda: acv.treecv(learner, data, n, shuffle=False, order="randomized", rng=np.random.default_rng(0))
     )
     report(
         f"{name}: LOOCV of {n:,} rows in passes over log2(2n)",
@@ -40,7 +40,7 @@ def leave_one_out(name, learner, data):
 def tree(learner, data, n_jobs):
     """LOOCV of all rows on so many threads."""
     with joblib.parallel_config(n_jobs=n_jobs):
-        acv.treecv(learner, data, len(data))
+        acv.treecv(learner, data, len(data), shuffle=False)
 
 
 def twice(function):
@@ -51,8 +51,8 @@ def twice(function):
 def folds(name, learner, data):
     """Passes over the data for few folds, and what standard cross-validation costs."""
     for k in (5, 10, 100):
-        tree = median_seconds(lambda k=k: acv.treecv(learner, data, k))
-        standard = median_seconds(lambda k=k: acv.kfold(learner, data, k), 3)
+        tree = median_seconds(lambda k=k: acv.treecv(learner, data, k, shuffle=False))
+        standard = median_seconds(lambda k=k: acv.kfold(learner, data, k, shuffle=False), 3)
         report(f"{name}: standard over TreeCV, k = {k}", standard / tree)
 
 
@@ -60,7 +60,7 @@ def scikit_learn(data, k=100):
     """SGDClassifier: cross_val_score over treecv."""
     sgd = SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0)
     learner = learners.PartialFit(sgd, classes=(-1.0, 1.0))
-    tree = median_seconds(lambda: acv.treecv(learner, data, k), 3)
+    tree = median_seconds(lambda: acv.treecv(learner, data, k, shuffle=False), 3)
     without = median_seconds(lambda: cross_val_score(sgd, data.X, data.y, cv=KFold(k)), 2)
     report(
         f"SGDClassifier, n = {len(data):,}, k = {k}: cross_val_score over treecv",

@@ -152,7 +152,7 @@ figures.save(fig, "traffic_scatter", data)
 
 # %%
 pointwise = {
-    s: {name: np.concatenate(r.pointwise) for name, r in rungs[s].items()} for s in settings
+    s: {name: np.concatenate(r.losses) for name, r in rungs[s].items()} for s in settings
 }
 correlation = pd.DataFrame(
     {
@@ -201,14 +201,14 @@ figures.save(fig, "traffic_differences", data)
 # %%
 setting = min(settings, key=lambda s: correlation[s]["infinitesimal_jackknife"])
 none, ij, frozen, _, exact = rungs[setting].values()
-gaps = [np.abs(a - b).max() for a, b in zip(exact.pointwise, ij.pointwise)]
+gaps = [np.abs(a - b).max() for a, b in zip(exact.losses, ij.losses)]
 worst = int(np.argmax(gaps))
 sites = exact.folds[worst][
-    np.argsort(-np.abs(exact.pointwise[worst] - ij.pointwise[worst]))[:4]
+    np.argsort(-np.abs(exact.losses[worst] - ij.losses[worst]))[:4]
 ]
 where = np.searchsorted(exact.folds[worst], sites)
 table = {"time": subset.timestamp[sites], "count": subset.counts[sites]}
-table |= {r.method: r.pointwise[worst][where].round(2) for r in (none, ij, frozen, exact)}
+table |= {r.method: r.losses[worst][where].round(2) for r in (none, ij, frozen, exact)}
 print("fold", worst, "of", setting)
 pd.DataFrame(table)
 
@@ -380,11 +380,11 @@ figures.save(fig, "traffic_growth", data)
 frozen, exact = rungs[setting]["frozen_newton"], rungs[setting]["exact"]
 flagged = acv.flag(model, frozen)
 refitted = acv.refit_flagged(model, frozen, flagged)
-acv.compare(exact, frozen, refitted).drop(columns="evaluations").round(5)
+acv.compare_methods(exact, frozen, refitted).drop(columns="evaluations").round(5)
 
 # %%
 correlations = [
-    np.corrcoef(np.concatenate(r.pointwise), np.concatenate(exact.pointwise))[0, 1]
+    np.corrcoef(np.concatenate(r.losses), np.concatenate(exact.losses))[0, 1]
     for r in (frozen, refitted)
 ]
 ledger.record("beyond.flags.traffic", correlations[1], data)
@@ -404,7 +404,7 @@ estimate = acv.difference_estimate(whole, run["infinitesimal_jackknife"], 20, rn
 off = abs(estimate.loss - run["exact"].loss) / estimate.se
 ledger.record("beyond.calibrate.traffic", off, data)
 print(
-    f"exact {run['exact'].loss:.2f}, IJ {run['infinitesimal_jackknife'].loss:.2f}, none {run['no_adjustment'].loss:.2f}"
+    f"exact {run['exact'].loss:.5f}, IJ {run['infinitesimal_jackknife'].loss:.5f}, none {run['no_adjustment'].loss:.5f}"
 )
 estimate
 
@@ -600,12 +600,12 @@ ihler = acv.models.TrafficPrior(
 )
 strong = acv.models.PoissonTraffic(subset.counts, subset.day, prior=ihler)
 strong_fit = acv.fit(strong)
-table = acv.compare(*reversed(acv.ladder(strong, strong_fit, folds["iid", 5]).values()))
+table = acv.compare_methods(*reversed(acv.ladder(strong, strong_fit, folds["iid", 5]).values()))
 table.drop(columns="evaluations").round(5)
 
 # %%
 both = [
-    np.concatenate(r.pointwise)
+    np.concatenate(r.losses)
     for r in acv.ladder(strong, strong_fit, folds["iid", 5]).values()
 ]
 weak = correlation["iid", 5].values

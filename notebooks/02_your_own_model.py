@@ -85,7 +85,7 @@ fit
 
 # %%
 rungs = acv.ladder(showers, fit, folds)
-acv.compare(*reversed(rungs.values())).drop(columns="evaluations").round(5)
+acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
 # Read the column `theta_error`: the distance of each fold's parameters from those of the exact refit, in standard

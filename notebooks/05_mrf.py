@@ -411,7 +411,7 @@ for short, rung in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife")
 # model = acv.models.HiddenMRF(data.counts, data.edges, coupling=0.6)
 # fit = acv.fit(model)
 # cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(len(data)))
-# figures.areas(ax, data, cv.fold_losses, "held-out loss (nats)")
+# figures.areas(ax, data, cv.pointwise, "held-out loss (nats)")
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width 15; a

@@ -15,7 +15,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # A unit may import from the rows above its own, and from itself; units of one row do not see each
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
-    {"folds", "weighting", "parallel", "extras"},
+    {"folds", "weighting", "parallel", "extras", "scores"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators"},
     {"derivatives", "spatial_folds"},
@@ -24,7 +24,7 @@ ROWS = [
     {"methods"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
-APART = {"incremental": {"incremental", "parallel", "extras"}}
+APART = {"incremental": {"incremental", "parallel", "extras", "scores"}}
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed"}
 NEVER = {"torch", "acvbook", "notebooks"}

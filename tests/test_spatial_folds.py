@@ -66,4 +66,5 @@ def test_buffers_are_omitted_and_their_centres_scored():
         model.heldout_loss(fit.params, fold)[list(fold).index(i)] for i, fold in enumerate(folds)
     ]
     assert np.array_equal(result.fold_losses, expected)
+    assert np.array_equal(result.pointwise, expected)
     assert np.array_equal(np.concatenate(folds), np.concatenate(spatial_folds.balls(30, GRID, 1)))

@@ -31,7 +31,7 @@ LADDER = f"""
 {UP_TO_THE_TABLE}
 print({{name: round(float(rung.loss), 4) for name, rung in rungs.items()}})
 try:
-    acv.compare(*rungs.values())
+    acv.compare_methods(*rungs.values())
 except ImportError as error:
     assert "acvlib[tables]" in str(error), error
 else:

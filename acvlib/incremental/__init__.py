@@ -4,6 +4,7 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 """
 
 import time
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -22,6 +23,7 @@ def treecv(
     data: Examples,
     folds: int | Sequence[np.ndarray],
     *,
+    shuffle: bool = True,
     order: str = "fixed",
     rng: np.random.Generator | None = None,
     client: Any = None,
@@ -32,14 +34,17 @@ def treecv(
     goes on into the other half: each model has then learnt every chunk but its own, in the tree's
     order. joblib runs the branches as its `parallel_config` says, to the same bits wherever.
 
-    folds : k, for contiguous chunks, or the rows of each fold, a partition; k = n leaves one out.
-    order : "fixed" as the rows stand, or "randomized" along each edge, which needs `rng`.
+    folds : k, the number of chunks, or the rows of each fold, a partition; k = n leaves one out.
+    shuffle : with k, put a copy of the rows into a random order first, by `rng` or seed 0, since
+        rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
+    order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
     client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
 
-    Raises FoldsFailed if the learner does; it names the folds, its `result` has the others.
+    Raises FoldsFailed if the learner does; it names the folds, its `result` has the others. Warns
+    of `LabelRuns` where rows that are not shuffled have like labels next to each other.
     """
     run = tree if client is None else partial(tree_on_cluster, client=client)
-    return _cross_validate("treecv", run, learner, data, folds, order, rng)
+    return _cross_validate("treecv", run, learner, data, folds, shuffle, order, rng)
 
 
 def kfold(
@@ -47,17 +52,28 @@ def kfold(
     data: Examples,
     folds: int | Sequence[np.ndarray],
     *,
+    shuffle: bool = True,
     order: str = "fixed",
     rng: np.random.Generator | None = None,
 ) -> LearnerCV:
     """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
-    return _cross_validate("kfold", standard, learner, data, folds, order, rng)
+    return _cross_validate("kfold", standard, learner, data, folds, shuffle, order, rng)
 
 
-def _cross_validate(method, run, learner, data, folds, order, rng):
+class LabelRuns(UserWarning):
+    """Rows with like labels stand next to each other, and are learnt in that order."""
+
+
+def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
     started = time.perf_counter()
-    seed = _seed(order, rng)
+    shuffle = shuffle and isinstance(folds, int | np.integer)
+    rng = None if rng is None else np.random.default_rng(rng)
+    seed = _seed(order, rng, shuffle)
     rows, bounds = partition(folds, len(data))
+    if shuffle:
+        rows = (rng or np.random.default_rng(0)).permutation(rows)
+    else:
+        _warn_of_runs(data.y, rows)
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     if (np.diff(rows) != 1).any():
@@ -71,17 +87,50 @@ def _cross_validate(method, run, learner, data, folds, order, rng):
     fold_of = np.empty(len(rows), np.int64)
     fold_of[rows] = np.repeat(np.arange(job.k), np.diff(bounds))
     failed = [outcome for outcome in outcomes if outcome.error]
-    failures = tuple(outcome.sentence() for outcome in failed)
-    seconds = time.perf_counter() - started
-    result = LearnerCV(method, repr(learner), order, losses, fold_of, seconds, counts, failures)
+    result = LearnerCV(
+        method=method,
+        learner=repr(learner),
+        order=order,
+        pointwise=losses,
+        fold_of=fold_of,
+        seconds=time.perf_counter() - started,
+        evaluations=counts,
+        shuffled=shuffle,
+        failures=tuple(outcome.sentence() for outcome in failed),
+    )
     if failed:
         raise FoldsFailed(result) from failed[0].error
     return result
 
 
-def _seed(order, rng):
-    if order == "fixed" and rng is None:
+def _seed(order, rng, shuffle):
+    """The seed of random orders along the edges, or FIXED."""
+    if order == "fixed" and (rng is None or shuffle):
         return FIXED
     if order == "randomized" and rng is not None:
         return int(rng.integers(2**62))
-    raise ValueError(f'order {order!r}, rng {rng}: "fixed" takes no rng, "randomized" needs one')
+    raise ValueError(
+        f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng, "fixed" takes one only '
+        "for rows that are shuffled, which folds of rows or shuffle=False are not"
+    )
+
+
+def _warn_of_runs(y, rows):
+    """Warn where labels (n,) change from row to row much less than in random order.
+
+    Mean squared successive difference over the variance: 2 in random order, give or take
+    2 / sqrt(n), and 0 where like stands beside like. Source: von Neumann (1941).
+    """
+    if y is None or len(rows) < 20:
+        return
+    labels = y[rows]
+    spread = labels.var()
+    ratio = np.mean(np.diff(labels) ** 2) / spread if spread > 0 else 2.0
+    if ratio < 1.0 - 3.0 / np.sqrt(len(rows)):
+        warnings.warn(
+            f"like labels stand next to each other: from row to row they change {ratio:.2g} as much "
+            "as they vary (in random order 2), so that folds differ and learners forget; pass "
+            "a number of folds and shuffle=True, or shuffle the rows",
+            LabelRuns,
+            stacklevel=4,
+        )

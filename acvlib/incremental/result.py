@@ -7,55 +7,66 @@ from functools import cached_property
 import numpy as np
 
 from ..extras import require
+from ..scores import HeldOutLosses
 
 
 @dataclass(frozen=True, eq=False)
-class LearnerCV:
-    """k-fold cross-validation of an incremental learner.
+class LearnerCV(HeldOutLosses):
+    """k-fold cross-validation of an incremental learner; its losses are read as in `CVResult`.
 
-    losses (n,) : of each row, under the model that has not seen its fold; nan where that failed.
+    pointwise (n,) : loss of each row under the model that has not seen its fold; nan where that
+        failed.
     fold_of (n,) : the fold of each row.
     evaluations : rows learnt (updates), models copied and, on a cluster, models_sent by workers.
+    shuffled : whether the rows were shuffled before they were cut into folds.
     failures : one sentence for each branch that failed.
+
+    R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
+    `fold_losses.mean()`; `loss` is the mean over rows.
     """
 
     method: str
     learner: str
     order: str
-    losses: np.ndarray = field(repr=False)
+    pointwise: np.ndarray = field(repr=False)
     fold_of: np.ndarray = field(repr=False)
     seconds: float
     evaluations: Counter
+    shuffled: bool = False
     failures: tuple[str, ...] = ()
 
+    @property
+    def n_sites(self) -> int:
+        """How many rows there are."""
+        return len(self.pointwise)
+
+    @property
+    def _n_folds(self):
+        return int(self.fold_of.max()) + 1
+
+    @property
+    def _pairs(self):
+        return self.fold_of, np.arange(self.n_sites), self.pointwise
+
     @cached_property
-    def fold_losses(self) -> np.ndarray:
-        """R_i, the mean (not the sum) of the losses of each fold's rows, (k,)."""
-        sizes = np.bincount(self.fold_of)
-        return np.bincount(self.fold_of, self.losses) / sizes
-
-    @property
-    def loss(self) -> float:
-        """1/k sum_i R_i: folds of unequal size count alike (Joulani et al. 2015, Section 2)."""
-        return float(self.fold_losses.mean())
-
-    @property
-    def se(self) -> float:
-        """Standard error of `loss` over folds."""
-        deviation = self.fold_losses.std(ddof=1)
-        return float(deviation / np.sqrt(len(self.fold_losses)))
+    def losses(self) -> list[np.ndarray]:
+        """The losses of each fold's rows, fold by fold."""
+        by_fold = np.argsort(self.fold_of, kind="stable")
+        ends = np.cumsum(np.bincount(self.fold_of))
+        return np.split(self.pointwise[by_fold], ends[:-1])
 
     def to_frame(self):
-        """Return a DataFrame with a row for each fold: its size and R_i (extra `tables`)."""
+        """Return a DataFrame with a row for each fold: its size and mean loss (extra `tables`)."""
         pandas = require("pandas", extra="tables")
         columns = {"size": np.bincount(self.fold_of), "loss": self.fold_losses}
         return pandas.DataFrame(columns).rename_axis("fold")
 
     def _repr_html_(self):
-        k = len(self.fold_losses)
-        head = f"<b>{self.method}</b> of {self.learner}, {self.order} order"
-        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se), {k:,} folds"
-        updates = self.evaluations["updates"] / len(self.losses)
+        rows = "shuffled rows, " if self.shuffled else ""
+        head = f"<b>{self.method}</b> of {self.learner}, {rows}{self.order} order"
+        error = f"± {self.se:.2g} (se over {self.se_over})"
+        loss = f"loss {self.loss:.6g} {error}, {self._n_folds:,} folds"
+        updates = self.evaluations["updates"] / self.n_sites
         return f"<p>{head}: {loss}, {updates:.2f} updates a row, {self.seconds:.3g} s</p>"
 
 

@@ -42,5 +42,5 @@ def linearised(model: Any, result: CVResult) -> CVResult:
         derivatives.heldout_expansion(result.fit.params, move, fold)
         for move, fold in zip(moves, result.folds, strict=True)
     ]
-    pointwise = result.folds.pick(losses)
-    return replace(result, method=f"{result.method}, linearised", pointwise=pointwise)
+    scored = result.folds.pick(losses)
+    return replace(result, method=f"{result.method}, linearised", losses=scored)

@@ -16,6 +16,6 @@ METHODS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, e
 def ladder(model: Any, fit: Fit, folds: Folds) -> dict[str, CVResult]:
     """Run all methods, from the cheapest to exact: a `CVResult` for each name.
 
-    `compare(*reversed(ladder(...).values()))` is the table of all of them against exact.
+    `compare_methods(*reversed(ladder(...).values()))` is the table of all of them against exact.
     """
     return {method.__name__: method(model, fit, folds) for method in METHODS}

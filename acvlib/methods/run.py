@@ -39,18 +39,20 @@ class Run:
         **diagnostics: np.ndarray,
     ) -> CVResult:
         """The `CVResult` of params (D,) or (n_folds, D), scored here: its seconds include that."""
-        pointwise = self.derivatives.heldout(params, self.folds)
+        losses = self.derivatives.heldout(params, self.folds)
         return CVResult(
             method=self.method,
             fit=self.fit,
             folds=self.folds,
+            n_sites=self.derivatives.n_sites,
             params=params if params.ndim == 2 else np.tile(params, (len(self.folds), 1)),
-            pointwise=pointwise,
+            losses=losses,
             seconds=time.perf_counter() - self.started,
             evaluations=Counter({**evaluations, "heldout": len(self.folds)}),
             indefinite=indefinite,
             diagnostics=diagnostics,
             settings=self.settings,
+            derivatives=self.derivatives,
         )
 
 

@@ -36,7 +36,7 @@ def test_all_63_combinations():
 def test_pooled_errors_and_held_out_losses_agree(run, data, expression):
     table = genomics.error_table(run, expression[data.test])
     for (name, size), result in run.results.items():
-        pooled = np.mean([losses.mean() for losses in result.pointwise])
+        pooled = np.mean([losses.mean() for losses in result.losses])
         assert_allclose(table["mean"][name, size], pooled, rtol=1e-10)
     assert_allclose(table["mean"]["train", 1], table["mean"]["train", 2], rtol=1e-10)
     assert (table.low < table["median"]).all()

@@ -99,7 +99,7 @@ def test_exact_folds_are_refits(studied):
     }
     refit = minimize(model.derivatives.value_and_gradient, full.params, args=(weights,), **settings)
     assert full.standard_errors_between(cv.params[3], refit.x) <= 1e-3
-    assert cv.pointwise[3][0] == pytest.approx(model.heldout_loss(refit.x, [3])[0], rel=1e-5)
+    assert cv.losses[3][0] == pytest.approx(model.heldout_loss(refit.x, [3])[0], rel=1e-5)
 
 
 def test_losses_and_winners(studied):

@@ -70,7 +70,7 @@ def test_larger_folds_are_balls_and_regions(data):
     exact = runs["ball of radius 1"].results["exact"]
     centres = [
         part[list(fold).index(i)]
-        for i, (fold, part) in enumerate(zip(exact.folds, exact.pointwise, strict=True))
+        for i, (fold, part) in enumerate(zip(exact.folds, exact.losses, strict=True))
     ]
     assert losses == pytest.approx(np.mean(centres), rel=1e-12)
 

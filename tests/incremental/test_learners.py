@@ -102,7 +102,7 @@ def test_histogram_is_a_density(table):
 def test_order_does_not_matter_to_a_histogram(table, k):
     """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
     learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
-    np.testing.assert_array_equal(treecv(learner, data, k).losses, kfold(learner, data, k).losses)
+    np.testing.assert_array_equal(treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,8 @@ def test_rows_that_a_learner_cannot_take(table, learner, change, message):
 @pytest.mark.parametrize("method", [treecv, kfold])
 def test_scikit_learn_estimators_learn_what_they_learn_alone(table, method):
     sgd = SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0)
-    result = method(learners.PartialFit(sgd, classes=(-1.0, 1.0)), table, 5)
+    learner = learners.PartialFit(sgd, classes=(-1.0, 1.0))
+    result = method(learner, table, 5, shuffle=False)
     assert not hasattr(sgd, "coef_")
     if method is kfold:
         reference = cross_val_score(sgd, table.X, table.y, cv=KFold(5))

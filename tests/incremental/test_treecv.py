@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acvlib.incremental import FoldsFailed, kfold, learners, treecv
+from acvlib.incremental import FoldsFailed, LabelRuns, kfold, learners, treecv
 from acvlib.incremental.chunks import count_updates, edges
 from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLearner
 
@@ -99,7 +99,8 @@ def table(n, d=3, seed=0):
 def recorded(n, folds, order, method=treecv):
     """The rows that the model tested on each row had learnt, in order."""
     recorder = Recorder()
-    method(recorder, Examples(np.arange(n, dtype=float)[:, None]), folds, **options(order))
+    data = Examples(np.arange(n, dtype=float)[:, None])
+    method(recorder, data, folds, shuffle=False, **options(order))
     return recorder.log
 
 
@@ -130,18 +131,18 @@ def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_that_order
 ):
     n, k = size
     data, learner = table(n, seed=n), LEARNERS[name]
-    result = method(learner, data, k, **options(order))
+    result = method(learner, data, k, shuffle=False, **options(order))
     log = recorded(n, k, order, method)
     for row in range(n):
         state = learner.update(learner.init(), *(part[log[row]] for part in (data.X, data.y)))
-        assert result.losses[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
+        assert result.pointwise[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
 
 
 def test_a_state_is_seen_to_the_last_bit():
     """The check above would pass on 0/1 losses; a squared error shows every bit of the state."""
     data, learner = table(30), LEARNERS["lsqsgd"]
     fixed, other = treecv(learner, data, 30), treecv(learner, data, 30, **options("randomized"))
-    assert (fixed.losses != other.losses).mean() > 0.9
+    assert (fixed.pointwise != other.pointwise).mean() > 0.9
 
 
 def test_the_paper_feeds_its_figure_1_like_this():
@@ -194,7 +195,7 @@ def test_compiled_and_plain_walks_agree(order, name):
             plain, compiled = (
                 method(learner, data, k, **options(order)) for learner in (Plain(), LEARNERS[name])
             )
-            np.testing.assert_array_equal(plain.losses, compiled.losses)
+            np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
             assert plain.evaluations == compiled.evaluations
 
 
@@ -206,7 +207,7 @@ def test_parallel_is_the_same_to_the_bit(order, backend, method):
     serial = method(learner, data, 11, **options(order))
     with joblib.parallel_config(backend=backend, n_jobs=2):
         parallel = method(learner, data, 11, **options(order))
-    np.testing.assert_array_equal(parallel.losses, serial.losses)
+    np.testing.assert_array_equal(parallel.pointwise, serial.pointwise)
     assert parallel.evaluations["updates"] == serial.evaluations["updates"]
 
 
@@ -225,17 +226,21 @@ def test_save_and_revert_in_place_of_copies():
         reverted, copied = (
             treecv(one, Examples(X), 60, **options(order)) for one in (Reverting(), Copying())
         )
-        np.testing.assert_array_equal(reverted.losses, copied.losses)
+        np.testing.assert_array_equal(reverted.pointwise, copied.pointwise)
         assert (reverted.evaluations["copies"], copied.evaluations["copies"]) == (0, 59)
 
 
-def test_loss_is_the_mean_of_fold_means():
-    """With unequal chunks this is not the mean over rows (Joulani et al. 2015, Section 2)."""
+def test_losses_are_counted_by_row_and_by_fold():
+    """With unequal chunks R_k-CV, the mean of fold means, is not the mean over rows."""
     result = treecv(LEARNERS["lsqsgd"], table(11), [np.arange(8), np.array([8]), np.array([9, 10])])
-    losses = [result.losses[:8].mean(), result.losses[8], result.losses[9:].mean()]
+    losses = [result.pointwise[:8].mean(), result.pointwise[8], result.pointwise[9:].mean()]
     np.testing.assert_allclose(result.fold_losses, losses, rtol=1e-15)
-    assert result.loss == pytest.approx(np.mean(losses), rel=1e-15)
-    assert result.se == pytest.approx(np.std(losses, ddof=1) / np.sqrt(3), rel=1e-12)
+    np.testing.assert_allclose(result.fold_totals, np.array(losses) * [8, 1, 2], rtol=1e-14)
+    assert result.loss == pytest.approx(result.pointwise.mean(), rel=1e-15)
+    assert result.loss != pytest.approx(result.fold_losses.mean(), rel=1e-3)
+    deviations = np.array([8, 1, 2]) * (np.array(losses) - result.loss)
+    assert result.se == pytest.approx(np.sqrt(3 / 2 * (deviations**2).sum()) / 11, rel=1e-12)
+    np.testing.assert_array_equal(np.concatenate(result.losses), result.pointwise)
     assert result.to_frame()["size"].tolist() == [8, 1, 2]
     assert "lsqsgd" in result._repr_html_()
 
@@ -277,8 +282,76 @@ def test_bad_folds(folds, message):
 @pytest.mark.parametrize("order", ["fixed", "randomized", "sorted"])
 def test_order_and_rng_belong_together(order):
     rng = np.random.default_rng(0) if order == "fixed" else None
-    with pytest.raises(ValueError, match='"randomized" needs one'):
-        treecv(LEARNERS["pegasos"], table(10), 5, order=order, rng=rng)
+    with pytest.raises(ValueError, match='"randomized" needs a Generator'):
+        treecv(LEARNERS["pegasos"], table(10), 5, shuffle=False, order=order, rng=rng)
+
+
+def sorted_table(n=400):
+    """Rows sorted by class."""
+    data = table(n)
+    return data.take(np.argsort(data.y, kind="stable"))
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_rows_sorted_by_class_are_shuffled(method):
+    """The answer is that of shuffled rows: each model deleted from and refitted by hand agrees."""
+    data, learner = sorted_table(), LEARNERS["pegasos"]
+    result = method(learner, data, 5)
+    fold = result.fold_of == 2
+    in_order = np.random.default_rng(0).permutation(400)
+    left_out = in_order[fold[in_order]]
+    others = in_order[~fold[in_order]]
+    np.testing.assert_array_equal(np.sort(left_out), np.flatnonzero(fold))
+    if method is kfold:
+        state = learner.update(learner.init(), data.X[others], data.y[others])
+        losses = learner.loss(state, data.X[fold], data.y[fold])
+        np.testing.assert_array_equal(result.pointwise[fold], losses)
+    by_hand = method(learner, data, np.array_split(in_order, 5))
+    np.testing.assert_array_equal(result.pointwise, by_hand.pointwise)
+    assert result.shuffled
+    assert not by_hand.shuffled
+    assert "shuffled rows" in result._repr_html_()
+
+
+def test_a_learner_of_the_latest_rows_looks_good_on_sorted_ones_alone():
+    class Latest:
+        def init(self):
+            return 0.0
+
+        def update(self, state, X, y):
+            return y[-1]
+
+        def loss(self, state, X, y):
+            return (y != state).astype(float)
+
+    data = sorted_table()
+    with pytest.warns(LabelRuns, match="stand next to each other"):
+        wrong = treecv(Latest(), data, 100, shuffle=False)
+    assert wrong.loss < 0.02
+    assert treecv(Latest(), data, 100).loss > 0.4
+
+
+def test_shuffles_are_seeded():
+    data, learner = table(100), LEARNERS["lsqsgd"]
+    runs = [treecv(learner, data, 10, rng=rng).fold_of for rng in (None, None, 0, 1)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+    assert (runs[0] != runs[3]).mean() > 0.5
+    assert (np.diff(treecv(learner, data, 10, shuffle=False).fold_of) >= 0).all()
+
+
+def test_folds_of_rows_are_learnt_as_they_stand():
+    """A time series keeps its order; labels in runs are warned of all the same."""
+    log = recorded(6, [np.array([4, 5]), np.array([0, 1]), np.array([2, 3])], "fixed")
+    assert log[4] == [2, 3, 0, 1]
+    data = sorted_table()
+    with pytest.warns(LabelRuns):
+        treecv(LEARNERS["pegasos"], data, np.array_split(np.arange(400), 5))
+
+
+def test_labels_in_random_order_are_not_warned_of():
+    for seed in range(200):
+        treecv(LEARNERS["pegasos"], table(40, seed=seed), 4, shuffle=False)
 
 
 class Failing(Recorder):
@@ -308,9 +381,9 @@ def test_an_exception_names_its_fold_and_keeps_the_others(n_jobs, method):
             FoldsFailed,
             match="fold 2 failed while testing on chunk 2: ZeroDivisionError: a bad row",
         ):
-            method(Failing(testing=5), data, 8)
+            method(Failing(testing=5), data, 8, shuffle=False)
         with pytest.raises(FoldsFailed) as caught:
-            method(Failing(learning=5), data, 8)
+            method(Failing(learning=5), data, 8, shuffle=False)
     result = caught.value.result
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     np.testing.assert_array_equal(
@@ -328,7 +401,7 @@ def test_an_interrupted_run_leaves_nothing_behind():
     with pytest.raises(KeyboardInterrupt):
         treecv(Failing(testing=data.X[20, 0], error=KeyboardInterrupt), data, 8)
     np.testing.assert_array_equal(data.X, before)
-    np.testing.assert_array_equal(treecv(Recorder(), data, 8).losses, np.zeros(40))
+    np.testing.assert_array_equal(treecv(Recorder(), data, 8).pointwise, np.zeros(40))
 
 
 @pytest.mark.parametrize("order", ["fixed", "randomized"])

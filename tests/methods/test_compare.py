@@ -1,16 +1,32 @@
-"""The table that compares methods."""
+"""The tables that compare methods and models, and what losses say of sites and folds."""
+
+import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from ladder_cases import FOLDS, RIDGE
-from numpy.testing import assert_allclose
+from ladder_cases import FOLDS, RIDGE, X, Y
+from numpy.testing import assert_allclose, assert_array_equal
 
 import acvlib as acv
+from acvlib.models import GLM
+from acvlib.scores import error_of_sum
+
+OVERLAPPING = [[0, 1, 2], [2, 3], [5]]
 
 
-def test_compare_reports_loss_and_parameter_errors(fits):
+def glm(columns=3, penalty=0.1):
+    return GLM(X[:, :columns], Y, "gaussian", penalty=penalty)
+
+
+def results_of(folds, sizes=(3, 2, 1), method=acv.exact):
+    models = {f"{d} columns": glm(d) for d in sizes}
+    return {name: method(model, acv.fit(model), folds) for name, model in models.items()}
+
+
+def test_methods_are_compared_by_loss_and_parameter_errors(fits):
     exact, base = (method(RIDGE, fits["ridge"], FOLDS) for method in (acv.exact, acv.no_adjustment))
-    table = acv.compare(exact, base)
+    table = acv.compare_methods(exact, base)
     gap = fits["ridge"].standard_errors_between(base.params, exact.params)
     assert list(table.index) == ["exact", "no_adjustment"]
     assert table.loc["exact", ["relative_error", "theta_error", "theta_error_max"]].tolist() == [
@@ -18,7 +34,7 @@ def test_compare_reports_loss_and_parameter_errors(fits):
         0.0,
         0.0,
     ]
-    relative = np.abs(base.fold_losses - exact.fold_losses) / exact.fold_losses
+    relative = np.abs(base.fold_totals - exact.fold_totals) / exact.fold_totals
     assert_allclose(table.loc["no_adjustment", "relative_error"], relative.mean(), rtol=1e-14)
     assert_allclose(table.loc["no_adjustment", "theta_error"], np.median(gap), rtol=1e-14)
     assert_allclose(table.loc["no_adjustment", "theta_error_max"], gap.max(), rtol=1e-14)
@@ -27,11 +43,206 @@ def test_compare_reports_loss_and_parameter_errors(fits):
 
 
 @pytest.mark.parametrize(
-    "others", [FOLDS[:2], FOLDS[::-1], acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])])]
+    ("others", "reason"),
+    [
+        (FOLDS[:2], "3 and 2"),
+        (FOLDS[::-1], "fold 0 the first"),
+        (acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]), "fold 2 the first"),
+        (acv.Folds(FOLDS, [FOLDS[0], FOLDS[1][:4], FOLDS[2]]), "fold 1 the first"),
+    ],
 )
-def test_results_on_different_folds_are_not_compared(others, fits):
+def test_results_on_different_folds_are_not_compared(others, reason, fits):
     ours, theirs = (acv.no_adjustment(RIDGE, fits["ridge"], folds) for folds in (FOLDS, others))
-    with pytest.raises(
-        ValueError, match="no_adjustment and no_adjustment were run on different folds"
-    ):
-        acv.compare(ours, theirs)
+    message = f"were run on different folds .{reason}.: run both on the same Folds"
+    with pytest.raises(ValueError, match=f"no_adjustment and no_adjustment {message}"):
+        acv.compare_methods(ours, theirs)
+    with pytest.raises(ValueError, match=f"a and b {message}"):
+        acv.compare_models({"a": ours, "b": theirs})
+
+
+def test_methods_on_different_models_are_not_compared():
+    """Two models of equal size: distances between their parameters would mean nothing."""
+    ours, theirs = (
+        acv.exact(model, acv.fit(model), FOLDS) for model in (glm(), glm(penalty=2.0))
+    )
+    assert ours.params.shape == theirs.params.shape
+    with pytest.raises(ValueError, match=r"start from different fits .*compare_models\({name"):
+        acv.compare_methods(ours, theirs)
+    with pytest.raises(ValueError, match="4 parameters.*against 3"):
+        acv.compare_methods(ours, *results_of(FOLDS, [2]).values())
+
+
+def test_a_copy_of_the_same_fit_is_the_same_fit(fits):
+    result = acv.exact(RIDGE, fits["ridge"], FOLDS)
+    again = pickle.loads(pickle.dumps(result))
+    assert acv.compare_methods(result, again)["theta_error_max"].tolist() == [0.0, 0.0]
+
+
+def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
+    """Against deletion and refit: the sums over the other rows, solved in closed form."""
+    model = glm(penalty=1e-8)
+    folds = acv.Folds([[7, 3], [40, 3, 12]])
+    result = acv.exact(model, acv.fit(model), folds)
+    design = np.column_stack([np.ones(60), X])
+    expected = np.full((2, 60), np.nan)
+    for row, fold in enumerate(folds):
+        kept = np.delete(np.arange(60), fold)
+        beta = np.linalg.lstsq(design[kept], Y[kept])[0]
+        gap = Y[fold] - design[fold] @ beta
+        expected[row, fold] = gap**2 / 2 + np.log(2 * np.pi) / 2
+    assert_array_equal(np.flatnonzero(np.isfinite(result.pointwise)), [3, 7, 12, 40])
+    scored = [3, 7, 12, 40]
+    assert_allclose(result.pointwise[scored], np.nanmean(expected[:, scored], 0), rtol=1e-5)
+    assert_allclose(result.fold_totals, np.nansum(expected, 1), rtol=1e-5)
+    assert_allclose(result.fold_losses, np.nanmean(expected, 1), rtol=1e-5)
+    assert_allclose(result.loss, np.nanmean(expected), rtol=1e-5)
+    assert result.overlap
+
+
+def test_the_loss_is_per_site_whatever_the_folds():
+    """Folds of several sizes: the same rows under nearly the same fits."""
+    model = glm()
+    fit = acv.fit(model)
+    losses = [
+        acv.no_adjustment(model, fit, acv.folds.k_fold(60, k)).loss for k in (2, 7, 59, 60)
+    ]
+    assert_allclose(losses, losses[0], rtol=1e-12)
+
+
+def test_the_error_of_single_sites_is_that_of_a_mean():
+    model = glm()
+    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(60))
+    assert_allclose(result.se, result.pointwise.std(ddof=1) / np.sqrt(60), rtol=1e-13)
+    assert result.se_over == "sites"
+
+
+def test_the_error_of_folds_of_one_size_is_that_of_their_means():
+    model = glm()
+    result = acv.exact(model, acv.fit(model), acv.folds.k_fold(60, 6))
+    assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(6), rtol=1e-13)
+    assert result.se_over == "6 folds"
+    assert "se over 6 folds" in result._repr_html_()
+
+
+def test_the_error_of_overlapping_folds_is_over_sites_and_says_so():
+    model = glm()
+    result = acv.exact(model, acv.fit(model), OVERLAPPING)
+    by_hand = [(result.losses[0][2] - result.loss) + (result.losses[1][0] - result.loss)]
+    single = [result.losses[0][0], result.losses[0][1], result.losses[1][1], result.losses[2][0]]
+    by_hand += [loss - result.loss for loss in single]
+    assert_allclose(result.se, np.sqrt(5 / 4 * np.sum(np.square(by_hand))) / 6, rtol=1e-12)
+    assert "overlap" in result.se_over
+
+
+def test_the_error_covers_what_it_says(rng):
+    """Means of 30 folds of 8 losses that share their fold's fit: the error over folds is right."""
+    groups = np.repeat(np.arange(30), 8)
+    draws = rng.standard_normal((2000, 30))[:, groups] + rng.standard_normal((2000, 240))
+    found = np.array([error_of_sum(values, groups) for values in draws]) / 240
+    truth = draws.mean(axis=1).std()
+    alone = draws.std(axis=1, ddof=1).mean() / np.sqrt(240)
+    assert_allclose(found.mean(), truth, rtol=0.05)
+    assert alone < 0.6 * truth
+
+
+def test_models_are_ranked_as_their_refits_predict():
+    """elpd, differences and errors by deleting each site and refitting in closed form."""
+    table = acv.compare_models(results_of(acv.folds.leave_one_out(60)))
+    expected = {}
+    for d in (3, 2, 1):
+        design = np.column_stack([np.ones(60), X[:, :d]])
+        ridge = 0.1 * np.diag([0.0, *np.ones(d)])
+        elpd = np.empty(60)
+        for site in range(60):
+            rest = np.delete(np.arange(60), site)
+            A = design[rest]
+            beta = np.linalg.solve(A.T @ A + ridge, A.T @ Y[rest])
+            gap = Y[site] - design[site] @ beta
+            elpd[site] = -(gap**2) / 2 - np.log(2 * np.pi) / 2
+        expected[f"{d} columns"] = elpd
+    order = sorted(expected, key=lambda name: -expected[name].sum())
+    assert list(table.index) == order
+    assert table["rank"].tolist() == [0, 1, 2]
+    for name, elpd in expected.items():
+        gap = expected[order[0]] - elpd
+        row = table.loc[name]
+        assert_allclose(row["elpd"], elpd.sum(), rtol=1e-8)
+        assert_allclose(row["se"], elpd.std(ddof=1) * np.sqrt(60), rtol=1e-6)
+        assert_allclose(row["elpd_diff"], gap.sum(), rtol=1e-6, atol=1e-9)
+        assert_allclose(row["dse"], gap.std(ddof=1) * np.sqrt(60), rtol=1e-6, atol=1e-9)
+    assert set(table["se_over"]) == {"sites"}
+    assert "weight" not in table
+
+
+def test_p_counts_the_parameters_of_a_linear_model(rng):
+    """Under the model itself the effective number tends to the number of coefficients."""
+    design = rng.standard_normal((4000, 9))
+    model = GLM(design, design @ np.ones(9) + rng.standard_normal(4000), "gaussian")
+    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(4000))
+    assert_allclose(result.p_loo, 10, rtol=0.1)
+    baseline = acv.no_adjustment(model, result.fit, result.folds)
+    assert baseline.p_loo == 0.0
+    assert np.isnan(pickle.loads(pickle.dumps(replace(result, fit=None))).p_loo)
+
+
+def test_models_on_folds_of_several_sites_have_errors_over_folds():
+    results = results_of(acv.folds.k_fold(60, 6))
+    table = acv.compare_models(results)
+    best, worst = table.index[0], table.index[-1]
+    gap = results[worst].fold_totals - results[best].fold_totals
+    assert_allclose(table.loc[worst, "dse"], gap.std(ddof=1) * np.sqrt(6), rtol=1e-12)
+    assert set(table["se_over"]) == {"6 folds"}
+    assert "6 folds" in str(table.to_string())
+
+
+def test_a_site_scored_twice_counts_once():
+    results = results_of(OVERLAPPING)
+    table = acv.compare_models(results)
+    for name, result in results.items():
+        assert_allclose(table.loc[name, "elpd"], -np.nansum(result.pointwise), rtol=1e-12)
+    assert table["se_over"].str.contains("overlap").all()
+
+
+def test_models_of_different_data_or_without_finite_losses_are_refused(fits):
+    ours = acv.exact(glm(), acv.fit(glm()), FOLDS)
+    shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
+    theirs = acv.exact(shorter, acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
+    with pytest.raises(ValueError, match="of 60 and of 59 sites"):
+        acv.compare_models({"a": ours, "b": theirs})
+    broken = replace(ours, losses=[np.full(len(fold), np.inf) for fold in FOLDS])
+    with pytest.raises(ValueError, match=r"b: 14 sites have a held-out loss .* \(inf\)"):
+        acv.compare_models({"a": ours, "b": broken})
+    for nothing in ({}, [ours]):
+        with pytest.raises(ValueError, match="one result a model"):
+            acv.compare_models(nothing)
+
+
+def test_losses_that_are_not_one_a_site_are_refused(fits):
+    result = acv.exact(RIDGE, fits["ridge"], FOLDS)
+    short = replace(result, losses=[losses[:1] for losses in result.losses])
+    with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
+        short.loss  # noqa: B018
+
+
+def test_arviz_agrees():
+    azs = pytest.importorskip("arviz_stats")
+    pytest.importorskip("arviz_base")
+    results = results_of(acv.folds.leave_one_out(60))
+    ours = acv.compare_models(results)
+    theirs = azs.compare({name: result.to_arviz() for name, result in results.items()})
+    assert list(ours.index) == list(theirs.index)
+    for column in ("rank", "elpd", "p", "elpd_diff", "se"):
+        assert_allclose(ours[column], theirs[column].astype(float), rtol=1e-12)
+    smaller = np.sqrt(59 / 60)  # ArviZ divides squares by n, not n - 1
+    assert_allclose(ours["dse"] * smaller, theirs["dse"].astype(float), rtol=1e-10)
+    assert not theirs["warning"].any()
+    assert "Computed from 60-fold" in str(results["3 columns"].to_arviz())
+
+
+def test_arviz_is_told_where_its_own_errors_do_not_hold():
+    azs = pytest.importorskip("arviz_stats")
+    pytest.importorskip("arviz_base")
+    results = results_of(acv.folds.k_fold(60, 6))
+    theirs = azs.compare({name: result.to_arviz() for name, result in results.items()})
+    assert theirs["warning"].all()
+    assert_allclose(theirs["se"].astype(float), acv.compare_models(results)["se"], rtol=1e-12)

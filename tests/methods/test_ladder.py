@@ -12,14 +12,14 @@ import acvlib as acv
 def test_no_adjustment_keeps_the_full_fit(fits):
     result = acv.no_adjustment(RIDGE, fits["ridge"], FOLDS)
     assert_array_equal(result.params, np.tile(fits["ridge"].params, (3, 1)))
-    assert_allclose(result.pointwise[1], (Y - X @ fits["ridge"].params)[:10] ** 2 / 2, rtol=1e-13)
+    assert_allclose(result.losses[1], (Y - X @ fits["ridge"].params)[:10] ** 2 / 2, rtol=1e-13)
 
 
 def test_higher_rungs_of_the_traffic_model_are_nearer_to_exact(
     traffic_fit, traffic_folds, traffic_exact
 ):
     rungs = [method(TRAFFIC, traffic_fit, traffic_folds) for method in METHODS[:4]]
-    table = acv.compare(traffic_exact, *rungs)["theta_error"]
+    table = acv.compare_methods(traffic_exact, *rungs)["theta_error"]
     assert table["exact"] == 0.0
     assert table["newton_step"] < table["frozen_newton"] < table["infinitesimal_jackknife"]
     assert table["frozen_newton"] < table["no_adjustment"]

@@ -23,12 +23,12 @@ def test_results_are_complete_and_consistent(method, fits):
     result = method(RIDGE, fits["ridge"], FOLDS)
     assert result.method == method.__name__
     assert result.params.shape == (3, 3)
-    assert [len(losses) for losses in result.pointwise] == [1, 10, 4]
-    for params, fold, losses in zip(result.params, FOLDS, result.pointwise, strict=True):
+    assert [len(losses) for losses in result.losses] == [1, 10, 4]
+    for params, fold, losses in zip(result.params, FOLDS, result.losses, strict=True):
         assert_array_equal(losses, RIDGE.heldout_loss(params, fold))
-    assert_allclose(result.fold_losses, [losses.sum() for losses in result.pointwise], rtol=1e-15)
-    assert_allclose(result.loss, result.fold_losses.mean(), rtol=1e-15)
-    assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(3), rtol=1e-14)
+    assert_allclose(result.fold_totals, [losses.sum() for losses in result.losses], rtol=1e-14)
+    assert_allclose(result.fold_losses, [losses.mean() for losses in result.losses], rtol=1e-14)
+    assert_allclose(result.loss, np.concatenate(result.losses).mean(), rtol=1e-14)
     assert result.seconds > 0.0
     assert all(np.shape(column) == (3,) for column in result.diagnostics.values())
     defaults = {
@@ -68,7 +68,7 @@ def test_an_unsorted_fold_keeps_its_order(method, fits):
     shuffled, ordered = (
         method(RIDGE, fits["ridge"], [np.array(fold)]) for fold in ([40, 7, 21], [7, 21, 40])
     )
-    assert_allclose(shuffled.pointwise[0], ordered.pointwise[0][[2, 0, 1]], rtol=1e-10)
+    assert_allclose(shuffled.losses[0], ordered.losses[0][[2, 0, 1]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -76,8 +76,8 @@ def test_folds_in_one_table_give_what_folds_in_a_list_give(method, traffic_fit, 
     listed = method(TRAFFIC, traffic_fit, traffic_folds[:20])
     table = method(TRAFFIC, traffic_fit, np.array(list(traffic_folds[:20])))
     assert_array_equal(listed.params, table.params)
-    assert all(map(np.array_equal, listed.pointwise, table.pointwise))
-    assert acv.compare(listed, table)["theta_error_max"].max() == 0.0
+    assert all(map(np.array_equal, listed.losses, table.losses))
+    assert acv.compare_methods(listed, table)["theta_error_max"].max() == 0.0
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
@@ -88,7 +88,7 @@ def test_the_same_seed_gives_the_same_bits(method):
         folds = acv.folds.iid(600, 10, 5, np.random.default_rng(4), model.observed)
         results.append(method(model, acv.fit(model), folds))
     assert_array_equal(results[0].params, results[1].params)
-    assert all(map(np.array_equal, results[0].pointwise, results[1].pointwise))
+    assert all(map(np.array_equal, results[0].losses, results[1].losses))
     assert results[0].evaluations == results[1].evaluations
 
 
@@ -100,7 +100,7 @@ def test_two_threads_give_identical_results(method, model, traffic_fit, traffic_
     with joblib.parallel_config(backend="threading", n_jobs=2):
         together = method(model, traffic_fit, folds)
     assert_array_equal(alone.params, together.params)
-    assert all(map(np.array_equal, alone.pointwise, together.pointwise))
+    assert all(map(np.array_equal, alone.losses, together.losses))
     assert alone.evaluations == together.evaluations
 
 

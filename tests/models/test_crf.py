@@ -217,7 +217,7 @@ def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit = acv.fit(model, tolerance=1e-10)
     sure = np.concatenate(
-        acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).pointwise
+        acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).losses
     )
     fold = np.sort(
         np.argsort(sure)[:2]
@@ -256,7 +256,7 @@ def test_of_one_hidden_label_the_jackknife_is_the_frozen_step_over_its_probabili
         acv.infinitesimal_jackknife(model, fit, folds),
         acv.frozen_newton(model, fit, folds, rescale=False),
     )
-    probability = np.exp(-np.concatenate(acv.no_adjustment(model, fit, folds).pointwise))
+    probability = np.exp(-np.concatenate(acv.no_adjustment(model, fit, folds).losses))
     expected = fit.params + (frozen.params - fit.params) / probability[:, None]
     assert ij.params == pytest.approx(expected, abs=1e-8)
 

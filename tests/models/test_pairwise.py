@@ -117,7 +117,7 @@ def test_linearised_losses_are_first_order(loss):
     losses = [model.heldout_loss(full.params + step * move, folds[0]) for step in (1e-5, -1e-5)]
     slope = (losses[0] - losses[1]) / 2e-5
     expected = model.heldout_loss(full.params, folds[0]) + slope
-    assert_allclose(acv.linearised(model, jackknife).pointwise[0], expected, rtol=1e-8)
+    assert_allclose(acv.linearised(model, jackknife).losses[0], expected, rtol=1e-8)
 
 
 def test_unsigned_responses_are_ranked_as_signed_ones():

@@ -183,7 +183,7 @@ def test_linearised_losses_are_first_order():
     expected = model.heldout_loss(full.params, folds[0]) + slopes @ (
         jackknife.params[0] - full.params
     )
-    assert_allclose(expanded.pointwise[0], expected)
+    assert_allclose(expanded.losses[0], expected)
     assert expanded.method == "infinitesimal_jackknife, linearised"
 
 

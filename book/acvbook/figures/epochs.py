@@ -12,13 +12,13 @@ def probabilities(ax, reference, *others):
     """Held-out probabilities p(z_n | x_n) of rungs against those of `reference`,
     with the line of agreement.
     """
-    x = np.exp(-np.concatenate(reference.pointwise))
+    x = np.exp(-np.concatenate(reference.losses))
     ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
     for result in others:
         name, colour = RUNGS[result.method]
         ax.plot(
             x,
-            np.exp(-np.concatenate(result.pointwise)),
+            np.exp(-np.concatenate(result.losses)),
             ".",
             ms=3,
             color=colour,

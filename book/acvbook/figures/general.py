@@ -18,13 +18,13 @@ def predicted_losses(ax, reference, *others):
     """Pointwise held-out losses of several results against the reference's,
     with the line of agreement.
     """
-    x = np.concatenate(reference.pointwise)
+    x = np.concatenate(reference.losses)
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for result in others:
         name, colour = RUNGS[result.method]
         ax.plot(
             x,
-            np.concatenate(result.pointwise),
+            np.concatenate(result.losses),
             ".",
             ms=3,
             color=colour,
@@ -43,7 +43,7 @@ def both_panels(axes, results, rungs):
         axes[0], results["exact"], results["no_adjustment"], *(results[rung] for rung in rungs)
     )
     losses = {
-        name: np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment", *rungs)
+        name: np.concatenate(results[name].losses) for name in ("exact", "no_adjustment", *rungs)
     }
     _differences(axes[1], losses, rungs, "exact", "no_adjustment")
     axes[1].set_xlabel("actual difference in loss")

@@ -30,7 +30,7 @@ def _shade(ax, seconds, states):
         ax.axvspan(seconds[first], seconds[last], color=f"C{states[first] % 6}", alpha=0.25, lw=0)
 
 
-def rung_scatter(ax, rungs, losses=lambda result: result.fold_losses):
+def rung_scatter(ax, rungs, losses=lambda result: result.fold_totals):
     """Losses by each rung against those of the exact refits, with the line of agreement;
     `rungs` by method.
 

@@ -87,7 +87,7 @@ def ladder_at(model, params, folds):
 
 def probabilities(result):
     """p(z_n | x_n) of the left-out sentences, (n_folds,)."""
-    return np.exp(-np.concatenate(result.pointwise))
+    return np.exp(-np.concatenate(result.losses))
 
 
 def errors(here, results, reference, full):
@@ -105,7 +105,7 @@ def errors(here, results, reference, full):
             "correlation": np.corrcoef(exact_p, probabilities(result))[0, 1],
             "mean_error": gap.mean(),
             "max_error": gap.max(),
-            "loss_error": np.abs(result.fold_losses - reference.fold_losses).mean(),
+            "loss_error": np.abs(result.fold_totals - reference.fold_totals).mean(),
             "theta_error": np.median(full.standard_errors_between(result.params, reference.params)),
             "grad_norm": here.grad_norm,
         }

@@ -143,12 +143,12 @@ def agreement(model, results):
     theta_error: median over folds, in standard errors.
     """
     reference, none = (
-        np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
+        np.concatenate(results[name].losses) for name in ("exact", "no_adjustment")
     )
     unit = standard_error_unit(model, results["exact"].fit)
     rows = {}
     for name, result in results.items():
-        losses = np.concatenate(result.pointwise)
+        losses = np.concatenate(result.losses)
         rows[name] = {
             "loss": losses.mean(),
             "r_loss": correlation(losses, reference),
@@ -182,13 +182,13 @@ def expansions(model, results):
     one row a rung.
     """
     reference, none = (
-        np.concatenate(results[name].pointwise) for name in ("exact", "no_adjustment")
+        np.concatenate(results[name].losses) for name in ("exact", "no_adjustment")
     )
     rows = {}
     for rung in RUNGS[1:]:
         plain = results[rung.__name__]
         for way, result in (("plugged in", plain), ("linearised", linearised(model, plain))):
-            losses = np.concatenate(result.pointwise)
+            losses = np.concatenate(result.losses)
             gap, r = losses.mean() - reference.mean(), correlation(losses - none, reference - none)
             rows[rung.__name__, way] = {"error of the mean loss": gap, "r_difference": r}
     return pd.DataFrame(rows).T.rename_axis(["rung", "evaluation"])

@@ -30,7 +30,7 @@ def grid(model, rng, gammas=GAMMAS, n_folds=20):
 def _row(model, folds):
     full = fit(model)
     results = {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
-    losses = {name: np.concatenate(result.pointwise).mean() for name, result in results.items()}
+    losses = {name: np.concatenate(result.losses).mean() for name, result in results.items()}
     unconverged = int((~results["exact"].diagnostics["converged"]).sum())
     return (
         {"gamma_p": model.gamma_p, "gamma_i": model.gamma_i} | losses | {"unconverged": unconverged}

@@ -71,7 +71,7 @@ def errors(model, folds):
 
 
 def _mean(result):
-    return np.concatenate(result.pointwise).mean()
+    return np.concatenate(result.losses).mean()
 
 
 def by_folds(kind, n, numbers, rng, repeats=1):

@@ -69,13 +69,13 @@ def fold_by_fold(model, folds):
 def approximate(model, folds):
     """The mean held-out loss by the jackknife, the fit included."""
     model = forgetful(model)
-    return float(np.concatenate(infinitesimal_jackknife(model, fit(model), folds).pointwise).mean())
+    return float(np.concatenate(infinitesimal_jackknife(model, fit(model), folds).losses).mean())
 
 
 def shared(model, folds):
     """The mean held-out loss of exact refits that share their sums over pairs, the fit included."""
     model = forgetful(model)
-    return float(np.concatenate(exact(model, fit(model), folds).pointwise).mean())
+    return float(np.concatenate(exact(model, fit(model), folds).losses).mean())
 
 
 def forgetful(model):

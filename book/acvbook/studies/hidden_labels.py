@@ -38,7 +38,7 @@ def table(results):
     reference = results["exact"]
     between = reference.fit.standard_errors_between
     columns = {
-        "loss": reference.fold_losses,
+        "loss": reference.fold_totals,
         "move": between(reference.params, reference.fit.params),
     }
     return pd.DataFrame(
@@ -61,7 +61,7 @@ def summary(results, rows=slice(None)):
             name: {
                 "theta_error": errors[name].median(),
                 "theta_error_max": errors[name].max(),
-                "loss_error": np.abs(result.fold_losses - reference.fold_losses)[
+                "loss_error": np.abs(result.fold_totals - reference.fold_totals)[
                     errors.index
                 ].mean(),
             }
@@ -73,7 +73,7 @@ def summary(results, rows=slice(None)):
 
 def hardest(results, share=0.1):
     """The numbers of the folds with the largest exact losses, a share of all."""
-    losses = results["exact"].fold_losses
+    losses = results["exact"].fold_totals
     return np.sort(np.argsort(-losses)[: max(2, int(share * len(losses)))])
 
 

@@ -65,12 +65,12 @@ def future(one: Fitted, first):
 
 def all_losses(result):
     """-log p(x_t | x outside the fold) of every left-out frame, folds one after another."""
-    return np.concatenate(result.pointwise)
+    return np.concatenate(result.losses)
 
 
 def first_losses(result):
     """-log p(x_t | x before t) of the first left-out frame of each fold, (n_folds,)."""
-    return np.array([losses[0] for losses in result.pointwise])
+    return np.array([losses[0] for losses in result.losses])
 
 
 def table(results, of=all_losses):

@@ -98,12 +98,14 @@ def errors(fields):
 
 def _against(exact, result):
     relative, theta = acv.relative_errors(exact, result), acv.theta_errors(exact, result)
+    losses, exact_losses = result.fold_totals, exact.fold_totals
+    mean, exact_mean = losses.mean(), exact_losses.mean()
     return {
-        "loss": result.loss,
-        "mean_loss_error": abs(result.loss - exact.loss) / abs(exact.loss),
+        "loss": mean,
+        "mean_loss_error": abs(mean - exact_mean) / abs(exact_mean),
         "relative_error": relative.mean(),
         "relative_error_max": relative.max(),
-        "correlation": np.corrcoef(result.fold_losses, exact.fold_losses)[0, 1],
+        "correlation": np.corrcoef(losses, exact_losses)[0, 1],
         "theta_error": np.median(theta),
         "theta_error_max": theta.max(),
     }
