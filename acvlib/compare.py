@@ -142,8 +142,8 @@ def _check_finite(name, result):
     bad = np.flatnonzero((result.groups >= 0) & ~np.isfinite(result.pointwise))
     if bad.size:
         value = result.pointwise[bad[0]]
-        many = f"{bad.size} sites have" if bad.size > 1 else "one site has"
+        first = f"site {bad[0]} the first: {value}"
         raise ValueError(
-            f"{name}: {many} a held-out loss that is not finite, site {bad[0]} the first ({value}): "
-            "elpd is not defined; look at these sites' folds"
+            f"{name}: {bad.size} of {result.n_sites} sites have a held-out loss that is not finite "
+            f"({first}), so that elpd is not defined: look at these sites' folds"
         )

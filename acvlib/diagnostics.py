@@ -76,9 +76,9 @@ def difference_estimate(
 ) -> Estimate:
     """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
-    `loss` of the method + mean of (exact - method) over the drawn folds, of totals over the mean
-    number of sites that a fold scores: the difference estimator of survey sampling, without replacement; its error comes from the
-    differences alone.
+    `loss` of the method + mean of (exact - method) over the drawn folds, of their totals over the
+    mean number of sites that a fold scores: the difference estimator of survey sampling, without
+    replacement; its error comes from the differences alone.
     """
     n = len(result.folds)
     if not 2 <= n_exact <= n:

@@ -191,8 +191,8 @@ class CVResult(HeldOutLosses):
         given = np.array([np.size(losses) for losses in self.losses])
         if (scored != given).any():
             number = np.argmax(scored != given)
-            sizes = f"{given[number]} losses of the {scored[number]} sites that fold {number} scores"
-            raise ValueError(f"heldout_loss gives {sizes}: it must give one a site")
+            sites = f"the {scored[number]} sites that fold {number} scores"
+            raise ValueError(f"heldout_loss gives {given[number]} losses of {sites}: one a site")
         fold = np.repeat(np.arange(len(scored)), scored)
         return fold, np.concatenate(self.folds.scored), np.concatenate(self.losses)
 

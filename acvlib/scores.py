@@ -7,7 +7,7 @@ import numpy as np
 
 
 class HeldOutLosses:
-    """One convention for the losses of every result; that of a site is -log p(x_t | x outside its fold).
+    """One convention for the held-out losses of every result.
 
     A loss belongs to a pair: a fold and a site that it scores. A subclass gives the numbers of
     sites and folds, and arrays (fold, site, loss) of all pairs.
@@ -70,8 +70,8 @@ class HeldOutLosses:
         error is too small for large folds. That fits of different folds share data is covered by
         neither: k-fold cross-validation has no unbiased estimate of its variance.
 
-        Source: one site a fold, Vehtari, Gelman and Gabry (2017), Section 5; several, the variance of
-        a mean over clusters, Liang and Zeger (1986); the limits, Bengio and Grandvalet (2004).
+        Source: one site a fold, Vehtari, Gelman and Gabry (2017), Section 5; several, the variance
+        of a mean over clusters, Liang and Zeger (1986); limits, Bengio and Grandvalet (2004).
         """
         _, site, loss = self._pairs
         return error_of_sum(loss, self.groups[site]) / len(loss)

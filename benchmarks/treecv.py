@@ -24,7 +24,9 @@ def leave_one_out(name, learner, data):
     one_pass = median_seconds(lambda: learner.update(learner.init(), data.X, data.y), 21)
     fixed = median_seconds(lambda: acv.treecv(learner, data, n, shuffle=False))
     randomized = median_seconds(
-        lambda: acv.treecv(learner, data, n, shuffle=False, order="randomized", rng=np.random.default_rng(0))
+        lambda: acv.treecv(
+            learner, data, n, shuffle=False, order="randomized", rng=np.random.default_rng(0)
+        )
     )
     report(
         f"{name}: LOOCV of {n:,} rows in passes over log2(2n)",

@@ -203,9 +203,7 @@ setting = min(settings, key=lambda s: correlation[s]["infinitesimal_jackknife"])
 none, ij, frozen, _, exact = rungs[setting].values()
 gaps = [np.abs(a - b).max() for a, b in zip(exact.losses, ij.losses)]
 worst = int(np.argmax(gaps))
-sites = exact.folds[worst][
-    np.argsort(-np.abs(exact.losses[worst] - ij.losses[worst]))[:4]
-]
+sites = exact.folds[worst][np.argsort(-np.abs(exact.losses[worst] - ij.losses[worst]))[:4]]
 where = np.searchsorted(exact.folds[worst], sites)
 table = {"time": subset.timestamp[sites], "count": subset.counts[sites]}
 table |= {r.method: r.losses[worst][where].round(2) for r in (none, ij, frozen, exact)}
@@ -600,7 +598,9 @@ ihler = acv.models.TrafficPrior(
 )
 strong = acv.models.PoissonTraffic(subset.counts, subset.day, prior=ihler)
 strong_fit = acv.fit(strong)
-table = acv.compare_methods(*reversed(acv.ladder(strong, strong_fit, folds["iid", 5]).values()))
+table = acv.compare_methods(
+    *reversed(acv.ladder(strong, strong_fit, folds["iid", 5]).values())
+)
 table.drop(columns="evaluations").round(5)
 
 # %%

@@ -26,7 +26,7 @@ ROWS = [
 ]
 APART = {"incremental": {"incremental", "parallel", "extras", "scores"}}
 # Extras: imported in the function that uses them.
-EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed"}
+EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray", "arviz_stats"}
 NEVER = {"torch", "acvbook", "notebooks"}
 
 

@@ -110,8 +110,8 @@ def _seed(order, rng, shuffle):
     if order == "randomized" and rng is not None:
         return int(rng.integers(2**62))
     raise ValueError(
-        f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng, "fixed" takes one only '
-        "for rows that are shuffled, which folds of rows or shuffle=False are not"
+        f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng; "fixed" takes one '
+        "only to shuffle rows, which is not done with shuffle=False or folds of rows"
     )
 
 
@@ -128,9 +128,9 @@ def _warn_of_runs(y, rows):
     ratio = np.mean(np.diff(labels) ** 2) / spread if spread > 0 else 2.0
     if ratio < 1.0 - 3.0 / np.sqrt(len(rows)):
         warnings.warn(
-            f"like labels stand next to each other: from row to row they change {ratio:.2g} as much "
-            "as they vary (in random order 2), so that folds differ and learners forget; pass "
-            "a number of folds and shuffle=True, or shuffle the rows",
+            "like labels stand next to each other, so that folds differ and learners forget: from "
+            f"row to row they change by {ratio:.2g} variances (mean square; 2 in random order). "
+            "Pass a number of folds and shuffle=True, or shuffle the rows",
             LabelRuns,
             stacklevel=4,
         )

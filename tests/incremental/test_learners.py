@@ -102,7 +102,9 @@ def test_histogram_is_a_density(table):
 def test_order_does_not_matter_to_a_histogram(table, k):
     """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
     learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
-    np.testing.assert_array_equal(treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise)
+    np.testing.assert_array_equal(
+        treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,7 @@ def agreement(model, results):
     and actual loss, and of what leaving out adds to them (nan without adjustment: it adds nothing);
     theta_error: median over folds, in standard errors.
     """
-    reference, none = (
-        np.concatenate(results[name].losses) for name in ("exact", "no_adjustment")
-    )
+    reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     unit = standard_error_unit(model, results["exact"].fit)
     rows = {}
     for name, result in results.items():
@@ -181,9 +179,7 @@ def expansions(model, results):
     """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences,
     one row a rung.
     """
-    reference, none = (
-        np.concatenate(results[name].losses) for name in ("exact", "no_adjustment")
-    )
+    reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     rows = {}
     for rung in RUNGS[1:]:
         plain = results[rung.__name__]
