@@ -42,18 +42,9 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
     [stream, *_] = np.random.default_rng(5).spawn(4)
     head = data.take(stream.permutation(300)[:150])
     first = frame[frame["repetition"] == 0].set_index(["method", "order", "k", "n"])["loss"]
-    assert (
-        first["treecv", "fixed", 10, 150]
-        == treecv(make(150), head, 10, shuffle=False).fold_losses.mean()
-    )
-    assert (
-        first["treecv", "fixed", 0, 150]
-        == treecv(make(150), head, 150, shuffle=False).fold_losses.mean()
-    )
-    assert (
-        first["standard", "fixed", 5, 150]
-        == kfold(make(150), head, 5, shuffle=False).fold_losses.mean()
-    )
+    for name, method, k in [("treecv", treecv, 10), ("treecv", treecv, 0), ("standard", kfold, 5)]:
+        again = method(make(150), head, k or 150, shuffle=False)
+        assert first[name, "fixed", k, 150] == again.fold_losses.mean()
     assert first["treecv", "randomized", 10, 150] != first["treecv", "fixed", 10, 150]
     assert (frame[["seconds", "pass_seconds"]] > 0).all(axis=None)
 
