@@ -55,9 +55,10 @@ def compare_models(results: Mapping[str, CVResult]) -> Any:
     ------
     ValueError : results on different sites or folds, or losses that are not finite
 
-    Source: Vehtari, Gelman and Gabry (2017), Section 5; `CVResult.se` has more.
+    Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
-    if not (isinstance(results, Mapping) and results):
+    named = isinstance(results, Mapping) and len(results) > 0
+    if not named or not all(isinstance(result, CVResult) for result in results.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
     _check_same_folds(*results.items())
     for name, result in results.items():

@@ -46,7 +46,7 @@ class HeldOutLosses:
     @cached_property
     def overlap(self) -> bool:
         """Whether some site is scored by more than one fold."""
-        return bool(np.bincount(self._pairs[1]).max() > 1)
+        return bool(np.bincount(self._pairs[1], minlength=1).max() > 1)
 
     @cached_property
     def groups(self) -> np.ndarray:
@@ -70,8 +70,8 @@ class HeldOutLosses:
         error is too small for large folds. That fits of different folds share data is covered by
         neither: k-fold cross-validation has no unbiased estimate of its variance.
 
-        Source: one site a fold, Vehtari, Gelman and Gabry (2017), Section 5; several, the variance
-        of a mean over clusters, Liang and Zeger (1986); limits, Bengio and Grandvalet (2004).
+        Source: one site a fold, Vehtari, Gelman and Gabry (2017), Eq. 23; several, the variance of
+        a mean over clusters, Liang and Zeger (1986); the limits, Bengio and Grandvalet (2004).
         """
         _, site, loss = self._pairs
         return error_of_sum(loss, self.groups[site]) / len(loss)
@@ -91,11 +91,11 @@ def error_of_sum(values: np.ndarray, groups: np.ndarray) -> float:
     sqrt(G / (G - 1) sum_g (sum of g's deviations from the mean)^2), G the number of groups; nan for
     a single one.
     """
-    _, numbers = np.unique(groups, return_inverse=True)
-    deviations = np.bincount(numbers, values - values.mean())
-    n = len(deviations)
+    labels, numbers = np.unique(groups, return_inverse=True)
+    n = len(labels)
     if n < 2:
         return float("nan")
+    deviations = np.bincount(numbers, values - values.mean())
     return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
 
 

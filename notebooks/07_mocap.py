@@ -36,6 +36,8 @@ from acvbook.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
+import acvlib as acv
+
 # %%
 (
     threadpool_limits(1),
@@ -165,6 +167,15 @@ figures.save(fig, "mocap_losses", data=data)
 # %%
 winners = pd.Series(mocap_orders.winners(losses), name="lowest loss")
 winners.to_frame()
+
+# %% [markdown]
+# The bars are wide because some recordings are hard for every model. `compare_models` takes differences recording by
+# recording: `dse` is the standard error of `elpd_diff`, the distance from the best model. `p` is the effective number of
+# parameters, what leaving a recording out of the fit adds to its loss, summed.
+
+# %%
+exact_results = {name: result.rungs["exact"] for name, result in studied.items()}
+acv.compare_models(exact_results).drop(columns="se_over").round(1)
 
 # %% [markdown]
 # What holds on these recordings: AR(1) is far better than AR(0), and NAR(1) is no better than AR(1). What does not: more

@@ -210,7 +210,7 @@ def test_models_of_different_data_or_without_finite_losses_are_refused(fits):
         ValueError, match=r"b: 14 of 60 sites .* not finite \(site 0 the first: inf\)"
     ):
         acv.compare_models({"a": ours, "b": broken})
-    for nothing in ({}, [ours]):
+    for nothing in ({}, [ours], {"a": ours.pointwise}):
         with pytest.raises(ValueError, match="one result a model"):
             acv.compare_models(nothing)
 
