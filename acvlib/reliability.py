@@ -9,12 +9,14 @@ lies near the limit is looked at again, from the point that the estimate leads t
 
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
-from .derivatives import derivatives_of, kept_share
+from .derivatives import derivatives_of, is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
 from .protocol import CVResult
@@ -23,7 +25,7 @@ LOOKS = 5  # gradients that an undecided fold may cost
 DOUBT = 2.0  # an estimate below the limit may be too small by this multiple of the last move,
 EXCESS = 0.7  # and one above the limit too large by this
 NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
-FLAT = 1e-8  # share of the full fit's curvature below which a fold counts as having none
+FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 PORTION = 4096  # folds whose gradients are in memory together
 
@@ -164,6 +166,7 @@ class _Search:
         self.fit = result.fit
         self.derivatives = derivatives_of(model)
         self.folds = result.folds[part]
+        self.is_equation = is_equation(model)
         self.share = kept_share(model, self.folds)
         self.result = result
         self.start = result.params[part]
@@ -199,11 +202,13 @@ class _Search:
     def _look(self, looks):
         """A quasi-Newton step from the points, by the gradients there."""
         folds = self.folds[looks.rows]
-        _, slopes = self.derivatives.fold_gradients(looks.points, folds, values=False)
-        self.gradients += len(folds)
+        slopes = self._slopes(looks.points, folds)
         finite = _are_finite(slopes)
         slopes[~finite] = 0.0
-        steps = self._quasi_newton(looks, slopes)
+        if self.is_equation:
+            steps = self._newton(slopes, looks.rows)
+        else:
+            steps = self._quasi_newton(looks, slopes)
         steps[~finite] = np.inf
         points = looks.points - steps
         losses = looks.losses.copy()
@@ -212,20 +217,43 @@ class _Search:
             losses[moved] = self._fold_losses(points[moved], folds[moved])
         return _Looks(looks.rows, looks.points, slopes, points, losses)
 
+    def _slopes(self, points, folds):
+        """The fold gradients; nan where the model cannot compute one."""
+        self.gradients += len(folds)
+        gradients = self.derivatives.fold_gradients
+        try:
+            return gradients(points, folds, values=False)[1]
+        except LinAlgError:  # of some fold: which, is found out one by one
+            slopes = np.full_like(points, np.nan)
+        for row in range(len(folds)):
+            with suppress(LinAlgError):
+                slopes[row] = gradients(points[[row]], folds[[row]], values=False)[1]
+        return slopes
+
+    def _newton(self, slopes, rows):
+        """H^-1 g, H of the full fit and the share of it that the fold keeps."""
+        return self.fit.hessian.solve(slopes.T).T / self.share[rows][:, None]
+
     def _quasi_newton(self, looks, slopes):
         """B^-1 g, B^-1 = (I - r s y') H^-1 (I - r y s') + r s s', r = 1 / y's, a row a fold.
 
-        s, y: the change of params and of gradients; without the update where y's is not positive.
+        s, y: the change of params and of gradients. Where y's falls below FLAT s'Hs, y is mixed
+        with Hs until it does not: Powell's damped update, for which B is positive definite.
         """
+        share = self.share[looks.rows][:, None]
         s = looks.points - looks.before
         y = slopes - looks.slopes
-        share = self.share[looks.rows]
+        whole = share * (s @ self.fit.metric)
         along = _products(s, y)
-        curvature = share * self._distances(s) ** 2
-        curved = along > FLAT * curvature
-        r = np.where(curved, 1.0 / np.where(curved, along, 1.0), 0.0)
+        curvature = _products(s, whole)
+        flat = along < FLAT * curvature
+        mixed = (1.0 - FLAT) * curvature / np.where(flat, curvature - along, 1.0)
+        keep = np.where(flat, mixed, 1.0)[:, None]
+        y = keep * y + (1.0 - keep) * whole
+        along = _products(s, y)
+        r = np.where(along > 0.0, 1.0 / np.where(along > 0.0, along, 1.0), 0.0)
         down = r * _products(s, slopes)
-        steps = self.fit.hessian.solve((slopes - down[:, None] * y).T).T / share[:, None]
+        steps = self._newton(slopes - down[:, None] * y, looks.rows)
         return steps + (down - r * _products(y, steps))[:, None] * s
 
     def _distances(self, moves):
