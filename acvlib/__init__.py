@@ -5,7 +5,7 @@ from importlib import import_module
 from . import folds, weighting
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .derivatives import Derivatives, derivatives_of
-from .diagnostics import check_derivatives, difference_estimate, flag, refit_flagged
+from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
 from .folds import Folds
 from .methods.as_printed import as_printed, linearised
@@ -16,6 +16,7 @@ from .methods.ladder import ladder
 from .methods.newton_step import newton_step
 from .methods.no_adjustment import no_adjustment
 from .protocol import CVResult, EstimatingEquation, Fit, Model
+from .reliability import check_result, refit_unreliable
 
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
@@ -57,9 +58,9 @@ __all__ = [
     "compare_models",
     "relative_errors",
     "theta_errors",
-    "check_derivatives",
-    "flag",
-    "refit_flagged",
+    "check_model",
+    "check_result",
+    "refit_unreliable",
     "difference_estimate",
     "Folds",
     "folds",

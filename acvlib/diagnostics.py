@@ -1,16 +1,18 @@
-"""When not to trust a model's derivatives or a method: checked without refitting, and corrected."""
+"""Checks of a model of your own, and an estimate of exact cross-validation from few refits."""
 
-from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .derivatives import derivatives_of, is_equation, kept_share
+from .derivatives import Derivatives, derivatives_of, is_equation
+from .folds import leave_one_out
+from .folds import weights as weights_without
 from .methods.exact import exact
 from .protocol import CVResult
 
-STEP = 1e-5  # of the central differences: their error is then far below the tolerance
+STEP = 1e-5  # of the differences: their error is then far below the tolerance
+SINGLE_SITES = 300  # left out one by one
 
 
 class Estimate(NamedTuple):
@@ -19,56 +21,6 @@ class Estimate(NamedTuple):
     loss: float
     se: float
     n_exact: int
-
-
-def flag(model: Any, result: CVResult, tolerance: float = 0.5) -> np.ndarray:
-    """Which folds not to trust, (n_folds,) bool, at the price of one gradient a fold.
-
-    A fold is flagged where its new params have a higher fold objective than the full fit, or where
-    the gradient left over would, with the full fit's Hessian, still move them by more than
-    `tolerance` standard errors. Of an estimating equation the objective is |r|^2 / 2.
-    """
-    derivatives = derivatives_of(model)
-    before, _ = derivatives.fold_gradients(result.fit.params, result.folds)
-    after, gradients = derivatives.fold_gradients(result.params, result.folds)
-    share = kept_share(model, result.folds)
-    move = result.fit.hessian.solve(gradients.T).T / share[:, None]
-    left = result.fit.standard_errors_between(move, 0.0)
-    return (after > before) | ~(left <= tolerance)
-
-
-def refit_flagged(model: Any, result: CVResult, flagged: np.ndarray) -> CVResult:
-    """Replace the flagged folds (n_folds,) of a result by exact refits; their cost is added.
-
-    Raises
-    ------
-    ValueError : flags that are not one bool a fold
-    """
-    flagged = np.asarray(flagged)
-    if flagged.dtype != bool or flagged.shape != (len(result.folds),):
-        raise ValueError(
-            f"flagged must be ({len(result.folds)},) bool, one a fold; "
-            f"got {flagged.dtype} {flagged.shape}"
-        )
-    rows = np.flatnonzero(flagged)
-    if not rows.size:
-        return result
-    refit = exact(model, result.fit, result.folds[rows])
-    params = result.params.copy()
-    params[rows] = refit.params
-    losses = list(result.losses)
-    for row, refitted in zip(rows, refit.losses, strict=True):
-        losses[row] = refitted
-    return replace(
-        result,
-        method=f"{result.method}, {rows.size} folds refitted",
-        params=params,
-        losses=losses,
-        seconds=result.seconds + refit.seconds,
-        evaluations=Counter(result.evaluations) + refit.evaluations,
-        indefinite=None,
-        diagnostics={},
-    )
 
 
 def difference_estimate(
@@ -91,33 +43,82 @@ def difference_estimate(
     return Estimate(result.loss + gaps.mean(), float(se), n_exact)
 
 
-def check_derivatives(
-    model: Any, params: np.ndarray, rng: np.random.Generator, tolerance: float = 1e-4
+def check_model(
+    model: Any,
+    params: np.ndarray,
+    rng: np.random.Generator,
+    without: Callable[[np.ndarray], Any] | None = None,
+    tolerance: float = 1e-4,
 ) -> dict[str, float]:
-    """Compare gradient, H and J of a model at params (D,) with central differences.
+    """Check that a model of your own is what the methods take it for; relative errors by name.
 
-    Returns the relative errors by name, along random directions. Run it once on a model of your
-    own: an operation with a wrong second derivative otherwise shows only as a fit that does not
-    converge.
+    gradient, hessian, cross: derivatives against central differences. corner: the same where a
+    fifth of the sites have weight 0, by differences into the inside, and F and its gradient without
+    some hundred single sites: they must be finite, and F smooth in the weights up to there.
+    deletion: weight 0 against a model that never had the sites; the gradients must agree, and the
+    objectives but for a constant. Only `without` can show a term that forgets its weight: the
+    derivatives of a wrong objective are right.
+
+    Parameters
+    ----------
+    params : (D,), any point inside the domain, not an optimum
+    without : sites -> the model built anew from the data of all other sites
 
     Raises
     ------
-    ValueError : names the errors above `tolerance`
+    ValueError : names the errors above `tolerance`, nan and inf among them
     """
-    weights = rng.uniform(0.5, 0.9, model.n_sites)  # off the corners: they may move both ways
-    along = rng.standard_normal(len(params))
+    derivatives = derivatives_of(model)
+    params = np.asarray(params, float)
+    inside = rng.uniform(0.5, 0.9, model.n_sites)
+    sites = _some_sites(model, derivatives, rng)
+    corner = weights_without(model.n_sites, sites)
     sideways = rng.uniform(-1.0, 1.0, model.n_sites)
-    errors = _derivative_errors(model, params, weights, along, sideways)
-    wrong = {name: f"{error:.2g}" for name, error in errors.items() if not error <= tolerance}
+    inwards = np.where(corner == 0.0, 1.0, -1.0) * rng.uniform(0.5, 1.0, model.n_sites)
+    along = rng.standard_normal(len(params))
+    with np.errstate(all="ignore"):  # a logarithm of weight 0: what is not finite is reported
+        errors = _differences(derivatives, params, inside, along, sideways)
+        at_corner = _differences(derivatives, params, corner, along, inwards, one_sided=True)
+        single = _finite_without(derivatives, params, rng)
+    errors["corner"] = max(*at_corner.values(), 0.0 if single else float("inf"))
+    if without is not None:
+        smaller = derivatives_of(without(sites))
+        errors["deletion"] = _deletion_error(derivatives, smaller, params, along, corner)
+    wrong = [f"{name} {error:.2g}" for name, error in errors.items() if not error <= tolerance]
     if wrong:
-        disagree = "derivatives disagree with central differences"
-        raise ValueError(f"{disagree} (relative errors {wrong}); see the docstring")
+        remedy = [_REMEDIES[name] for name, error in errors.items() if not error <= tolerance]
+        raise ValueError(f"relative errors of {', '.join(wrong)}: {'; '.join(remedy)}")
     return errors
 
 
-def _derivative_errors(model, params, weights, along, sideways):
-    """Relative errors by name of H and J, and of the gradient where there is an objective."""
-    derivatives = derivatives_of(model)
+_DERIVATIVE = "an operation of the objective has a wrong derivative, or is not smooth"
+_REMEDIES = {
+    "gradient": _DERIVATIVE,
+    "hessian": _DERIVATIVE,
+    "cross": "the gradient is not smooth in the weights, or its derivative is wrong",
+    "corner": "at weight 0 a derivative is not finite or jumps: avoid log, division or roots of it",
+    "deletion": "weight 0 does not delete a site: multiply every term of the site by its weight",
+}
+
+
+def _some_sites(model, derivatives, rng):
+    """About a fifth of the observed sites, at least one and not all."""
+    observed = derivatives.defaults.observed
+    sites = np.arange(model.n_sites) if observed is None else np.flatnonzero(observed)
+    size = min(max(1, len(sites) // 5), max(1, len(sites) - 1))
+    return np.sort(rng.choice(sites, size, replace=False))
+
+
+def _finite_without(derivatives, params, rng):
+    """Whether F and its gradient are finite without single sites, of some hundred."""
+    folds = leave_one_out(derivatives.n_sites, derivatives.defaults.observed)
+    chosen = rng.permutation(len(folds))[:SINGLE_SITES]
+    values, gradients = derivatives.fold_gradients(params, folds[chosen])
+    return bool(np.isfinite(values).all() and np.isfinite(gradients).all())
+
+
+def _differences(derivatives, params, weights, along, sideways, one_sided=False):
+    """Relative errors of H and J, and of the gradient where there is an objective."""
 
     def moved(step):
         return derivatives.value_and_gradient(params + step * along, weights)
@@ -126,18 +127,41 @@ def _derivative_errors(model, params, weights, along, sideways):
         return derivatives.value_and_gradient(params, weights + step * sideways)[1]
 
     hessian = np.asarray(derivatives.hessian(params, weights))
-    cross = derivatives.cross_matrix(params, weights)
+    cross = derivatives.cross_matrix(params, weights) @ sideways
     errors = {
-        "hessian": _relative(hessian @ along, lambda step: moved(step)[1]),
-        "cross": _relative(cross @ sideways, reweighted),
+        "hessian": _relative(hessian @ along, _slope(lambda step: moved(step)[1])),
+        "cross": _relative(cross, _slope(reweighted, one_sided)),
     }
-    if not is_equation(model):
-        errors["gradient"] = _relative(moved(0.0)[1] @ along, lambda step: moved(step)[0])
+    if not is_equation(derivatives.model):
+        gradient = moved(0.0)[1] @ along
+        errors["gradient"] = _relative(gradient, _slope(lambda step: moved(step)[0]))
     return errors
 
 
-def _relative(derivative, function):
-    """|derivative - central difference| / |central difference|."""
-    difference = (np.asarray(function(STEP)) - np.asarray(function(-STEP))) / (2 * STEP)
+def _deletion_error(derivatives: Derivatives, smaller: Derivatives, params, along, corner):
+    """How much gradient and change of objective differ from those of the smaller model."""
+    rest = np.ones(smaller.n_sites)
+    change = 0.1 * along / np.linalg.norm(along)
+    here = derivatives.value_and_gradient(params, corner)
+    there = derivatives.value_and_gradient(params + change, corner)
+    here_smaller = smaller.value_and_gradient(params, rest)
+    there_smaller = smaller.value_and_gradient(params + change, rest)
+    gradient = _relative(here[1], here_smaller[1])
+    objective = _relative(there[0] - here[0], there_smaller[0] - here_smaller[0])
+    return max(gradient, objective)
+
+
+def _slope(function, one_sided=False):
+    """The derivative of a function at 0, by differences; to the right alone if one-sided."""
+    right = np.asarray(function(STEP))
+    if one_sided:  # of second order: the next point removes the error of the first
+        further = np.asarray(function(2 * STEP))
+        return (4 * right - 3 * np.asarray(function(0.0)) - further) / (2 * STEP)
+    return (right - np.asarray(function(-STEP))) / (2 * STEP)
+
+
+def _relative(derivative, difference):
+    """|derivative - difference| / |difference|; inf where something is not finite."""
     size = np.linalg.norm(difference) + 1e-12
-    return float(np.linalg.norm(derivative - difference) / size)
+    error = float(np.linalg.norm(derivative - difference) / size)
+    return error if np.isfinite(error) else float("inf")

@@ -370,14 +370,16 @@ figures.save(fig, "traffic_growth", data)
 #
 # ## Which folds not to trust
 #
-# A step can be checked without a refit. `acv.flag` evaluates each fold's own objective and gradient once at the new
-# parameters. It flags a fold where the objective rose, or where the gradient left over is worth more than half a
-# standard error. `acv.refit_flagged` refits those folds alone. Take the setting with the lowest correlation above:
+# A step can be checked without a refit. `acv.check_result` evaluates each fold's own gradient once at the new parameters,
+# and estimates from it how far the refit still is. A fold is unreliable where that is more than half a standard error, or
+# where its loss would change by more than half a standard deviation of the fold losses. `acv.refit_unreliable` refits those
+# folds alone. Take the setting with the lowest correlation above:
 
 # %%
 frozen, exact = rungs[setting]["frozen_newton"], rungs[setting]["exact"]
-flagged = acv.flag(model, frozen)
-refitted = acv.refit_flagged(model, frozen, flagged)
+check = acv.check_result(model, frozen)
+refitted = acv.refit_unreliable(model, frozen, check)
+print(check)
 acv.compare_methods(exact, frozen, refitted).drop(columns="evaluations").round(5)
 
 # %%
@@ -388,7 +390,7 @@ correlations = [
 ledger.record("beyond.flags.traffic", correlations[1], data)
 pd.Series(
     correlations,
-    ["frozen", "frozen, flagged folds refitted"],
+    ["frozen", "frozen, unreliable folds refitted"],
     name="correlation with exact",
 ).to_frame().T
 

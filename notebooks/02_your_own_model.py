@@ -65,15 +65,15 @@ class Showers:
 # transitions. `hidden_chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
 # paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
-# Before anything else, check the derivatives. `check_derivatives` compares the gradient, the Hessian and the
-# cross-derivatives with central differences, and says which are wrong. (Our first version used `np.where` on a scalar and a
-# vector. Autograd's second derivative of that is wrong; the gradient is right, so that only the fit's refusal to converge
+# Before anything else, check the model. `check_model` compares the gradient, the Hessian and the cross-derivatives with
+# differences, also where sites have weight 0, and says which are wrong. (Our first version used `np.where` on a scalar and
+# a vector. Autograd's second derivative of that is wrong; the gradient is right, so that only the fit's refusal to converge
 # would have told.)
 
 # %%
 wet = np.cumsum(rng.random(2_000) < 0.03) % 2
 showers = Showers(rng.poisson(np.where(wet, 2.5, 0.02)))
-acv.check_derivatives(showers, showers.initial_params(rng), rng)
+acv.check_model(showers, showers.initial_params(rng), rng)
 
 # %% [markdown]
 # Now a fit, and a thousand hours left out in twenty blocks of fifty:
@@ -91,11 +91,11 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # Read the column `theta_error`: the distance of each fold's parameters from those of the exact refit, in standard
 # errors. The bottom row did nothing; every rung above should beat it. If one does not, leave it.
 #
-# `flag` tells which folds not to trust, for one gradient each:
+# `check_result` tells which folds not to trust, for one gradient each:
 
 # %%
 frozen = rungs["frozen_newton"]
-print("folds to refit:", acv.flag(showers, frozen).sum())
+print(acv.check_result(showers, frozen))
 frozen.to_frame().head()
 
 # %% tags=["remove-cell"]

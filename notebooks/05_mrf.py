@@ -377,12 +377,12 @@ mrf.errors({"A": style_a, "B": fields[0.4]})[
 # %%
 field = fields[0.8]
 ij, exact = field.results["infinitesimal_jackknife"], field.results["exact"]
-flagged = acv.flag(field.model, ij, tolerance=0.05)
-refitted = acv.refit_flagged(field.model, ij, flagged)
+check = acv.check_result(field.model, ij, limit=0.05)
+refitted = acv.refit_unreliable(field.model, ij, check)
 estimate = acv.difference_estimate(field.model, ij, 20 if paper else 6, rng)
 before, after = (acv.theta_errors(exact, result).max() for result in (ij, refitted))
 print(
-    f"{flagged.sum()} of {len(folds)} folds refitted; largest theta error {before:.2g}, then {after:.2g}"
+    f"{check.unreliable.sum()} of {len(folds)} folds refitted; largest theta error {before:.2g}, then {after:.2g}"
 )
 print(
     f"exact {exact.loss:.5f}, IJ {ij.loss:.5f}, calibrated {estimate.loss:.5f} ± {estimate.se:.1g}"

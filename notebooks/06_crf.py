@@ -189,19 +189,22 @@ table[table.index.get_level_values("rung").isin(rungs)].round(4)
 # The frozen step, $\theta^{(s)} - H^{-1} \nabla F(\theta^{(s)}, w_o)$, has the same price and takes the *whole* gradient, so it
 # also makes the step that training has not made yet. That is a Newton step without a safeguard. Near the optimum
 # it beats everything; far away it can overshoot, most of all along transitions that hardly ever occur, where
-# the Hessian is nearly the ridge alone. One evaluation of the fold's objective tells:
+# the Hessian is nearly the ridge alone. One gradient of the fold's objective tells:
 
 # %%
 flags = {
-    epoch: {name: acv.flag(study.model, results[name]).mean() for name in rungs}
+    epoch: {
+        name: acv.check_result(study.model, results[name]).unreliable.mean()
+        for name in rungs
+    }
     for study in [studies["conll"]]
     for epoch, (_, results) in study.ladders.items()
 }
 pd.DataFrame(flags).T.rename_axis("epoch").round(3)
 
 # %% [markdown]
-# Shares of folds that `acv.flag` says not to trust, without any refit. It is right at every epoch but the last: the
-# remaining gradient is worth more than half a standard error.
+# Shares of folds that `acv.check_result` calls unreliable, without any refit: the gradient that is left there is worth more
+# than half a standard error, or the loss would still change by more than half a standard deviation.
 #
 # To see what the IJ is for, take away what all rungs share. At the optimum itself:
 
@@ -473,5 +476,5 @@ for part, at in (
 #   that the jackknife works: the baseline's lies there too. Compare it with doing nothing.
 # - For a convex layer on frozen scores there is no need to stop early. The optimum, and hundreds of exact refits, take
 #   seconds to minutes.
-# - If you must start from an inexact optimum, let the frozen step make up for it, and look at its flags.
+# - If you must start from an inexact optimum, let the frozen step make up for it, and check the result.
 # - To hide labels within sentences, use the frozen step. The jackknife fails where labels are surprising.

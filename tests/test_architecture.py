@@ -22,6 +22,7 @@ ROWS = [
     {"models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
+    {"reliability"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
 APART = {"incremental": {"incremental", "parallel", "extras", "scores"}}

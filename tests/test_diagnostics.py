@@ -1,56 +1,75 @@
-"""Flags against true distances from the exact refits;
-estimates and refitted results against exact CV.
-"""
+"""`check_model` on models that are wrong in one way each."""
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
-from oracles.toy_models import CurvedInstruments, Logistic
+from oracles.toy_models import Cox, CurvedInstruments, Logistic
 
 import acvlib as acv
 
-KINDS = ["objective", "equation"]
+POINT = np.array([0.3, -0.2, 0.1])
 
 
-def model_of(kind, n=200):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(n, 2))
-    if kind == "objective":
-        return Logistic(x, np.sign(x[:, 0] + rng.normal(size=n)))
-    y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=n)
-    return CurvedInstruments(x + 0.3 * rng.normal(size=(n, 2)), x, y)
+def cox(rng, **settings):
+    return Cox(rng.normal(size=(60, 3)), rng.exponential(size=60), **settings)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_flags_are_the_distances_from_the_exact_refits(kind):
-    model = model_of(kind)
-    fit, folds = acv.fit(model), acv.folds.k_fold(model.n_sites, 20, np.random.default_rng(1))
-    still, exact = acv.no_adjustment(model, fit, folds), acv.exact(model, fit, folds)
-    distance = fit.standard_errors_between(still.params, exact.params)
-    between = np.median(distance)
-    close_call = abs(distance / between - 1) < 0.3
-    assert (acv.flag(model, still, between) == (distance > between))[~close_call].all()
-    assert (~close_call).sum() >= 10
-    assert not acv.flag(model, exact, 1e-4).any()
+def test_a_cox_model_that_weighs_its_risk_sets_passes(rng):
+    model = cox(rng)
+    errors = acv.check_model(model, POINT, rng, model.without)
+    assert set(errors) == {"gradient", "hessian", "cross", "corner", "deletion"}
+    assert max(errors.values()) < 1e-5
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_steps_that_ascend_are_flagged(kind):
-    model = model_of(kind)
-    fit, folds = acv.fit(model), acv.folds.k_fold(model.n_sites, 4, np.random.default_rng(1))
-    frozen = acv.frozen_newton(model, fit, folds)
-    frozen.params[2] += 3.0
-    assert acv.flag(model, frozen).tolist() == [False, False, True, False]
-    refitted = acv.refit_flagged(model, frozen, acv.flag(model, frozen))
-    np.testing.assert_allclose(
-        refitted.params[2], acv.exact(model, fit, folds).params[2], atol=1e-8
-    )
-    assert "1 folds refitted" in refitted.method
+def test_a_cox_model_that_forgets_a_weight_fails_by_deletion_alone(rng):
+    model = cox(rng, risk="none")
+    assert max(acv.check_model(model, POINT, rng).values()) < 1e-4
+    with pytest.raises(ValueError, match="errors of deletion .*multiply every term"):
+        acv.check_model(model, POINT, rng, model.without)
+    fit = acv.fit(model)
+    sites = np.arange(40, 52)
+    refit = acv.fit(model.without(sites))
+    believed = acv.exact(model, fit, acv.folds.Folds([sites])).params[0]
+    assert fit.standard_errors_between(believed, refit.params) > 0.05
 
 
-@pytest.mark.parametrize("flagged", [[0, 2], [True] * 3, np.ones((4, 1), bool)])
-def test_flags_that_are_not_one_bool_a_fold_are_refused(flagged):
-    model = model_of("objective")
-    fit, folds = acv.fit(model), acv.folds.k_fold(model.n_sites, 4)
-    result = acv.no_adjustment(model, fit, folds)
-    with pytest.raises(ValueError, match="flagged must be"):
-        acv.refit_flagged(model, result, flagged)
+def test_a_logarithm_of_weight_zero_is_found(rng):
+    with pytest.raises(ValueError, match="errors of corner inf: at weight 0"):
+        acv.check_model(cox(rng, risk="all"), POINT, rng)
+
+
+class Root(Logistic):
+    def objective(self, params, weights):
+        return super().objective(params, weights + 0.01 * anp.sqrt(weights))
+
+
+class Kinked(Logistic):
+    def objective(self, params, weights):
+        return super().objective(params, anp.where(weights > 1e-6, weights, 0.5 * weights))
+
+
+@pytest.mark.parametrize("kind", [Root, Kinked])
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_weights_that_are_not_smooth_at_zero_are_found(kind, rng):
+    model = kind(rng.normal(size=(50, 2)), np.sign(rng.normal(size=50)))
+    with pytest.raises(ValueError, match="corner"):
+        acv.check_model(model, POINT[:2], rng)
+
+
+def test_a_model_of_the_library_passes_with_deletion(rng):
+    x = rng.normal(size=(40, 3))
+    y = (rng.random(40) < 0.5) * 1.0
+
+    def regression(sites):
+        kept = np.setdiff1d(np.arange(40), sites)
+        return acv.models.GLM(x[kept], y[kept], family="logistic", penalty=0.5)
+
+    errors = acv.check_model(regression([]), rng.normal(size=4), rng, regression)
+    assert max(errors.values()) < 1e-5
+
+
+def test_estimating_equations_are_checked_by_their_residual(rng):
+    x = rng.normal(size=(60, 2))
+    y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=60)
+    errors = acv.check_model(CurvedInstruments(x, x, y), POINT[:2], rng)
+    assert set(errors) == {"hessian", "cross", "corner"}

@@ -1,6 +1,7 @@
 """Cross-validation of fitted scikit-learn estimators without refitting them."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import numpy as np
 from ..extras import require
 from ..folds import Folds, from_splitter, leave_one_out
 from ..methods import ladder
+from ..protocol import CVResult
+from ..reliability import ResultCheck, check_result, refit_unreliable
 from .estimators import as_glm, fit_of, with_params
 
 base = require("sklearn.base", extra="sklearn")
@@ -15,6 +18,11 @@ metrics = require("sklearn.metrics", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
 METHODS = {method.__name__: method for method in ladder.METHODS}
+APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
+
+
+class UnreliableFolds(UserWarning):
+    """Some folds of an approximate result are probably far from their refits."""
 
 
 def approx_cross_validate(
@@ -27,6 +35,7 @@ def approx_cross_validate(
     scoring: Any = None,
     sample_weight: np.ndarray | None = None,
     method: str = "newton_step",
+    unreliable: str = "refit",
 ) -> dict:
     """Cross-validate a fitted estimator as `sklearn.model_selection.cross_validate`, for one fit.
 
@@ -50,26 +59,52 @@ def approx_cross_validate(
     sample_weight: (n,), weighs fitting, not scoring.
     method: "newton_step" costs no more than "infinitesimal_jackknife" here, and errs far less;
         also "no_adjustment", "frozen_newton" or "exact".
+    unreliable: what happens to folds that `check_result` finds too far from their refits: "refit"
+        them exactly, "warn" of them (`UnreliableFolds`), "raise" ValueError, or "ignore" them,
+        without a check. The baseline no_adjustment and exact are not checked.
 
     Returns
     -------
-    A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several); and
-    cv_result, the `CVResult`. Its `pointwise` is the log loss of every test row, which the scorer
+    A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several),
+    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`. Its `pointwise`
+    is the log loss of every test row, which the scorer
     neg_log_loss refuses to give for single ones.
     """
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}: one of {', '.join(METHODS)}")
+    if unreliable not in ACTIONS:
+        raise ValueError(f"unknown unreliable={unreliable!r}: one of {', '.join(ACTIONS)}")
     model = as_glm(estimator, X, y, sample_weight)
     splitter = model_selection.check_cv(cv, y, classifier=base.is_classifier(estimator))
     folds, tests = _splits(splitter, model.observed, X, y, groups)
     result = METHODS[method](model, fit_of(estimator, model), folds)
+    marked = np.zeros(len(tests), bool)
+    if method in APPROXIMATE and unreliable != "ignore":
+        check = check_result(model, result)
+        marked = check.unreliable
+        result = ACTIONS[unreliable](model, result, check)
     started = time.perf_counter()
     scorer = metrics.check_scoring(estimator, scoring)
     scores = _scores(scorer, estimator, result.params, X, np.asarray(y), tests)
     score_time = time.perf_counter() - started
     share = np.full(len(tests), 1.0 / len(tests))
     times = {"fit_time": share * result.seconds, "score_time": share * score_time}
-    return times | scores | {"cv_result": result}
+    return times | scores | {"unreliable": marked, "cv_result": result}
+
+
+def _warn(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
+    if check.unreliable.any():
+        warnings.warn(f"{check}: use unreliable='refit'", UnreliableFolds, stacklevel=3)
+    return result
+
+
+def _raise(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
+    if check.unreliable.any():
+        raise ValueError(f"{check}: use unreliable='refit', or method='exact'")
+    return result
+
+
+ACTIONS = {"refit": refit_unreliable, "warn": _warn, "raise": _raise, "ignore": None}
 
 
 def _splits(splitter, observed, X, y, groups):

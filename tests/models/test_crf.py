@@ -105,11 +105,11 @@ def test_autograd_path_agrees_with_enumeration(scheme):
     assert model.derivatives.cross_matrix(params, weights) == pytest.approx(expected, abs=1e-10)
 
 
-def test_check_derivatives_passes_on_both_schemes():
+def test_check_model_passes_on_both_schemes():
     rng = np.random.default_rng(3)
     for scheme in (None, hide_labels):
         slow = ByAutograd(crf(scheme))
-        assert max(acv.check_derivatives(slow, rng.normal(size=D), rng).values()) < 1e-4
+        assert max(acv.check_model(slow, rng.normal(size=D), rng).values()) < 1e-4
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])

@@ -1,0 +1,284 @@
+"""Which folds of a result not to trust, found without refitting them, and exact refits of these.
+
+At the params that a method gave a fold the gradient g of the fold's own objective is not quite 0.
+The step -B^-1 g estimates how far the fold's optimum still is. B is the full fit's H, corrected by
+a BFGS update so that it has the curvature that the fold's gradient shows between the full fit and
+these params: of one left-out row of a GLM that is the fold's own Hessian. A fold whose estimate
+lies near the limit is looked at again, from the point that the estimate leads to.
+"""
+
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.linalg import LinAlgError
+
+from .derivatives import derivatives_of, is_equation, kept_share
+from .methods.exact import exact
+from .parallel import pieces
+from .protocol import CVResult
+
+LOOKS = 5  # gradients that an undecided fold may cost
+DOUBT = 2.0  # an estimate below the limit may be too small by this multiple of the last move,
+EXCESS = 0.7  # and one above the limit too large by this
+NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
+FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
+HUGE = 1e100  # what is larger counts as not finite: its square would not be
+PORTION = 4096  # folds whose gradients are in memory together
+
+
+@dataclass(frozen=True)
+class ResultCheck:
+    """What `check_result` found of each fold.
+
+    unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
+    refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
+    standard deviations of the fold losses; gradients: how many were computed; seconds.
+    """
+
+    unreliable: np.ndarray
+    theta_errors: np.ndarray = field(repr=False)
+    loss_errors: np.ndarray = field(repr=False)
+    gradients: int
+    seconds: float
+
+    def reason(self, fold: int) -> str:
+        """Say how far off a fold is."""
+        theta = self.theta_errors[fold]
+        if not np.isfinite(theta):
+            return "its params, or its objective there, are not finite"
+        deviations = f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
+        return f"params about {theta:.2g} standard errors off, loss about {deviations}"
+
+    def __str__(self):
+        rows = np.flatnonzero(self.unreliable)
+        count = f"{rows.size} of {len(self.unreliable)} folds are unreliable"
+        named = [f"fold {row}: {self.reason(row)}" for row in rows[:3]]
+        more = [f"and {rows.size - 3} more"] if rows.size > 3 else []
+        return "; ".join([count, *named, *more])
+
+
+def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultCheck:
+    """Estimate how far each fold is from its exact refit, at the price of one gradient for most.
+
+    A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
+    its loss more than `limit` standard deviations of the fold losses; or where they are not finite.
+
+    Raises
+    ------
+    ValueError : a limit that is not positive
+    """
+    if not limit > 0:
+        raise ValueError(f"limit = {limit}: must be above 0, in standard errors")
+    started = time.perf_counter()
+    searches = [_Search(model, result, part) for part in pieces(len(result.folds), PORTION)]
+    with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
+        found = [search.errors(limit) for search in searches]
+    theta, loss = np.concatenate(found, axis=1)
+    return ResultCheck(
+        unreliable=~((theta <= limit) & (loss <= limit)),
+        theta_errors=theta,
+        loss_errors=loss,
+        gradients=sum(search.gradients for search in searches),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def refit_unreliable(
+    model: Any, result: CVResult, check: ResultCheck | np.ndarray | None = None
+) -> CVResult:
+    """Replace the unreliable folds of a result by exact refits; the costs of both are added.
+
+    check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
+    `diagnostics["refitted"]` of what is returned says which folds were.
+
+    Raises
+    ------
+    ValueError : flags that are not one bool a fold
+    """
+    if check is None:
+        check = check_result(model, result)
+    if isinstance(check, ResultCheck):
+        unreliable = check.unreliable
+        spent = Counter({"gradient": check.gradients})
+        seconds = check.seconds
+    else:
+        unreliable = np.asarray(check)
+        spent = Counter()
+        seconds = 0.0
+    _check_flags(unreliable, len(result.folds))
+    rows = np.flatnonzero(unreliable)
+    result = replace(
+        result,
+        method=f"{result.method}, {rows.size} folds refitted",
+        seconds=result.seconds + seconds,
+        evaluations=Counter(result.evaluations) + spent,
+        indefinite=None,
+        diagnostics={"refitted": unreliable},
+    )
+    if not rows.size:
+        return result
+    return _with_refits(result, exact(model, result.fit, result.folds[rows]), rows)
+
+
+def _check_flags(flags, n_folds):
+    if flags.dtype != bool or flags.shape != (n_folds,):
+        got = f"{flags.dtype} {flags.shape}"
+        raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
+
+
+def _with_refits(result, refits, rows):
+    params = result.params.copy()
+    params[rows] = refits.params
+    losses = list(result.losses)
+    for row, refitted in zip(rows, refits.losses, strict=True):
+        losses[row] = refitted
+    return replace(
+        result,
+        params=params,
+        losses=losses,
+        seconds=result.seconds + refits.seconds,
+        evaluations=result.evaluations + refits.evaluations,
+    )
+
+
+@dataclass
+class _Looks:
+    """Undecided folds: where each was looked at before, where next, and what is known there."""
+
+    rows: np.ndarray
+    before: np.ndarray
+    slopes: np.ndarray  # the gradients at `before`
+    points: np.ndarray
+    losses: np.ndarray  # at `points`
+
+    def some(self, chosen: np.ndarray) -> "_Looks":
+        return _Looks(*(each[chosen] for each in vars(self).values()))
+
+
+class _Search:
+    """Points that approach the optima of some folds, from the params that a method gave them."""
+
+    def __init__(self, model: Any, result: CVResult, part: slice):
+        self.fit = result.fit
+        self.derivatives = derivatives_of(model)
+        self.folds = result.folds[part]
+        self.is_equation = is_equation(model)
+        self.share = kept_share(model, self.folds)
+        self.result = result
+        self.start = result.params[part]
+        self.losses = result.fold_losses[part]
+        self.spread = result.fold_losses.std() or 1.0
+        self.gradients = 0
+
+    def errors(self, limit: float) -> np.ndarray:
+        """Estimate the errors of params and of losses, (2, n_folds)."""
+        errors = np.full((2, len(self.folds)), np.inf)
+        looks = self._first()
+        for _ in range(LOOKS):
+            if not looks.rows.size:
+                break
+            after = self._look(looks)
+            last = self._sizes(after.points - looks.points, after.losses - looks.losses)
+            rows = looks.rows
+            total = self._sizes(after.points - self.start[rows], after.losses - self.losses[rows])
+            errors[:, rows] = total
+            looks = after.some(_is_undecided(total / limit, last / limit))
+        return errors
+
+    def _first(self):
+        """The full fit, where the slopes are known, and the params that were given."""
+        rows = np.flatnonzero(_are_finite(self.start))
+        params = self.fit.params
+        everywhere = np.ones(self.derivatives.n_sites)
+        _, gradient = self.derivatives.value_and_gradient(params, everywhere)
+        slopes = self.derivatives.cross(params, self.folds) + gradient
+        before = np.tile(params, (len(rows), 1))
+        return _Looks(rows, before, slopes[rows], self.start[rows], self.losses[rows])
+
+    def _look(self, looks):
+        """A quasi-Newton step from the points, by the gradients there."""
+        folds = self.folds[looks.rows]
+        slopes = self._slopes(looks.points, folds)
+        finite = _are_finite(slopes)
+        slopes[~finite] = 0.0
+        if self.is_equation:
+            steps = self._newton(slopes, looks.rows)
+        else:
+            steps = self._quasi_newton(looks, slopes)
+        steps[~finite] = np.inf
+        points = looks.points - steps
+        losses = looks.losses.copy()
+        moved = np.flatnonzero(finite & (self._distances(steps) > NEAR))
+        if moved.size:
+            losses[moved] = self._fold_losses(points[moved], folds[moved])
+        return _Looks(looks.rows, looks.points, slopes, points, losses)
+
+    def _slopes(self, points, folds):
+        """The fold gradients; nan where the model cannot compute one."""
+        self.gradients += len(folds)
+        gradients = self.derivatives.fold_gradients
+        try:
+            return gradients(points, folds, values=False)[1]
+        except LinAlgError:  # of some fold: which, is found out one by one
+            slopes = np.full_like(points, np.nan)
+        for row in range(len(folds)):
+            with suppress(LinAlgError):
+                slopes[row] = gradients(points[[row]], folds[[row]], values=False)[1]
+        return slopes
+
+    def _newton(self, slopes, rows):
+        """H^-1 g, H of the full fit and the share of it that the fold keeps."""
+        return self.fit.hessian.solve(slopes.T).T / self.share[rows][:, None]
+
+    def _quasi_newton(self, looks, slopes):
+        """B^-1 g, B^-1 = (I - r s y') H^-1 (I - r y s') + r s s', r = 1 / y's, a row a fold.
+
+        s, y: the change of params and of gradients. Where y's falls below FLAT s'Hs, y is mixed
+        with Hs until it does not: Powell's damped update, for which B is positive definite.
+        """
+        share = self.share[looks.rows][:, None]
+        s = looks.points - looks.before
+        y = slopes - looks.slopes
+        whole = share * (s @ self.fit.metric)
+        along = _products(s, y)
+        curvature = _products(s, whole)
+        flat = along < FLAT * curvature
+        mixed = (1.0 - FLAT) * curvature / np.where(flat, curvature - along, 1.0)
+        keep = np.where(flat, mixed, 1.0)[:, None]
+        y = keep * y + (1.0 - keep) * whole
+        along = _products(s, y)
+        r = np.where(along > 0.0, 1.0 / np.where(along > 0.0, along, 1.0), 0.0)
+        down = r * _products(s, slopes)
+        steps = self._newton(slopes - down[:, None] * y, looks.rows)
+        return steps + (down - r * _products(y, steps))[:, None] * s
+
+    def _distances(self, moves):
+        return self.fit.standard_errors_between(moves, 0.0)
+
+    def _sizes(self, moves, losses):
+        """Lengths of moves in standard errors, changes of losses in standard deviations."""
+        sizes = np.array([self._distances(moves), np.abs(losses) / self.spread])
+        return np.where(np.isfinite(sizes), sizes, np.inf)
+
+    def _fold_losses(self, points, folds):
+        losses = self.derivatives.heldout(points, folds)
+        return replace(self.result, folds=folds, params=points, losses=losses).fold_losses
+
+
+def _products(a, b):
+    return np.einsum("ij,ij->i", a, b)
+
+
+def _are_finite(rows):
+    return (np.abs(rows) < HUGE).all(axis=1)
+
+
+def _is_undecided(total, last):
+    """Whether errors (2, n), in units of the limit, may lie on its other side."""
+    safe = (total + DOUBT * last < 1.0).all(axis=0)
+    lost = (total - EXCESS * last > 1.0).any(axis=0) | np.isinf(total).any(axis=0)
+    return ~(safe | lost)

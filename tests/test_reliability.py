@@ -1,0 +1,119 @@
+"""`check_result` and `refit_unreliable` against exact refits."""
+
+import numpy as np
+import pytest
+from oracles.toy_models import CurvedInstruments, Logistic
+
+import acvlib as acv
+
+KINDS = ["objective", "equation"]
+
+
+def model_of(kind, rng, n=200):
+    x = rng.normal(size=(n, 2))
+    if kind == "objective":
+        return Logistic(x, np.sign(x[:, 0] + rng.normal(size=n)))
+    y = np.exp(x @ [1.0, -1.0] / 4) + 0.3 * rng.normal(size=n)
+    return CurvedInstruments(x + 0.3 * rng.normal(size=(n, 2)), x, y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_estimates_are_the_distances_from_the_exact_refits(kind, rng):
+    model = model_of(kind, rng)
+    fit = acv.fit(model)
+    folds = acv.folds.k_fold(model.n_sites, 20, rng)
+    exact = acv.exact(model, fit, folds)
+    for method in (acv.no_adjustment, acv.infinitesimal_jackknife):
+        result = method(model, fit, folds)
+        check = acv.check_result(model, result, limit=0.02)
+        true = fit.standard_errors_between(result.params, exact.params)
+        np.testing.assert_allclose(check.theta_errors, true, rtol=0.3, atol=2e-3)
+        clear = np.abs(true - 0.02) > 0.005
+        far = np.abs(result.fold_losses - exact.fold_losses) > 0.02 * result.fold_losses.std()
+        assert (check.unreliable == ((true > 0.02) | far))[clear].mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_exact_refit_is_unreliable_even_to_a_narrow_limit(kind, rng):
+    model = model_of(kind, rng)
+    fit = acv.fit(model)
+    exact = acv.exact(model, fit, acv.folds.leave_one_out(model.n_sites))
+    check = acv.check_result(model, exact, limit=1e-3)
+    assert not check.unreliable.any()
+    assert check.gradients == model.n_sites
+
+
+def separable_but_for_two(rng, n=60):
+    """A logistic regression whose rows 0 and 1 alone keep its slope finite."""
+    x = np.sort(rng.normal(size=n))
+    y = np.sign(x)
+    y[[0, 1]] = 1.0
+    return Logistic(np.column_stack([np.ones(n), x]), y, penalty=0.01)
+
+
+def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng):
+    model = separable_but_for_two(rng)
+    fit = acv.fit(model)
+    folds = acv.folds.leave_one_out(model.n_sites)
+    exact = acv.exact(model, fit, folds)
+    for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
+        result = method(model, fit, folds)
+        true = fit.standard_errors_between(result.params, exact.params)
+        check = acv.check_result(model, result)
+        assert check.unreliable[true > 0.5].all()
+        assert true[0] > 0.5
+        refitted = acv.refit_unreliable(model, result, check)
+        rest = fit.standard_errors_between(refitted.params, exact.params)
+        assert rest.max() < 0.55
+        np.testing.assert_array_equal(refitted.diagnostics["refitted"], check.unreliable)
+        np.testing.assert_allclose(
+            refitted.params[check.unreliable], exact.params[check.unreliable], atol=1e-4
+        )
+        assert f"{check.unreliable.sum()} folds refitted" in refitted.method
+        assert refitted.seconds > result.seconds + check.seconds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_params_that_are_far_off_or_not_finite_are_unreliable(kind, rng):
+    model = model_of(kind, rng)
+    fit = acv.fit(model)
+    folds = acv.folds.k_fold(model.n_sites, 6, rng)
+    frozen = acv.frozen_newton(model, fit, folds, steps=3)
+    frozen.params[1] = np.nan
+    frozen.params[2] += 3.0
+    frozen.params[3] = 1e200
+    check = acv.check_result(model, frozen)
+    assert check.unreliable.tolist() == [False, True, True, True, False, False]
+    assert "not finite" in check.reason(1)
+    assert "standard errors" in check.reason(2)
+    assert str(check).startswith("3 of 6 folds are unreliable; fold 1")
+    refitted = acv.refit_unreliable(model, frozen)
+    exact = acv.exact(model, fit, folds)
+    np.testing.assert_allclose(refitted.params[1:4], exact.params[1:4], atol=1e-8)
+
+
+def test_flags_of_ones_own_are_refitted_and_nothing_else(rng):
+    model = model_of("objective", rng)
+    fit = acv.fit(model)
+    still = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
+    refitted = acv.refit_unreliable(model, still, np.array([True, False, False, True]))
+    moved = (refitted.params != still.params).any(axis=1)
+    assert moved.tolist() == [True, False, False, True]
+
+
+@pytest.mark.parametrize("flags", [[0, 2], [True] * 3, np.ones((4, 1), bool)])
+def test_flags_that_are_not_one_bool_a_fold_are_refused(flags, rng):
+    model = model_of("objective", rng)
+    fit = acv.fit(model)
+    result = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
+    with pytest.raises(ValueError, match=r"must be \(4,\) bool"):
+        acv.refit_unreliable(model, result, flags)
+
+
+@pytest.mark.parametrize("limit", [0.0, -1.0, np.nan])
+def test_a_limit_that_is_not_positive_is_refused(limit, rng):
+    model = model_of("objective", rng)
+    fit = acv.fit(model)
+    result = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
+    with pytest.raises(ValueError, match="must be above 0"):
+        acv.check_result(model, result, limit)
