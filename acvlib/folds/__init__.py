@@ -88,7 +88,7 @@ def leave_future_out(
     for number, start in enumerate(as_fold(starts, "starts")):
         if not gap < start <= latest:
             found = f"fold {number} starts at site {start}"
-            bounds = f"with gap {gap} and horizon {horizon} from {gap + 1} to {latest}"
+            bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
             raise ValueError(f"{found}: must be {bounds}")
         end = start + (horizon or n_sites)
         omitted.append(_between(mask, start - gap, n_sites))
