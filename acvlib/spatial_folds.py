@@ -15,7 +15,8 @@ from .inference.graph import check_edges
 
 def distances(n_sites: int, edges: np.ndarray) -> np.ndarray:
     """Return the fewest edges between any two sites, (n, n); inf between disconnected parts."""
-    return shortest_path(_graph(n_sites, edges), unweighted=True)
+    graph = _graph(n_sites, edges)
+    return shortest_path(graph, unweighted=True)
 
 
 def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
@@ -26,7 +27,8 @@ def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     check_whole("radius", radius, 0)
     graph = _graph(n_sites, edges)
     near = _widened(leave_one_out(n_sites), radius, graph)
-    for site in np.flatnonzero(near.sizes == n_sites):
+    everything = np.flatnonzero(near.sizes == n_sites)
+    for site in everything:
         where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
         raise ValueError(f"{where}; choose a smaller one")
     return near
@@ -35,7 +37,8 @@ def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
 def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit each ball, the buffer of its centre, and score the centre alone: n folds."""
     near = balls(n_sites, edges, radius)
-    return Folds(near.omitted, leave_one_out(n_sites).omitted)
+    centres = leave_one_out(n_sites)
+    return Folds(near.omitted, centres.omitted)
 
 
 def regions(
@@ -65,7 +68,8 @@ def _graph(n_sites, edges):
     """The adjacency matrix, symmetric."""
     check_whole("n_sites", n_sites, 1)
     pairs = check_edges(edges, n_sites)
-    both_ways = np.concatenate([pairs, pairs[:, ::-1]])
+    back = pairs[:, ::-1]
+    both_ways = np.concatenate([pairs, back])
     ones = np.ones(len(both_ways))
     shape = (n_sites, n_sites)
     return csr_matrix((ones, both_ways.T), shape)
@@ -94,7 +98,8 @@ def _scattered(graph, k, rng):
     for _ in range(k):
         site = rng.choice(farthest)
         chosen.append(site)
-        distance.append(shortest_path(graph, unweighted=True, indices=site))
+        steps = shortest_path(graph, unweighted=True, indices=site)
+        distance.append(steps)
         gap = np.min(distance, axis=0)
         farthest = np.flatnonzero(gap == gap.max())
     return chosen, np.array(distance)
@@ -106,10 +111,11 @@ def _grow(block, distance, graph):
     taken = block[~free]
     sizes = np.bincount(taken, minlength=len(distance))
     inner, outer = graph.nonzero()
-    border = ~free[inner] & free[outer]
+    border = free[outer] & ~free[inner]
     sites = outer[border]
     if sites.size:
-        owners = block[inner[border]]
+        beside = inner[border]
+        owners = block[beside]
         far = distance[owners, sites]
         order = np.lexsort([sites, far, owners, sizes[owners]])
         best = order[0]

@@ -32,8 +32,8 @@ class Folds:
         scored = omitted
         if self.scored is not None:
             scored = checks.as_sites(self.scored)
-            checks.check_scored(omitted, scored)
             checks.check_distinct(scored)
+            checks.check_scored(omitted, scored)
             scored = omitted if _same(omitted, scored) else scored
         self.__dict__.update(omitted=omitted, scored=scored)
 
