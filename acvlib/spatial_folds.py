@@ -5,19 +5,18 @@ al. (2017).
 """
 
 import numpy as np
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import shortest_path
+from scipy.sparse import csr_matrix, eye_array
+from scipy.sparse.csgraph import connected_components, shortest_path
 
-from .folds import Folds
+from .folds import Folds, leave_one_out
+from .folds.checks import check_generator, check_whole
 from .inference.graph import check_edges
 
 
 def distances(n_sites: int, edges: np.ndarray) -> np.ndarray:
     """Return the fewest edges between any two sites, (n, n); inf between disconnected parts."""
-    ends = check_edges(edges, n_sites).T
-    ones = np.ones(ends.shape[1])
-    adjacency = csr_matrix((ones, ends), shape=(n_sites, n_sites))
-    return shortest_path(adjacency, directed=False, unweighted=True)
+    graph = _graph(n_sites, edges)
+    return shortest_path(graph, unweighted=True)
 
 
 def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
@@ -25,58 +24,104 @@ def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
 
     Raises ValueError where some ball holds all sites.
     """
-    near = distances(n_sites, edges) <= radius
-    for site in np.flatnonzero(near.all(axis=1)):
+    check_whole("radius", radius, 0)
+    graph = _graph(n_sites, edges)
+    near = _widened(leave_one_out(n_sites), radius, graph)
+    everything = np.flatnonzero(near.sizes == n_sites)
+    for site in everything:
         where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
         raise ValueError(f"{where}; choose a smaller one")
-    return Folds([np.flatnonzero(row) for row in near])
+    return near
 
 
 def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit each ball, the buffer of its centre, and score the centre alone: n folds."""
-    centres = np.arange(n_sites)[:, None]
-    return Folds(balls(n_sites, edges, radius).omitted, scored=centres)
+    near = balls(n_sites, edges, radius)
+    centres = leave_one_out(n_sites)
+    return Folds(near.omitted, centres.omitted)
 
 
-def regions(n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator) -> Folds:
+def regions(
+    n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator, buffer: int = 0
+) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
     From k random sites far from each other, the smallest block that can takes a nearest free
-    neighbour; a part of the graph without a seed goes to the smallest block whole.
+    neighbour; a part of the graph without a seed goes to the smallest block whole. Sites within
+    `buffer` edges of a block are omitted with it, and not scored.
     """
-    if not 2 <= k <= n_sites:
-        raise ValueError(f"k = {k} regions of {n_sites} sites: k must be from 2 to {n_sites}")
-    distance = distances(n_sites, edges)
-    seeds = _scattered(distance, k, rng)
+    check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
+    check_whole("buffer", buffer, 0)
+    check_generator(rng)
+    graph = _graph(n_sites, edges)
+    seeds, distance = _scattered(graph, k, rng)
     block = np.full(n_sites, -1)
     block[seeds] = np.arange(k)
     while (block < 0).any():
-        _grow(block, seeds, distance)
-    return Folds([np.flatnonzero(block == number) for number in range(k)])
+        _grow(block, distance, graph)
+    scored = [np.flatnonzero(block == number) for number in range(k)]
+    near = _widened(Folds(scored), buffer, graph)
+    return Folds(near.omitted, scored)
 
 
-def _scattered(distance, k, rng):
-    """k sites: one at random, then each time one of those farthest from all before."""
-    chosen = [rng.integers(len(distance))]
-    while len(chosen) < k:
-        gap = distance[chosen].min(axis=0)
+def _graph(n_sites, edges):
+    """The adjacency matrix, symmetric."""
+    check_whole("n_sites", n_sites, 1)
+    pairs = check_edges(edges, n_sites)
+    back = pairs[:, ::-1]
+    both_ways = np.concatenate([pairs, back])
+    ones = np.ones(len(both_ways))
+    shape = (n_sites, n_sites)
+    return csr_matrix((ones, both_ways.T), shape)
+
+
+def _widened(folds, radius, graph):
+    """Each fold with all sites within `radius` edges of it."""
+    n_sites = graph.shape[0]
+    reach = graph + eye_array(n_sites, format="csr")
+    near = folds.indicator(n_sites)
+    for _ in range(radius):
+        wider = (near @ reach).sign()
+        if wider.nnz == near.nnz:
+            break
+        near = wider
+    near.sort_indices()
+    ends = near.indptr[1:-1]
+    return Folds(np.split(near.indices, ends))
+
+
+def _scattered(graph, k, rng):
+    """k sites, one at random, then each one of those farthest from all before; all distances."""
+    chosen = []
+    distance = []
+    farthest = np.arange(graph.shape[0])
+    for _ in range(k):
+        site = rng.choice(farthest)
+        chosen.append(site)
+        steps = shortest_path(graph, unweighted=True, indices=site)
+        distance.append(steps)
+        gap = np.min(distance, axis=0)
         farthest = np.flatnonzero(gap == gap.max())
-        chosen.append(rng.choice(farthest))
-    return chosen
+    return chosen, np.array(distance)
 
 
-def _grow(block, seeds, distance):
+def _grow(block, distance, graph):
     """Add a site to the smallest block with a free neighbour, or a part without any seed."""
     free = block < 0
-    sizes = np.bincount(block[~free], minlength=len(seeds))
-    by_size = np.argsort(sizes, kind="stable")
-    for number in by_size:
-        beside = (distance[block == number] == 1).any(axis=0)
-        sites = np.flatnonzero(free & beside)
-        if sites.size:
-            nearest = np.argmin(distance[seeds[number], sites])
-            block[sites[nearest]] = number
-            return
+    taken = block[~free]
+    sizes = np.bincount(taken, minlength=len(distance))
+    inner, outer = graph.nonzero()
+    border = free[outer] & ~free[inner]
+    sites = outer[border]
+    if sites.size:
+        beside = inner[border]
+        owners = block[beside]
+        far = distance[owners, sites]
+        order = np.lexsort([sites, far, owners, sizes[owners]])
+        best = order[0]
+        block[sites[best]] = owners[best]
+        return
     stranded = np.argmax(free)
-    reached = np.isfinite(distance[stranded])
-    block[reached & free] = by_size[0]
+    _, parts = connected_components(graph)
+    same_part = parts == parts[stranded]
+    block[same_part] = np.argmin(sizes)

@@ -105,7 +105,7 @@ def test_the_same_seed_gives_the_same_folds(scheme):
 
 
 def test_leave_future_out_takes_the_observed_future():
-    past, nearer = folds.leave_future_out(10, [4, 8], HOLES)
+    past, nearer = folds.leave_future_out(10, [4, 8], observed=HOLES)
     assert_array_equal(past, [4, 6, 7, 8, 9])
     assert_array_equal(nearer, [8, 9])
 

@@ -68,3 +68,49 @@ def test_buffers_are_omitted_and_their_centres_scored():
     assert np.array_equal(result.fold_losses, expected)
     assert np.array_equal(result.pointwise, expected)
     assert np.array_equal(np.concatenate(folds), np.concatenate(spatial_folds.balls(30, GRID, 1)))
+
+
+@settings(max_examples=30)
+@given(k=st.integers(2, 6), buffer=st.integers(0, 3), seed=st.integers(0, 10**6))
+def test_regions_are_omitted_with_their_buffers_and_scored_without(k, buffer, seed):
+    plain = spatial_folds.regions(30, GRID, k, np.random.default_rng(seed))
+    buffered = spatial_folds.regions(30, GRID, k, np.random.default_rng(seed), buffer)
+    apart = spatial_folds.distances(30, GRID)
+    for block, omitted, scored in zip(plain, buffered.omitted, buffered.scored, strict=True):
+        near = apart[block].min(axis=0) <= buffer
+        assert np.array_equal(scored, block)
+        assert np.array_equal(omitted, np.flatnonzero(near))
+
+
+@settings(max_examples=30)
+@given(st.data())
+def test_balls_and_regions_of_any_graph_are_sound(data):
+    """Islands, several parts and loops: distances by brute force, every site in one region."""
+    n = data.draw(st.integers(3, 12))
+    pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda e: e[0] < e[1])
+    edges = sorted(data.draw(st.sets(pairs, max_size=15)))
+    radius, k = data.draw(st.integers(0, 3)), data.draw(st.integers(2, n))
+    step = np.eye(n, dtype=int)
+    for a, b in edges:
+        step[a, b] = step[b, a] = 1
+    near = np.linalg.matrix_power(step, radius) > 0
+    if near.all(axis=1).any():
+        with pytest.raises(ValueError, match=f"all {n} sites lie that close"):
+            spatial_folds.balls(n, edges, radius)
+    else:
+        balls = spatial_folds.buffered(n, edges, radius)
+        assert all(map(np.array_equal, balls, map(np.flatnonzero, near)))
+        assert np.array_equal(np.concatenate(balls.scored), np.arange(n))
+    blocks = spatial_folds.regions(n, edges, k, np.random.default_rng(0))
+    assert sorted(np.concatenate(blocks)) == list(range(n))
+    assert min(blocks.sizes) > 0
+
+
+def test_a_large_map_needs_no_table_of_all_distances():
+    side = 300
+    sites = np.arange(side * side).reshape(side, side)
+    across = np.stack([sites[:, :-1].ravel(), sites[:, 1:].ravel()], axis=1)
+    down = np.stack([sites[:-1].ravel(), sites[1:].ravel()], axis=1)
+    folds = spatial_folds.buffered(side * side, np.concatenate([across, down]), 2)
+    assert folds.sizes.max() == 13
+    assert len(folds) == side * side

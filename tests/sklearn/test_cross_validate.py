@@ -201,7 +201,7 @@ REFUSED = {
     "overlap": (logistic, {"cv": [([0, 1], [1])]}, ValueError, "shares one with its test set"),
     "one class": (
         logistic,
-        {"cv": [(np.flatnonzero(LABELS == "no"), [])]},
+        {"cv": [(np.flatnonzero(LABELS == "no"), np.flatnonzero(LABELS != "no"))]},
         ValueError,
         "all of one class",
     ),

@@ -59,7 +59,7 @@ def future(one: Fitted, first):
     """All rungs with the frames from t on left out, t = first ... n_sites - 1."""
     starts = range(first, one.model.n_sites)
     return ladder(
-        one.model, one.fit, leave_future_out(one.model.n_sites, starts, one.model.observed)
+        one.model, one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed)
     )
 
 

@@ -1,0 +1,239 @@
+"""Folds: for each one the sites omitted from the fit, and those of them that are scored.
+
+Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeriesSplit` omit more
+than they score. `observed` (n_sites,) is False where a site is missing: such a site is in no fold.
+The random schemes draw every fold independently, so that folds may overlap.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .checks import Flags, as_fold, check_generator, check_whole, observed_mask
+from .folds import WHOLE, Folds, weights
+
+__all__ = [
+    "WHOLE",
+    "Folds",
+    "blocked",
+    "bootstrap_weights",
+    "by_class",
+    "contiguous",
+    "from_splitter",
+    "iid",
+    "k_fold",
+    "leave_future_out",
+    "leave_one_out",
+    "weights",
+]
+
+
+def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
+    """Omit every observed site alone."""
+    sites = np.flatnonzero(observed_mask(n_sites, observed))
+    return Folds(sites[:, None])
+
+
+def k_fold(
+    n_sites: int, k: int, rng: np.random.Generator | None = None, observed: Flags = None
+) -> Folds:
+    """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
+    sites = np.flatnonzero(observed_mask(n_sites, observed))
+    n_observed = len(sites)
+    check_whole("k", k, 2, n_observed, f" folds of {n_observed} sites")
+    if rng is not None:
+        check_generator(rng)
+        sites = rng.permutation(sites)
+    parts = np.array_split(sites, k)
+    return Folds([np.sort(part) for part in parts])
+
+
+def blocked(n_sites: int, k: int, buffer: int = 0, observed: Flags = None) -> Folds:
+    """Part the sites into k contiguous folds; omit, unscored, `buffer` more on both sides of each.
+
+    Source: h-block cross-validation, Burman, Chow and Nolan (1994).
+    """
+    check_whole("buffer", buffer, 0)
+    mask = observed_mask(n_sites, observed)
+    blocks = k_fold(n_sites, k, observed=observed)
+    omitted = []
+    for block in blocks:
+        first = block[0] - buffer
+        last = block[-1] + buffer
+        omitted.append(_between(mask, first, last + 1))
+    return Folds(omitted, blocks.omitted)
+
+
+def leave_future_out(
+    n_sites: int,
+    starts: Sequence[int],
+    horizon: int | None = None,
+    gap: int = 0,
+    observed: Flags = None,
+) -> Folds:
+    """Omit {t - gap, ..., n_sites - 1} and score {t, ..., t + horizon - 1}, for each t in `starts`.
+
+    Without a horizon, all from t on is scored.
+
+    Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
+    """
+    check_whole("gap", gap, 0)
+    if horizon is not None:
+        check_whole("horizon", horizon, 1)
+    mask = observed_mask(n_sites, observed)
+    latest = n_sites - (horizon or 1)
+    omitted = []
+    scored = []
+    for number, start in enumerate(as_fold(starts, "starts")):
+        if not gap < start <= latest:
+            found = f"fold {number} starts at site {start}"
+            bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
+            raise ValueError(f"{found}: must be {bounds}")
+        end = start + (horizon or n_sites)
+        omitted.append(_between(mask, start - gap, n_sites))
+        scored.append(_between(mask, start, end))
+    return Folds(omitted, scored)
+
+
+def _between(mask, start, end):
+    """The observed sites from start to end, which is excluded, as far as there are any."""
+    start = max(start, 0)
+    part = mask[start:end]
+    return start + np.flatnonzero(part)
+
+
+def by_class(
+    classes: np.ndarray, per_fold: int, rng: np.random.Generator, observed: Flags = None
+) -> Folds:
+    """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
+    classes = np.asarray(classes)
+    unlike = classes != classes  # nan is like no class, not even itself
+    if classes.ndim != 1 or unlike.any():
+        raise ValueError(f"classes of shape {classes.shape}: give one a site, none of them nan")
+    mask = observed_mask(len(classes), observed)
+    check_generator(rng)
+    labels = np.unique(classes[mask])
+    n_classes = len(labels)
+    check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
+    n_folds = -(-n_classes // per_fold)
+    folds = []
+    parts = np.array_split(rng.permutation(labels), n_folds)
+    for part in parts:
+        chosen = np.isin(classes, part)
+        folds.append(np.flatnonzero(chosen & mask))
+    return Folds(folds)
+
+
+def iid(
+    n_sites: int,
+    percent: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    observed: Flags = None,
+) -> Folds:
+    """Draw `percent` of the observed sites without replacement, anew for each fold.
+
+    Source: Celeux and Durand (2008).
+    """
+    sites = np.flatnonzero(observed_mask(n_sites, observed))
+    size = _size(percent, len(sites), n_folds, rng)
+    if size == 0:
+        raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
+    drawn = [rng.choice(sites, size, replace=False) for _ in range(n_folds)]
+    return Folds([np.sort(fold) for fold in drawn])
+
+
+def contiguous(
+    n_sites: int,
+    percent: float,
+    n_folds: int,
+    rng: np.random.Generator,
+    observed: Flags = None,
+) -> Folds:
+    """Draw blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform.
+
+    Missing sites are taken out of a block; a block with nothing else in it is never drawn.
+
+    Source: Ghosh et al. (2020), Appendix L.1.
+    """
+    mask = observed_mask(n_sites, observed)
+    length = _size(percent, n_sites, n_folds, rng)
+    before = np.append(0, np.cumsum(mask))  # how many sites are observed before each
+    first = before[: n_sites - length]
+    beyond = before[length + 1 :]
+    ends = length + np.flatnonzero(beyond > first)
+    if not len(ends):
+        raise ValueError("no site is observed: there is nothing to leave out")
+    drawn = rng.choice(ends, n_folds)
+    blocks = []
+    for end in drawn:
+        start = end - length
+        blocks.append(_between(mask, start, end + 1))
+    return Folds(blocks)
+
+
+def _size(percent, n_sites, n_folds, rng):
+    if not 0 < percent < 100:
+        raise ValueError(f"percent = {percent}: must lie between 0 and 100, both excluded")
+    check_whole("n_folds", n_folds, 1)
+    check_generator(rng)
+    return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
+
+
+def from_splitter(
+    cv: Any, X: Any, y: Any = None, groups: Any = None, observed: Flags = None
+) -> Folds:
+    """Omit all but the training sets of scikit-learn's `cv`, and score its test sets.
+
+    cv: a splitter; pairs (training set, test set) of row numbers; or an integer k, for `KFold(k)`,
+    of classes too. X has a row for each site.
+
+    Raises
+    ------
+    ValueError : a training set repeats a row, or shares one with its test set
+    """
+    n_sites = X.shape[0] if getattr(X, "ndim", 0) else len(X)
+    mask = observed_mask(n_sites, observed)
+    omitted = []
+    scored = []
+    splits = _splits(cv, n_sites, X, y, groups)
+    for number, (train, test) in enumerate(splits):
+        left_out = weights(n_sites, train)
+        test = as_fold(test, "the test set")
+        repeats = left_out.sum() + len(train) > n_sites
+        if repeats or not left_out[test].all():
+            reason = "a training set repeats a row or shares one with its test set"
+            raise ValueError(f"split {number}: {reason}: that is no cross-validation")
+        test = test[mask[test]]
+        rest = np.flatnonzero(left_out * mask)
+        whole = len(test) == len(rest)
+        omitted.append(test if whole else rest)
+        scored.append(test)
+    return Folds(omitted, scored)
+
+
+def _splits(cv, n_sites, X, y, groups):
+    """Pairs (training set, test set)."""
+    if hasattr(cv, "split"):
+        return cv.split(X, y, groups)
+    if isinstance(cv, int):
+        tests = k_fold(n_sites, cv)
+        rows = np.arange(n_sites)
+        return [(np.delete(rows, test), test) for test in tests]
+    pairs = list(cv)
+    for number, pair in enumerate(pairs):
+        sets = pair if isinstance(pair, tuple | list) else ()
+        if len(sets) != 2:
+            kind = type(pair).__name__
+            expected = "a pair (training set, test set); of folds, make acv.Folds"
+            raise ValueError(f"split {number} must be {expected}; got {kind}")
+    return pairs
+
+
+def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+    """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
+    check_whole("n_sites", n_sites, 1)
+    check_generator(rng)
+    shares = np.full(n_sites, 1.0 / n_sites)
+    return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

@@ -1,0 +1,170 @@
+"""Sites, flags and numbers as users give them: what is taken, and what is wrong with the rest.
+
+The sites of all folds are checked end to end: a look at each fold takes ten times as long.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Sites = Any  # a list of integer arrays, or a table (n_folds, size)
+Flags = np.ndarray | None
+
+MOST = 2**40  # sites
+NOT_SITES = "is not a non-empty 1-d array of site numbers"
+REMEDY = """
+folds must be a sequence of integer arrays of sites, one a fold.
+For a mask: np.flatnonzero(mask). For pairs (training set, test set): folds.from_splitter.
+For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."""
+
+
+def as_sites(folds: Any) -> Sites:
+    """Copy folds: a table as a table, anything else as a list of integer arrays (size,)."""
+    if hasattr(folds, "keys"):
+        found = type(folds).__name__
+        raise ValueError(f"folds are {found}: its keys are no folds.{REMEDY}")
+    dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
+    if dimensions == 2 and folds.dtype.kind in "iu":
+        return _as_integers(folds, "folds")
+    copies = []
+    for number, sites in enumerate(folds):
+        name = f"fold {number}"
+        copies.append(as_fold(sites, name))
+    return copies
+
+
+def as_fold(sites: Any, name: str) -> np.ndarray:
+    """Copy the sites of one fold, (size,) int64; the name is for the error."""
+    try:
+        array = np.asarray(sites)
+    except ValueError:  # its entries differ in length
+        array = np.empty(2, object)
+    integers = array.dtype.kind in "iu" or array.size == 0
+    if array.ndim != 1 or not integers:
+        found = f"{array.dtype} of shape {array.shape}"
+        raise ValueError(f"{name} {NOT_SITES}, but {found}.{REMEDY}")
+    return _as_integers(sites, name)
+
+
+def _as_integers(sites, name):
+    """A copy as int64."""
+    if isinstance(sites, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
+    array = np.asarray(sites)
+    if array.dtype.kind == "u":
+        array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
+    return np.array(array, np.int64)
+
+
+class EndToEnd(NamedTuple):
+    """The sites of all folds, one fold after the other, and the size of each fold."""
+
+    sites: np.ndarray
+    sizes: np.ndarray
+
+    def keys(self) -> np.ndarray:
+        """One number for each (fold, site), in the order of such pairs."""
+        numbers = np.arange(len(self.sizes))
+        firsts = np.repeat(MOST * numbers, self.sizes)
+        return firsts + self.sites
+
+    def refuse(self, bad: np.ndarray, says: str) -> None:
+        """Raise ValueError for the first bad one of the sites."""
+        if bad.any():
+            place = np.argmax(bad)
+            ends = np.cumsum(self.sizes)
+            number = np.searchsorted(ends, place, side="right")
+            site = self.sites[place]
+            raise ValueError(f"fold {number} {says.format(site)}")
+
+    def refuse_sizes(self, bad: np.ndarray, says: str) -> None:
+        """Raise ValueError for the first bad one of the sizes."""
+        for number in np.flatnonzero(bad):
+            raise ValueError(f"fold {number} {says}")
+
+
+def end_to_end(folds: Sites) -> EndToEnd:
+    """The folds' sites in one array."""
+    if isinstance(folds, np.ndarray):
+        sizes = np.full(*folds.shape)
+        return EndToEnd(folds.ravel(), sizes)
+    sizes = np.array([len(sites) for sites in folds], int)
+    sites = np.concatenate([np.empty(0, int), *folds])
+    return EndToEnd(sites, sizes)
+
+
+def check_range(folds: Sites, n_sites: int) -> EndToEnd:
+    """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
+    every = end_to_end(folds)
+    negative = every.sites < 0
+    beyond = every.sites >= n_sites
+    every.refuse(negative | beyond, f"holds site {{}}, outside 0 ... {n_sites - 1}")
+    return every
+
+
+def check_distinct(folds: Sites) -> None:
+    """Raise ValueError for a site that a fold holds twice."""
+    every = check_range(folds, MOST)
+    keys = every.keys()
+    steps = np.diff(keys)
+    if (steps > 0).all():
+        return
+    _, firsts = np.unique(keys, return_index=True)
+    repeated = np.ones(len(keys), bool)
+    repeated[firsts] = False
+    every.refuse(repeated, "holds site {} more than once")
+
+
+def check_scored(omitted: Sites, scored: Sites) -> None:
+    """Raise ValueError where a fold scores a site that it does not omit."""
+    if len(omitted) != len(scored):
+        raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
+    every = end_to_end(scored)
+    outs = end_to_end(omitted)
+    held_out = np.isin(every.keys(), outs.keys())
+    reason = "a site that was fitted cannot be held out"
+    every.refuse(~held_out, f"scores site {{}}, which it does not omit from the fit: {reason}")
+
+
+def check_against(omitted: Sites, scored: Sites, mask: np.ndarray) -> None:
+    """Raise ValueError for folds that cannot be left out where these sites are observed."""
+    if not len(omitted):
+        raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
+    every = check_range(omitted, len(mask))
+    empty = every.sizes == 0
+    every.refuse_sizes(empty, f"{NOT_SITES}: it is empty")
+    missing = ~mask[every.sites]
+    every.refuse(missing, "holds site {}, which is missing: pass `observed`")
+    n_observed = mask.sum()
+    everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
+    every.refuse_sizes(every.sizes == n_observed, everything)
+    scores = end_to_end(scored)
+    scores.refuse_sizes(scores.sizes == 0, "scores no site: drop it")
+
+
+def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
+    """Flags (n_sites,) as bool, all True for None."""
+    check_whole("n_sites", n_sites, 1)
+    if observed is None:
+        return np.ones(n_sites, bool)
+    mask = np.asarray(observed)
+    if mask.shape != (n_sites,):
+        raise ValueError(f"observed has shape {mask.shape}, not ({n_sites},): one flag a site")
+    flags = np.isin(mask, [False, True])
+    if not flags.all():
+        raise ValueError(f"observed must be True or False, one flag a site; got {mask.dtype}")
+    return mask.astype(bool)
+
+
+def check_whole(name: str, value: Any, least: int, most: float = np.inf, of: str = "") -> None:
+    """Raise ValueError unless a value is a whole number from least to most."""
+    whole = isinstance(value, int | np.integer)
+    if not whole or not least <= value <= most:
+        bounds = f"must be a whole number from {least} to {most}"
+        raise ValueError(f"{name} = {value}{of}: {bounds}")
+
+
+def check_generator(rng: Any) -> None:
+    """Raise ValueError unless rng is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng = {rng!r}: pass a generator, np.random.default_rng(seed)")

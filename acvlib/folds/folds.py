@@ -1,0 +1,125 @@
+"""The sites that each fold omits from the fit, and those of them that it scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from . import checks
+from .checks import Flags, Sites, end_to_end, observed_mask
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The sites that each fold omits from the fit, and those of them that it scores (all, if None).
+
+    Either is a sequence of integer arrays, or a table (n_folds, size) of folds of one size; both
+    are copied. Length, iteration and `folds[i]` are those of a list of the omitted sites, as users
+    of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError
+    for anything else, and for sites that are repeated, or scored but not omitted.
+    """
+
+    omitted: Sites
+    scored: Sites = None
+
+    def __post_init__(self):
+        if isinstance(self.omitted, Folds):
+            raise ValueError("these are Folds already: use them as they are")
+        omitted = checks.as_sites(self.omitted)
+        checks.check_distinct(omitted)
+        scored = omitted
+        if self.scored is not None:
+            scored = checks.as_sites(self.scored)
+            checks.check_distinct(scored)
+            checks.check_scored(omitted, scored)
+            scored = omitted if _same(omitted, scored) else scored
+        self.__dict__.update(omitted=omitted, scored=scored)
+
+    @classmethod
+    def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
+        """Check folds of any form against a model's sites; ValueError names a bad fold."""
+        folds = folds if isinstance(folds, Folds) else cls(folds)
+        mask = observed_mask(n_sites, observed)
+        checks.check_against(folds.omitted, folds.scored, mask)
+        return folds
+
+    def __len__(self) -> int:
+        return len(self.omitted)
+
+    def __getitem__(self, rows: Any) -> Any:
+        if isinstance(rows, int | np.integer):
+            return self.omitted[rows]
+        numbers = np.arange(len(self))[rows]
+        omitted = _select(self.omitted, numbers)
+        same = self.scored is self.omitted
+        scored = omitted if same else _select(self.scored, numbers)
+        part = object.__new__(Folds)  # a part of what was checked needs no other check
+        part.__dict__.update(omitted=omitted, scored=scored)
+        return part
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.omitted)
+
+    @property
+    def table(self) -> np.ndarray | None:
+        """The omitted sites as an array (n_folds, size), where they are held as one."""
+        return self.omitted if isinstance(self.omitted, np.ndarray) else None
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many sites each fold omits, (n_folds,)."""
+        return end_to_end(self.omitted).sizes
+
+    def indicator(self, n_sites: int) -> csr_matrix:
+        """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
+        every = checks.check_range(self.omitted, n_sites)
+        ends = np.append(0, np.cumsum(every.sizes))
+        ones = np.ones(len(every.sites))
+        shape = (len(self), n_sites)
+        return csr_matrix((ones, every.sites, ends), shape)
+
+    def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
+        if self.scored is self.omitted:
+            return losses
+        picked = []
+        triples = zip(losses, self.omitted, self.scored, strict=True)
+        for each, omitted, scored in triples:
+            order = np.argsort(omitted, kind="stable")
+            places = np.searchsorted(omitted, scored, sorter=order)
+            picked.append(np.asarray(each)[order[places]])
+        return picked
+
+    def same_as(self, other: "Folds") -> bool:
+        """Whether both omit and score the same sites."""
+        omit_alike = _same(self.omitted, other.omitted)
+        return omit_alike and _same(self.scored, other.scored)
+
+
+def _same(a, b):
+    """Whether two lists of folds hold the same sites in the same order."""
+    every = end_to_end(a)
+    others = end_to_end(b)
+    return all(map(np.array_equal, every, others))
+
+
+def _select(sites, numbers):
+    if isinstance(sites, np.ndarray):
+        return sites[numbers]
+    return [sites[number] for number in numbers]
+
+
+WHOLE = Folds([np.empty(0, int)])  # the one problem that leaves nothing out
+
+
+def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
+    """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    omitted = checks.as_fold(sites, "the set of sites")
+    highest = omitted.max(initial=0)
+    if highest >= n_sites or (omitted < 0).any():
+        checks.check_range([omitted], n_sites)
+    w = np.ones(n_sites)
+    w[omitted] = 0.0
+    return w

@@ -1,0 +1,147 @@
+"""Every method scores what is scored, given all that is not omitted: against deletion and refit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import simulate_traffic
+
+import acvlib as acv
+from acvlib.folds import Folds, blocked, leave_future_out, weights
+from acvlib.methods.ladder import METHODS
+from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic
+from acvlib.spatial_folds import buffered
+from acvlib.weighting import keep_latents
+
+RNG = np.random.default_rng(5)
+TIGHT = 1e-9
+LINE = [(i, i + 1) for i in range(23)]
+
+
+def glm():
+    x = RNG.normal(size=(40, 3))
+    y = (x @ [1.0, -1.0, 0.5] + RNG.logistic(size=40) > 0).astype(float)
+    model = GLM(x, y, "logistic", penalty=1.0)
+    folds = leave_future_out(40, [20, 26, 33], horizon=4, gap=2)
+    return model, model, folds, lambda left: GLM(x[left], y[left], "logistic", penalty=1.0)
+
+
+def hmm():
+    states = np.repeat([0, 1, 0, 1, 0], 12)
+    x = RNG.normal(4.0 * states, 1.0)[:, None]
+    x[7] = np.nan
+    model = GaussianHMM(x, 2)
+
+    def without(left):
+        hidden = np.full(x.shape, np.nan)
+        hidden[left] = x[left]
+        return GaussianHMM(hidden, 2)
+
+    return model, model, blocked(60, 5, buffer=3, observed=model.observed), without
+
+
+def traffic():
+    counts, day = simulate_traffic(np.random.default_rng(1), 210, days=10)
+    model = PoissonTraffic(counts, day)
+
+    def without(left):
+        seen = np.full(len(counts), -1)
+        seen[left] = counts[left]
+        return PoissonTraffic(seen, day)
+
+    starts = np.flatnonzero(model.observed)[[150, 190]]
+    return model, model, leave_future_out(210, starts, 5, 2, model.observed), without
+
+
+def mrf():
+    counts = RNG.poisson(np.where(np.arange(24) % 12 < 6, 3, 20))
+    model = HiddenMRF(counts, LINE, 0.6)
+
+    def without(left):
+        new = np.cumsum(left) - 1
+        edges = [(new[a], new[b]) for a, b in LINE if left[a] and left[b]]
+        return HiddenMRF(counts[left], edges, 0.6)
+
+    return model, replace(model, scheme=keep_latents), buffered(24, LINE, 2)[::3], without
+
+
+def crf():
+    lengths = RNG.integers(2, 6, 12)
+    emissions = [RNG.normal(size=(length, 2)) for length in lengths]
+    labels = [RNG.integers(0, 2, length) for length in lengths]
+    model = LinearChainCRF(emissions, labels, 0.1)
+
+    def without(left):
+        kept = np.flatnonzero(left)
+        return LinearChainCRF([emissions[i] for i in kept], [labels[i] for i in kept], 0.1)
+
+    return model, model, Folds([[0, 1, 2], [5, 7, 3, 9]], [[1], [9, 5]]), without
+
+
+@pytest.fixture(scope="module", params=[glm, hmm, traffic, mrf, crf], ids=lambda f: f.__name__)
+def case(request):
+    """(model, the one whose weights hide observations alone, folds, their deletion, fit)."""
+    model, observations, folds, without = request.param()
+    return model, observations, folds, without, acv.fit(model, tolerance=TIGHT)
+
+
+def losses_by_fold(result):
+    return result.losses if hasattr(result, "losses") else result.pointwise
+
+
+def by_difference(model, params, omitted, scored):
+    """-log p(x_t | x outside the omitted sites): F with t back in, less F without it."""
+    w = weights(model.n_sites, omitted)
+    units = np.eye(model.n_sites)[scored]
+    without = model.objective(params, w)
+    return [model.objective(params, w + unit) - without for unit in units]
+
+
+def test_the_folds_omit_more_than_they_score(case):
+    folds = case[2]
+    assert all(len(a) > len(b) > 0 for a, b in zip(folds.omitted, folds.scored, strict=True))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+def test_every_method_scores_the_scored_sites_given_what_is_not_omitted(case, method):
+    model, observations, folds, _, fit = case
+    result = method(model, fit, folds)
+    everything = zip(result.params, folds.omitted, folds.scored, strict=True)
+    expected = [by_difference(observations, *one) for one in everything]
+    for ours, theirs in zip(losses_by_fold(result), expected, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9)
+
+
+def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
+    model, observations, folds, without, fit = case
+    exact = acv.exact(model, fit, folds, tolerance=TIGHT)
+    for number, (omitted, scored) in enumerate(zip(folds.omitted, folds.scored, strict=True)):
+        left = weights(model.n_sites, omitted) > 0
+        refit = acv.fit(without(left), start=fit.params, tolerance=TIGHT).params
+        assert fit.standard_errors_between(exact.params[number], refit) < 1e-6
+        expected = by_difference(observations, refit, omitted, scored)
+        assert_allclose(losses_by_fold(exact)[number], expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+def test_folds_in_another_order_give_the_same_results_in_that_order(case, method):
+    model, _, folds, _, fit = case
+    order = np.random.default_rng(0).permutation(len(folds))
+    once = method(model, fit, folds)
+    again = method(model, fit, folds[order])
+    assert_allclose(again.params, once.params[order], rtol=1e-9, atol=1e-12)
+    for place, number in enumerate(order):
+        assert_allclose(losses_by_fold(again)[place], losses_by_fold(once)[number], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+def test_tables_and_lists_of_folds_are_alike(method):
+    model, _, folds, _ = glm()
+    fit = acv.fit(model)
+    omitted = np.arange(40).reshape(10, 4)
+    table = method(model, fit, Folds(omitted, omitted[:, [2, 1]]))
+    listed = method(model, fit, Folds(list(omitted), list(omitted[:, [2, 1]])))
+    assert_allclose(table.params, listed.params, rtol=1e-9)
+    assert_allclose(losses_by_fold(table), losses_by_fold(listed), rtol=1e-9)
+    assert_array_equal(table.folds.sizes, listed.folds.sizes)
