@@ -38,6 +38,7 @@ from .regression import (
     norm_centres,
     rates,
 )
+from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "error_ladder",
     "lines_by_rung",
     "published",
+    "estimated_errors",
     "probabilities",
     "error_against",
     "bound_along",
