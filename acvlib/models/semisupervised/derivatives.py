@@ -47,14 +47,12 @@ class SemiSupervisedDerivatives(Derivatives):
         """With the normalisers' own derivative."""
         n_labels = len(self._y)
         slopes, pairs = self._fold_sums(params, folds)
-        all_slopes = self._slopes(params).sum(axis=0)
         share = folds.indicator(self.n_sites) @ self.model.observed / n_labels
-        cross = (share[:, None] * all_slopes - slopes) / n_labels
-        if not self._by_pairs:
-            return cross
-        all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
-        share = folds.sizes / self.n_sites
-        return cross + (share[:, None] * all_pairs - pairs) / self.n_sites**2
+        slopes = np.outer(share, self._slopes(params).sum(axis=0)) - slopes
+        if self._by_pairs:
+            all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
+            pairs = np.outer(folds.sizes / self.n_sites, all_pairs) - pairs
+        return slopes / n_labels + pairs / self.n_sites**2
 
     def _shares(self, weights):
         """s gamma_S w_i / sum of w, of the labelled points."""
@@ -79,6 +77,6 @@ class SemiSupervisedDerivatives(Derivatives):
         slopes = omitted @ self._slopes(params)
         if not self._by_pairs:
             return slopes, np.zeros_like(slopes)
-        energy = self.model.energy
-        pairs = [energy.left_out(fold).linear @ params for fold in folds]
+        left_out = self.model.energy.left_out
+        pairs = [left_out(fold).linear @ params for fold in folds]
         return slopes, 2.0 * self._by_pairs * np.array(pairs)
