@@ -13,15 +13,17 @@ FIXED = -1  # in place of a seed, which is never negative: leave the rows as the
 def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
 
-    Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
+    An integer k cuts the rows as they stand into chunks of n_rows // k, the first n_rows % k of
+    which have one row more. Raises ValueError unless 2 <= k <= n_rows and every row is in exactly
+    one fold.
     """
-    k = int(folds) if isinstance(folds, int | np.integer) else len(folds)
+    contiguous = isinstance(folds, int | np.integer)
+    k = int(folds) if contiguous else len(folds)
     if not 2 <= k <= n_rows:
         raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if isinstance(folds, int | np.integer):
+    if contiguous:
         rows = np.arange(n_rows)
-        sizes = np.full(k, n_rows // k)
-        sizes[: n_rows % k] += 1
+        sizes = n_rows // k + (np.arange(k) < n_rows % k)
     else:
         rows = np.concatenate(list(folds))
         sizes = np.array([len(fold) for fold in folds])
@@ -85,14 +87,20 @@ def _mix(z):
 
 
 @_jit
+def _keyed(seed, start, stop):
+    """The state of a generator whose key is (seed, start, stop)."""
+    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
+    return _mix(state + _GOLDEN * np.uint64(stop))
+
+
+@_jit
 def shuffle(rows, size, seed, start, stop):
     """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order.
 
     Branches of the tree may run in any order, in any thread and on any machine. A 32-bit draw is
     scaled to its range (Lemire 2019), with a bias of at most size / 2^32.
     """
-    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
-    state = _mix(state + _GOLDEN * np.uint64(stop))
+    state = _keyed(seed, start, stop)
     for i in range(size - 1, 0, -1):
         state += _GOLDEN
         draw = _mix(state) >> _32

@@ -27,10 +27,11 @@ def losses_below(job, state, first, last):
     bounds = job.bounds[first : last + 2] - span.start
     height = 2 + int(last - first).bit_length()
     states = np.tile(state, (height, 1))
-    rows = np.arange(len(X))
     losses = np.empty(len(X))
-    model = (job.learner.update_kernel, job.learner.loss_kernel, job.learner.constants)
-    updates = _descend(*model, X, y, bounds, job.seed, span.start, states, rows, losses)
+    learner = job.learner
+    kernels = (learner.update_kernel, learner.loss_kernel, learner.constants)
+    rows = np.arange(len(X))
+    updates = _descend(*kernels, X, y, bounds, job.seed, span.start, states, rows, losses)
     return losses, updates
 
 
