@@ -43,7 +43,8 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
         raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
     resampled = _Resampled(own, len(fit.params), weights)
-    found = newton(resampled, fit.params, np.arange(len(weights)), tolerance)
+    numbers: Any = np.arange(len(weights))
+    found = newton(resampled, fit.params, numbers, tolerance)
     lost = ~found.converged | ~_is_curved(resampled.hessians, fit)
     if lost.any():
         found.params[lost] = np.nan

@@ -17,18 +17,25 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
     which have one row more. Raises ValueError unless 2 <= k <= n_rows and every row is in exactly
     one fold.
     """
-    contiguous = isinstance(folds, int | np.integer)
-    k = int(folds) if contiguous else len(folds)
-    if not 2 <= k <= n_rows:
-        raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-    if contiguous:
+    if isinstance(folds, int | np.integer):
         rows = np.arange(n_rows)
-        sizes = n_rows // k + (np.arange(k) < n_rows % k)
+        sizes = _even_sizes(int(folds), n_rows)
     else:
+        _check_number(len(folds), n_rows)
         rows = np.concatenate(list(folds))
         sizes = np.array([len(fold) for fold in folds])
         _check_partition(rows, sizes, n_rows)
     return rows.astype(np.int64), np.append(0, np.cumsum(sizes))
+
+
+def _even_sizes(k, n_rows):
+    _check_number(k, n_rows)
+    return n_rows // k + (np.arange(k) < n_rows % k)
+
+
+def _check_number(k, n_rows):
+    if not 2 <= k <= n_rows:
+        raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
 
 
 def _check_partition(rows, sizes, n_rows):
@@ -37,9 +44,10 @@ def _check_partition(rows, sizes, n_rows):
     if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
-    row = np.argmax(uses != 1)
-    if uses[row] != 1:
-        raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
+    wrong = np.flatnonzero(uses != 1)
+    if wrong.size:
+        times = f"row {wrong[0]} is in {uses[wrong[0]]} folds"
+        raise ValueError(f"{times}: the folds must be a partition")
 
 
 class Edge(NamedTuple):

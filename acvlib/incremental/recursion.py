@@ -60,7 +60,8 @@ class Outcome(NamedTuple):
         """Say which folds failed, and how."""
         one = self.first == self.last
         folds = f"fold {self.first}" if one else f"folds {self.first} ... {self.last}"
-        return f"{folds} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
+        kind = type(self.error).__name__
+        return f"{folds} failed while {self.doing}: {kind}: {self.error}"
 
 
 def copied(learner, state):

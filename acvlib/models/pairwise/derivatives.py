@@ -4,8 +4,6 @@ With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the 
 2 X'(w * S w), its Hessian 2 [X' diag(w * C w) X - (w X)' C (w X)].
 """
 
-from typing import Any
-
 import numpy as np
 
 from ...derivatives import Derivatives
@@ -16,14 +14,12 @@ from ...solvers.inverse import DenseHessian
 class PairwiseDerivatives(Derivatives):
     """Values and derivatives for any weights >= 0."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model):
         super().__init__(model)
         self._ridge = model.n_sites * model.gamma_i
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params, weights):
         loss = self.model.loss
         value = 0.0
         pulls = np.zeros(self.n_sites)
@@ -37,7 +33,7 @@ class PairwiseDerivatives(Derivatives):
         return float(scale * value + ridge @ params), 2.0 * gradient
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
+    def hessian(self, params, weights):
         X = self.model.X
         weighted = weights[:, None] * X
         total = np.zeros((X.shape[1], X.shape[1]))
@@ -49,7 +45,7 @@ class PairwiseDerivatives(Derivatives):
         return DenseHessian(2.0 * (scale * total + ridge))
 
     @override
-    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def cross_matrix(self, params, weights):
         """J (D, p), with the normaliser's own derivative."""
         sums = site_sums(self.model, params, weights)
         total = weights.sum()
@@ -57,7 +53,7 @@ class PairwiseDerivatives(Derivatives):
         return self.n_sites * (sums - mean).T / total**2
 
 
-def site_sums(model: Any, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def site_sums(model, params, weights):
     """2 sum_j w_j dloss_ij/dparams of each site i, (p, D)."""
     weighted = weights[:, None] * model.X
     blocks = []

@@ -44,8 +44,9 @@ def _sign(a, b):
 
 def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
-    functions = [partial(part, margin) for part in (_apart, _apart_slope, _apart_curvature)]
-    return PairLoss(*functions, _same_class, convex=False)
+    slope = partial(_apart_slope, margin)
+    curvature = partial(_apart_curvature, margin)
+    return PairLoss(partial(_apart, margin), slope, curvature, _same_class, convex=False)
 
 
 def _size_and_gap(margin, u):

@@ -33,12 +33,7 @@ class RBFAffinity:
         if not sigma > 0.0:
             raise ValueError(f"sigma = {sigma}: must be > 0")
         self.n_points = len(self.points)
-        scaled = (self.points - self.points.mean(axis=0)) / np.sqrt(sigma)
-        half = -0.5 * (scaled**2).sum(axis=1)
-        one = np.ones(self.n_points)
-        # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
-        self._left = np.column_stack([scaled, half, one])
-        self._right = np.column_stack([scaled, one, half])
+        self._left, self._right = _factors(self.points, sigma)
 
     def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
@@ -60,6 +55,15 @@ class RBFAffinity:
         return np.concatenate(threads()(delayed(rows)(block) for block in blocks))
 
 
+def _factors(points, sigma):
+    """Two (p, d + 2): x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 is one product, of scaled points."""
+    scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
+    half = -0.5 * (scaled**2).sum(axis=1)
+    one = np.ones(len(points))
+    left = np.column_stack([scaled, half, one])
+    return left, np.column_stack([scaled, one, half])
+
+
 def _exp_of_product(left, right):
     exponents = left @ right.T
     return np.exp(exponents, out=exponents)
@@ -74,12 +78,7 @@ class GraphAffinity:
         if rows != columns or not np.isfinite(self.matrix.data).all():
             raise ValueError(f"an affinity {self.matrix.shape} must be square and finite")
         self.n_points = rows
-        gap = abs(self.matrix - self.matrix.T)
-        if gap.max() > 1e-12 * abs(self.matrix).max():
-            i, j = divmod(gap.argmax(), columns)
-            above = f"W[{i}, {j}] = {self.matrix[i, j]:g}"
-            below = f"W[{j}, {i}] = {self.matrix[j, i]:g}"
-            raise ValueError(f"not symmetric: {above} and {below}")
+        _check_symmetric(self.matrix)
 
     def subset(self, kept: np.ndarray) -> "GraphAffinity":
         """The affinity of these points alone."""
@@ -93,6 +92,14 @@ class GraphAffinity:
         """W[:, columns] @ right."""
         chosen = self.matrix if columns is None else self.matrix[columns].T
         return chosen @ right
+
+
+def _check_symmetric(matrix):
+    gap = abs(matrix - matrix.T)
+    if gap.max() > 1e-12 * abs(matrix).max():
+        i, j = divmod(gap.argmax(), len(matrix.indptr) - 1)
+        above = f"W[{i}, {j}] = {matrix[i, j]:g}"
+        raise ValueError(f"not symmetric: {above} and W[{j}, {i}] = {matrix[j, i]:g}")
 
 
 def median_square_distance(

@@ -1,11 +1,8 @@
 """Closed forms of a `SemiSupervised` model; tested against autograd."""
 
-from typing import Any
-
 import numpy as np
 
 from ...derivatives import Derivatives
-from ...folds import Folds
 from ...protocol import override
 from ...solvers.inverse import DenseHessian
 
@@ -16,7 +13,7 @@ class SemiSupervisedDerivatives(Derivatives):
     hessians_first = True  # a Hessian costs little more than a gradient
     chord_rate = 0.01
 
-    def __init__(self, model: Any):
+    def __init__(self, model):
         super().__init__(model)
         self._loss = model.loss_functions
         self._x = model.energy.features[model.labelled]
@@ -26,9 +23,7 @@ class SemiSupervisedDerivatives(Derivatives):
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params, weights):
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params
@@ -37,13 +32,13 @@ class SemiSupervisedDerivatives(Derivatives):
         return float(value), slopes @ self._x + 2.0 * curved
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
+    def hessian(self, params, weights):
         curvature = self._loss.curvature(self._x @ params, self._y)
         weighted = (self._shares(weights) * curvature)[:, None] * self._x
         return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
     @override
-    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+    def cross(self, params, folds):
         """With the normalisers' own derivative."""
         n_labels = len(self._y)
         slopes, pairs = self._fold_sums(params, folds)

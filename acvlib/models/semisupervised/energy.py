@@ -73,15 +73,13 @@ class ManifoldEnergy:
         return kept[key]
 
     def _without(self, fold):
-        degrees, product = self._at_one
         own = self.features[fold]
+        degrees, product = (each[fold] for each in self._at_one)
         to_fold = self.affinity.product(np.ones((len(fold), 1)), fold)
-        spread = self.features.T @ (to_fold * self.features)
-        pulls = 0.5 * degrees[fold] * own - product[fold]
-        one_way = own.T @ pulls
-        among = to_fold[fold] * own - self.affinity.entries(fold) @ own
-        linear = spread + one_way + one_way.T
-        return LeftOut(2.0 * linear, 2.0 * own.T @ among)
+        inside = 2.0 * own.T @ (to_fold[fold] * own - self.affinity.entries(fold) @ own)
+        spread = 2.0 * self.features.T @ (to_fold * self.features)
+        one_way = own.T @ (degrees * own - 2.0 * product)
+        return LeftOut(spread + one_way + one_way.T, inside)
 
     def _matrix(self, weights, degrees, product):
         weighted = weights[:, None] * self.features
