@@ -23,6 +23,7 @@ VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
+    weights = _checked(weights, model.n_sites)
     cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
     products = cross @ (weights - 1.0).T
     return fit.params - fit.hessian.solve(products).T
@@ -36,8 +37,10 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 
     Raises
     ------
-    ValueError: the model has too many parameters for a Hessian of each resample in memory.
+    ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
+        each resample in memory.
     """
+    weights = _checked(weights, model.n_sites)
     own = derivatives_of(model)
     if own.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
@@ -51,6 +54,16 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
         warnings.warn(message, UnconvergedFit, stacklevel=2)
     return found.params
+
+
+def _checked(weights, n_sites):
+    weights = np.asarray(weights, float)
+    if weights.ndim != 2 or weights.shape[1] != n_sites:
+        raise ValueError(f"weights {weights.shape} must be (n_resamples, {n_sites})")
+    usable = (weights >= 0.0) & (weights < np.inf)
+    if not usable.all():
+        raise ValueError(f"weights hold {weights[~usable][0]}: they must be finite and >= 0")
+    return weights
 
 
 class _Resampled(Derivatives):

@@ -120,6 +120,21 @@ def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
     assert_allclose(found[0], expected.params, atol=1e-6)
 
 
+@pytest.mark.parametrize("method", [bootstrap.refits, bootstrap.jackknife_params])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(150), r"weights \(150,\) must be \(n_resamples, 150\)"),
+        (np.ones((2, 149)), r"weights \(2, 149\) must be \(n_resamples, 150\)"),
+        (np.full((1, 150), -1.0), "weights hold -1.0: they must be finite and >= 0"),
+        (np.full((1, 150), np.nan), "weights hold nan"),
+    ],
+)
+def test_weights_that_are_none(model, method, weights, message):
+    with pytest.raises(ValueError, match=message):
+        method(model, acv.fit(model), weights)
+
+
 def test_a_model_without_hessians_says_so():
     sequences = [two_levels(25, seed) for seed in range(6)]
     model = HMM(sequences, 2, dense_limit=1)

@@ -126,15 +126,17 @@ class CompiledLearner:
         return self.initial.copy()
 
     def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        Examples(X, y)  # refuses what is not finite
         return self.learn(state, X, y, np.arange(len(X)))
 
     def learn(self, state: np.ndarray, X: np.ndarray, y: Targets, rows: np.ndarray) -> np.ndarray:
-        """Learn X[rows] and y[rows], in that order, in place."""
+        """Learn X[rows] and y[rows] of `Examples`, which are finite, in that order, in place."""
         problem = self._problem(state, X, y)
         self.update_kernel(*problem, _row_numbers(rows, len(X)), 0, len(rows))
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        Examples(X, y)
         problem = self._problem(state, X, y)
         losses = np.empty(len(X))
         self.loss_kernel(*problem, 0, len(X), losses)
