@@ -93,15 +93,10 @@ class _Resampled(Derivatives):
             self.fold_gradients(params, folds)  # back from a step that did not descend
         return _Batch(self.hessians[folds])
 
-    @override
-    def residual_precision(self, params):
-        return self._own.residual_precision(params)
-
 
 class _Batch(DenseFolds):
     """Small matrices that are solved with once: all in one call."""
 
-    @override
     def solve(self, vectors, rows=None):
         matrices = self.matrices if rows is None else self.matrices[rows]
         return np.linalg.solve(matrices, vectors[..., None])[..., 0]

@@ -75,8 +75,7 @@ class Ball:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
         family = self.model.family
         third = self._largest(family.third, family.third_peaks)
-        size = np.linalg.norm(third * self._length**3)
-        return size / np.sqrt(self.n_terms)
+        return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
 
     def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""

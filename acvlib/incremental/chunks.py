@@ -61,9 +61,8 @@ class Edge(NamedTuple):
 def edges(first: int, last: int) -> tuple[Edge, Edge]:
     """Return the edges below the node that leaves out chunks first ... last (Algorithm 1)."""
     middle = (first + last) // 2
-    left = Edge(first, middle, feed=(middle + 1, last))
-    right = Edge(middle + 1, last, feed=(first, middle))
-    return left, right
+    right = middle + 1
+    return Edge(first, middle, (right, last)), Edge(right, last, (first, middle))
 
 
 def count_updates(sizes: Sequence[int]) -> int:

@@ -58,8 +58,8 @@ class SemiSupervisedDerivatives(Derivatives):
         """Q = s gamma_P M(w) / (sum of w)^2 + s gamma_I R."""
         if not self._by_pairs:
             return self._ridge
-        scale = self._by_pairs / weights.sum() ** 2
-        return scale * self.model.energy.matrix(weights) + self._ridge
+        pairs = self._by_pairs * self.model.energy.matrix(weights)
+        return pairs / weights.sum() ** 2 + self._ridge
 
     def _slopes(self, params):
         """s gamma_S dloss_i/dparams of the labelled points, (s, D)."""
