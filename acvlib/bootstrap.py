@@ -1,7 +1,8 @@
 """Weights of any kind in place of CV's zeros and ones: bootstrap, and jackknife after bootstrap.
 
 Rows of `weights` (n_resamples, n_sites) come of `folds.bootstrap_weights` or of any other scheme.
-A hidden-state model whose weights only omit observations refuses weights above 1.
+A weight of 2 counts a site twice: a row of a GLM or a sequence of an HMM as if it were there twice,
+an observation of a hidden chain or field by the square of its density, with one hidden state.
 
 Source: Giordano et al. (2019), sections 2.1 and 3.
 """
@@ -11,17 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from .derivatives import derivatives_of
+from .derivatives import Derivatives, derivatives_of
 from .fit import TOLERANCE, UnconvergedFit
-from .protocol import Fit
+from .protocol import Fit, ModelDefaults, override
+from .solvers.inverse import DenseFolds
+from .solvers.newton import newton
 
-MAX_STEPS = 50
-SLACK = 1e-10  # relative rounding error of an objective
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
 def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
+    weights = _checked(weights, model.n_sites)
     cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
     products = cross @ (weights - 1.0).T
     return fit.params - fit.hessian.solve(products).T
@@ -30,40 +32,74 @@ def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
 def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
-    A step that does not descend is halved. Rows that do not reach `tolerance`, or reach it where
-    the curvature has vanished and the optimum is at infinity, are nan, and warned of once.
+    Rows that do not reach `tolerance`, or reach it where the curvature has vanished and the optimum
+    is at infinity, are nan, and warned of once.
+
+    Raises
+    ------
+    ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
+        each resample in memory.
     """
-    derivatives = derivatives_of(model)
-    params = np.tile(fit.params, (len(weights), 1))
-    values, gradients, hessians = derivatives.weighted(params, weights)
-    state = (params, values, gradients, hessians)
-    scale = np.ones(len(weights))
-    for _ in range(MAX_STEPS):
-        moves, decrements = _newton_moves(gradients, hessians)
-        rows = np.flatnonzero(decrements > tolerance)
-        if not rows.size:
-            break
-        trial = params[rows] + scale[rows, None] * moves[rows]
-        found = (trial, *derivatives.weighted(trial, weights[rows]))
-        rounding = SLACK * (1.0 + abs(values[rows]))
-        good = found[1] <= values[rows] + rounding
-        scale[rows] = np.where(good, 1.0, 0.5 * scale[rows])
-        for kept, new in zip(state, found, strict=True):
-            kept[rows[good]] = new[good]
-    lost = (decrements > tolerance) | ~_is_curved(hessians, fit)
+    weights = _checked(weights, model.n_sites)
+    own = derivatives_of(model)
+    if own.matrix_free:
+        size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
+        raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")
+    resampled = _Resampled(own, len(fit.params), weights)
+    numbers: Any = np.arange(len(weights))
+    found = newton(resampled, fit.params, numbers, tolerance)
+    lost = ~found.converged | ~_is_curved(resampled.hessians, fit)
     if lost.any():
-        params[lost] = np.nan
+        found.params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
         warnings.warn(message, UnconvergedFit, stacklevel=2)
-    return params
+    return found.params
 
 
-def _newton_moves(gradients, hessians):
-    """(moves (n, D), decrements (n,))."""
-    columns = np.linalg.solve(hessians, gradients[..., None])
-    steps = columns[..., 0]
-    squared = np.sum(steps * gradients, axis=1)
-    return -steps, np.sqrt(np.maximum(squared, 0.0))
+def _checked(weights, n_sites):
+    weights = np.asarray(weights, float)
+    if weights.ndim != 2 or weights.shape[1] != n_sites:
+        raise ValueError(f"weights {weights.shape} must be (n_resamples, {n_sites})")
+    usable = (weights >= 0.0) & (weights < np.inf)
+    if not usable.all():
+        raise ValueError(f"weights hold {weights[~usable][0]}: they must be finite and >= 0")
+    return weights
+
+
+class _Resampled(Derivatives):
+    """Derivatives at rows of weights, whose numbers stand in for the folds of `newton`."""
+
+    chord_rate = np.inf  # a gradient comes with its Hessian: every step takes
+    fresh = 0.0  # the Hessian of where it starts
+
+    def __init__(self, own, n_params, weights):
+        super().__init__(own.model)
+        self.defaults = ModelDefaults()  # convex or not, the same steps
+        self._own = own
+        self._weights = weights
+        self._points = np.full((len(weights), n_params), np.nan)
+        self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
+
+    @override
+    def fold_gradients(self, params, folds, values=True):
+        self._points[folds] = params
+        points = self._points[folds]
+        found, gradients, self.hessians[folds] = self._own.weighted(points, self._weights[folds])
+        return found, gradients
+
+    @override
+    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+        if (self._points[folds] != params).any():
+            self.fold_gradients(params, folds)  # back from a step that did not descend
+        return _Batch(self.hessians[folds])
+
+
+class _Batch(DenseFolds):
+    """Small matrices that are solved with once: all in one call."""
+
+    def solve(self, vectors, rows=None):
+        matrices = self.matrices if rows is None else self.matrices[rows]
+        return np.linalg.solve(matrices, vectors[..., None])[..., 0]
 
 
 def _is_curved(hessians, fit):
@@ -95,8 +131,8 @@ def jackknife_after_bootstrap(
     """
     left_out = (weights == 0.0).T
     counts = left_out.sum(axis=1)
-    if counts.min() < 2:
-        site = np.argmin(counts)
+    site = np.argmin(counts)
+    if counts[site] < 2:
         raise ValueError(f"site {site} is in all but {counts[site]} resamples: draw more")
     deviations = np.array([params[rows].std(axis=0) for rows in left_out])
     spread = (len(deviations) - 1) * deviations.var(axis=0)

@@ -58,17 +58,16 @@ class Ball:
         self._length = np.linalg.norm(model.design, axis=1)
         self._total = abs(model.design).sum(axis=1)
         eta = model.design @ params + model.offset
-        self._low = eta - radius * self._length
-        self._high = eta + radius * self._length
+        reach = radius * self._length
+        self._ends = np.array([eta - reach, eta + reach])
 
     def c_op(self) -> float:
         """sup |H(theta, 1)^-1|, by the least curvature of each term in the ball."""
         model = self.model
-        low = model.family.curvature(self._low, model.y)
-        high = model.family.curvature(self._high, model.y)
-        least = model.sample_weight * np.minimum(low, high)
-        gram = (model.design.T * least) @ model.design
-        hessian = gram + model.penalty * np.diag(model.penalised)
+        curvature = model.family.curvature(self._ends, model.y)
+        least = model.sample_weight * curvature.min(axis=0)
+        penalty = model.penalty * np.diag(model.penalised)
+        hessian = (model.design.T * least) @ model.design + penalty
         smallest = np.linalg.eigvalsh(hessian)[0]
         return self.n_terms / smallest if smallest > 0 else np.inf
 
@@ -76,8 +75,7 @@ class Ball:
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
         family = self.model.family
         third = self._largest(family.third, family.third_peaks)
-        size = np.linalg.norm(third * self._length**3)
-        return size / np.sqrt(self.n_terms)
+        return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
 
     def deltas(self, folds: Folds) -> np.ndarray:
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
@@ -89,10 +87,9 @@ class Ball:
 
     def _largest(self, function, peaks):
         """sup |s function(eta, y)|, which is attained at an end or at a peak inside."""
-        inside = [np.clip(peak, self._low, self._high) for peak in peaks]
-        places = [self._low, self._high, *inside]
-        values = [function(eta, self.model.y) for eta in places]
-        return self.model.sample_weight * np.max(np.abs(values), axis=0)
+        inside = [np.clip(peak, *self._ends) for peak in peaks]
+        values = function(np.array([*self._ends, *inside]), self.model.y)
+        return self.model.sample_weight * abs(values).max(axis=0)
 
 
 def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
@@ -108,16 +105,10 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     c_op = ball.c_op()
     l_h = ball.l_h()
     c_ij = 1.0 + len(fit.params) * l_h * c_op  # C_w <= 1: weights of 0 and 1
+    limit = min(radius / c_op, 0.5 / (c_ij * c_op))
     delta = ball.deltas(folds)
-    return Theorem1(
-        radius=radius,
-        c_op=c_op,
-        l_h=l_h,
-        c_ij=c_ij,
-        limit=min(radius / c_op, 0.5 / (c_ij * c_op)),
-        delta=delta,
-        bound=2 * c_op**2 * c_ij * delta**2,
-    )
+    bound = 2 * c_op**2 * c_ij * delta**2
+    return Theorem1(radius, c_op, l_h, c_ij, limit, delta, bound)
 
 
 def _smallest_radius(model, fit, folds):

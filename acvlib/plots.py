@@ -46,26 +46,20 @@ def series(ax: Any, time: np.ndarray, values: np.ndarray, blocks: Any) -> Any:
     for block in blocks:
         ax.axvspan(time[block[0]], time[block[-1]], color="#e07a1f", alpha=0.25, lw=0)
     ax.plot(time, values, lw=0.5, color="#2a6f97")
-    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
+    locator = ax.xaxis.get_major_locator()
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     ax.set_ylabel("cars in 5 minutes")
     return ax
 
 
 def scatter(ax: Any, reference: CVResult, other: CVResult) -> Any:
     """Plot pointwise held-out losses of two results, with the line of agreement."""
-    x = np.concatenate(reference.losses)
-    y = np.concatenate(other.losses)
-    ends = [x.min(), x.max()]
-    ax.plot(ends, ends, "k--", lw=0.8, zorder=3)
-    ax.plot(x, y, ".", ms=_mark(x), color="#a23b72", rasterized=True)
+    x = _losses(reference)
+    _agreement(ax, x.min(), x.max())
+    _dots(ax, x, _losses(other), color="#a23b72")
     ax.set_xlabel(f"loss, {RUNGS[reference.method][0]}")
     ax.set_ylabel(f"loss, {RUNGS[other.method][0]}")
     return ax
-
-
-def _mark(x):
-    """The size of a mark: small where there are thousands."""
-    return 2 if len(x) > 1000 else 5
 
 
 def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVResult) -> Any:
@@ -73,28 +67,41 @@ def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVRes
 
     The horizontal axis is how far the reference moves them.
     """
-    base = np.concatenate(baseline.losses)
-    x = np.concatenate(reference.losses) - base
+    base = _losses(baseline)
+    x = _losses(reference) - base
     reach = np.abs(x).max()
-    ax.plot([-reach, reach], [-reach, reach], "k--", lw=0.8, zorder=3)
+    _agreement(ax, -reach, reach)
     for result in others:
         name, colour = RUNGS[result.method]
-        moved = np.concatenate(result.losses) - base
-        ax.plot(x, moved, ".", ms=_mark(x), color=colour, label=name, rasterized=True)
+        _dots(ax, x, _losses(result) - base, color=colour, label=name)
     ax.set_xlabel(f"{RUNGS[reference.method][0]} minus baseline")
     ax.set_ylabel("rung minus baseline")
     return ax
 
 
+def _losses(result):
+    return np.concatenate(result.losses)
+
+
+def _agreement(ax, low, high):
+    ax.plot([low, high], [low, high], "k--", lw=0.8, zorder=3)
+
+
+def _dots(ax, x, y, **settings):
+    """Points, small where there are thousands."""
+    size = 2 if len(x) > 1000 else 5
+    ax.plot(x, y, ".", ms=size, rasterized=True, **settings)
+
+
 def error_ladder(ax: Any, errors: dict[str, np.ndarray]) -> Any:
     """Plot one box a method of the folds' parameter errors in standard errors, on a log axis."""
     settings = {"whis": (5, 95), "widths": 0.6, "showfliers": False, "patch_artist": True}
-    boxes = ax.boxplot(list(errors.values()), **settings)
-    for box, median, method in zip(boxes["boxes"], boxes["medians"], errors, strict=True):
-        box.set(facecolor=RUNGS[method][1], alpha=0.75)
-        median.set(color="black")
-    names = [RUNGS[method][0].replace(" ", "\n", 1) for method in errors]
-    ax.set_xticks(range(1, len(errors) + 1), names)
+    rungs = [RUNGS[method] for method in errors]
+    names = [name.replace(" ", "\n", 1) for name, _ in rungs]
+    drawn = ax.boxplot(list(errors.values()), medianprops={"color": "black"}, **settings)
+    for box, (_, colour) in zip(drawn["boxes"], rungs, strict=True):
+        box.set(facecolor=colour, alpha=0.75)
+    ax.set_xticks(range(1, len(names) + 1), names)
     ax.set_yscale("log")
     ax.set_ylabel("parameter error (standard errors)")
     return ax

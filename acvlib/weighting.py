@@ -34,21 +34,25 @@ def drop_latents(weights: Any, edges: np.ndarray) -> FactorWeights:
 def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
     """Scheme C (Eq. 13): factors (n_sites, n_labels), 1 for a site's own label, else 1 - w.
 
-    Weight 1 clamps the label and weight 0 sums it out. The factors are not logarithms, which would
-    be infinite.
+    Weight 1 clamps the label and weight 0 sums it out; one above 1, of which there would be a
+    negative factor, is a ValueError. The factors are not logarithms, which would be infinite.
     """
+    w = getval(weights)
+    _refuse(w, w > 1.0, "is above 1: a label is known (1) or hidden (0)")
     own = np.eye(n_labels)[labels]
     return own + (1.0 - weights)[:, None] * (1.0 - own)
 
 
 def check(weights: Any, n_sites: int) -> None:
-    """Raise ValueError unless weights are n_sites finite numbers from 0 to 1."""
+    """Raise ValueError unless weights are n_sites finite numbers >= 0."""
     w = np.asarray(getval(weights))
     if w.shape != (n_sites,):
         raise ValueError(f"weights have shape {w.shape}, not ({n_sites},): one weight a site")
-    outside = np.flatnonzero(~((w >= 0.0) & (w <= 1.0)))  # nan too
-    if outside.size:
-        bad = outside[0]
-        raise ValueError(
-            f"weight {w[bad]} of site {bad} is outside [0, 1]: 1 keeps a site, 0 leaves it out"
-        )
+    usable = (w >= 0.0) & (w < np.inf)  # nan is neither
+    _refuse(w, ~usable, "must be finite and >= 0: 1 keeps a site, 0 leaves it out")
+
+
+def _refuse(weights, bad, reason):
+    if bad.any():
+        site = np.argmax(bad)
+        raise ValueError(f"weight {weights[site]} of site {site} {reason}")

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from oracles.refit import refit
+from oracles.toy_models import simulate_traffic
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib import bootstrap
-from acvlib.models import GLM
+from acvlib.models import GLM, HMM, GaussianHMM, PoissonTraffic
 
 
 def rng(seed=0):
@@ -76,6 +77,72 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
         )
     assert np.isfinite(params[0]).all()
     assert np.isnan(params[1]).all()
+
+
+def two_levels(n, seed):
+    """A series that changes between two levels every ten steps."""
+    level = np.arange(n) // 10 % 2
+    return rng(seed).normal(size=(n, 1)) + 2.5 * level[:, None]
+
+
+HIDDEN = {
+    "steps of a hidden chain": GaussianHMM(two_levels(60, 0), 2),
+    "traffic": PoissonTraffic(*simulate_traffic(rng(), 200, days=20, missing=0.0)),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_hidden_state_models_are_resampled_by_the_power_of_their_densities(name):
+    """A count of sites is a weight like any other: refits are minima of the weighted objective."""
+    model = HIDDEN[name]
+    fit = acv.fit(model, rng=rng(1))
+    weights = acv.folds.bootstrap_weights(model.n_sites, 2, rng(2))
+    assert weights.max() > 1.0
+    for row, params in zip(weights, bootstrap.refits(model, fit, weights, 1e-8), strict=True):
+        value, gradient = model.derivatives.value_and_gradient(params, row)
+        by_autograd = acv.derivatives_of(ByAutograd(model))
+        slow_value, slow_gradient = by_autograd.value_and_gradient(params, row)
+        assert_allclose(value, slow_value, rtol=1e-9)
+        assert_allclose(gradient, slow_gradient, atol=1e-7)
+        assert abs(slow_gradient).max() < 1e-6
+        brute = refit(model.objective, fit.params, row, gtol=1e-8)
+        assert value <= model.objective(brute, row) + 1e-6
+
+
+def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
+    sequences = [two_levels(25, seed) for seed in range(6)]
+    counts = np.array([2, 0, 1, 3, 1, 0])
+    model = HMM(sequences, 2)
+    fit = acv.fit(model, rng=rng(0))
+    repeated = [sequences[n] for n in np.repeat(np.arange(6), counts)]
+    expected = acv.fit(HMM(repeated, 2), start=fit.params, tolerance=1e-9)
+    found = bootstrap.refits(model, fit, counts[None] * 1.0, 1e-9)
+    assert_allclose(found[0], expected.params, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", [bootstrap.refits, bootstrap.jackknife_params])
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(150), r"weights \(150,\) must be \(n_resamples, 150\)"),
+        (np.ones((2, 149)), r"weights \(2, 149\) must be \(n_resamples, 150\)"),
+        (np.full((1, 150), -1.0), "weights hold -1.0: they must be finite and >= 0"),
+        (np.full((1, 150), np.nan), "weights hold nan"),
+    ],
+)
+def test_weights_that_are_none(model, method, weights, message):
+    with pytest.raises(ValueError, match=message):
+        method(model, acv.fit(model), weights)
+
+
+def test_a_model_without_hessians_says_so():
+    sequences = [two_levels(25, seed) for seed in range(6)]
+    model = HMM(sequences, 2, dense_limit=1)
+    fit = acv.fit(model, rng=rng(0))
+    with pytest.raises(
+        ValueError, match="7 parameters are too many .*raise the model's dense_limit"
+    ):
+        bootstrap.refits(model, fit, np.ones((1, 6)))
 
 
 def mean_model(n):

@@ -52,7 +52,7 @@ PAIRS = [(np.arange(4, 20), np.array([22, 1, 3])), (list(range(12)), [15, 16]), 
 
 
 def losses_by_fold(result):
-    return result.losses if hasattr(result, "losses") else result.pointwise
+    return result.losses
 
 
 def groups_of(cv):

@@ -87,7 +87,7 @@ def case(request):
 
 
 def losses_by_fold(result):
-    return result.losses if hasattr(result, "losses") else result.pointwise
+    return result.losses
 
 
 def by_difference(model, params, omitted, scored):

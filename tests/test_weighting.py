@@ -85,3 +85,17 @@ def test_scheme_a_forgets_the_future_as_a_shorter_series_does():
     shorter = PoissonTraffic(model.counts[:25], model.day[:25])
     left_out = model.objective(params, folds.weights(40, np.arange(25, 40)))
     assert_allclose(left_out, shorter.objective(params, np.ones(25)), rtol=1e-13)
+
+
+@pytest.mark.parametrize("bad", [-0.5, np.inf, np.nan])
+def test_a_weight_that_is_no_weight_is_named(bad):
+    weights = np.ones(40)
+    weights[7] = bad
+    with pytest.raises(ValueError, match=f"weight {bad} of site 7 must be finite and >= 0"):
+        schemes()[0].objective(TRAFFIC_PARAMS, weights)
+
+
+def test_a_label_cannot_be_known_more_than_once():
+    labels = np.array([0, 1])
+    with pytest.raises(ValueError, match=r"weight 2.0 of site 1 is above 1: a label is known"):
+        weighting.hide_labels(np.array([1.0, 2.0]), labels, 2)

@@ -13,20 +13,29 @@ FIXED = -1  # in place of a seed, which is never negative: leave the rows as the
 def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
 
-    Raises ValueError unless 2 <= k <= n_rows and every row is in exactly one fold.
+    An integer k cuts the rows as they stand into chunks of n_rows // k, the first n_rows % k of
+    which have one row more. Raises ValueError unless 2 <= k <= n_rows and every row is in exactly
+    one fold.
     """
-    k = int(folds) if isinstance(folds, int | np.integer) else len(folds)
-    if not 2 <= k <= n_rows:
-        raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
     if isinstance(folds, int | np.integer):
         rows = np.arange(n_rows)
-        sizes = np.full(k, n_rows // k)
-        sizes[: n_rows % k] += 1
+        sizes = _even_sizes(int(folds), n_rows)
     else:
+        _check_number(len(folds), n_rows)
         rows = np.concatenate(list(folds))
         sizes = np.array([len(fold) for fold in folds])
         _check_partition(rows, sizes, n_rows)
     return rows.astype(np.int64), np.append(0, np.cumsum(sizes))
+
+
+def _even_sizes(k, n_rows):
+    _check_number(k, n_rows)
+    return n_rows // k + (np.arange(k) < n_rows % k)
+
+
+def _check_number(k, n_rows):
+    if not 2 <= k <= n_rows:
+        raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
 
 
 def _check_partition(rows, sizes, n_rows):
@@ -35,9 +44,10 @@ def _check_partition(rows, sizes, n_rows):
     if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
         raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
-    row = np.argmax(uses != 1)
-    if uses[row] != 1:
-        raise ValueError(f"row {row} is in {uses[row]} folds: the folds must be a partition")
+    wrong = np.flatnonzero(uses != 1)
+    if wrong.size:
+        times = f"row {wrong[0]} is in {uses[wrong[0]]} folds"
+        raise ValueError(f"{times}: the folds must be a partition")
 
 
 class Edge(NamedTuple):
@@ -51,9 +61,8 @@ class Edge(NamedTuple):
 def edges(first: int, last: int) -> tuple[Edge, Edge]:
     """Return the edges below the node that leaves out chunks first ... last (Algorithm 1)."""
     middle = (first + last) // 2
-    left = Edge(first, middle, feed=(middle + 1, last))
-    right = Edge(middle + 1, last, feed=(first, middle))
-    return left, right
+    right = middle + 1
+    return Edge(first, middle, (right, last)), Edge(right, last, (first, middle))
 
 
 def count_updates(sizes: Sequence[int]) -> int:
@@ -85,14 +94,20 @@ def _mix(z):
 
 
 @_jit
+def _keyed(seed, start, stop):
+    """The state of a generator whose key is (seed, start, stop)."""
+    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
+    return _mix(state + _GOLDEN * np.uint64(stop))
+
+
+@_jit
 def shuffle(rows, size, seed, start, stop):
     """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order.
 
     Branches of the tree may run in any order, in any thread and on any machine. A 32-bit draw is
     scaled to its range (Lemire 2019), with a bias of at most size / 2^32.
     """
-    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
-    state = _mix(state + _GOLDEN * np.uint64(stop))
+    state = _keyed(seed, start, stop)
     for i in range(size - 1, 0, -1):
         state += _GOLDEN
         draw = _mix(state) >> _32

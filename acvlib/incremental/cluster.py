@@ -44,30 +44,35 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
 
 
 def _submit(job, client, wanted, counts):
-    """Give all steps to the workers: {future of losses: fold}."""
-    workers = sorted(client.nthreads())
-    if not workers:
-        raise RuntimeError("the cluster has no workers")
-    holders = [workers[chunk * len(workers) // job.k] for chunk in range(job.k)]
-    chunks = []
-    for number, worker in enumerate(holders):
-        rows = job.data.select(job.span(number, number))
-        chunks += client.scatter([rows], workers=[worker], hash=False)
-    sizes = np.diff(job.bounds)
+    """Give all steps to the workers, and count them: {future of losses: fold}."""
+    holders = _holders(client, job.k)
     steps = _plan(holders, wanted)
+    chunks = [_sent(client, job, fold, worker) for fold, worker in enumerate(holders)]
     models = [job.learner.init()]
     tests = {}
     for step in steps:
-        rows = [chunks[number] for number in step.chunks]
-        arguments = (step.task, job.learner, rows, models[step.model])
-        future = client.submit(*arguments, workers=[step.worker], pure=False)
-        models.append(future)
+        rows = [chunks[fold] for fold in step.chunks]
+        task = (step.task, job.learner, rows, models[step.model])
+        models.append(client.submit(*task, workers=[step.worker], pure=False))
         if step.task is _test:
-            [tests[future]] = step.chunks
-        else:
-            counts.update(updates=int(sizes[step.chunks].sum()), copies=1)
-    counts["models_sent"] += _count_sent(steps)
+            tests[models[-1]] = step.chunks[0]
+    counts.update(_counted(steps, np.diff(job.bounds)))
     return tests
+
+
+def _holders(client, k):
+    """Which worker holds each of k chunks: neighbours are together."""
+    workers = sorted(client.nthreads())
+    if not workers:
+        raise RuntimeError("the cluster has no workers")
+    return [workers[chunk * len(workers) // k] for chunk in range(k)]
+
+
+def _sent(client, job, fold, worker):
+    """The rows of a chunk, on its worker."""
+    rows = job.data.select(job.span(fold, fold))
+    [future] = client.scatter([rows], workers=[worker], hash=False)
+    return future
 
 
 def _learn(learner, chunks, model):
@@ -106,23 +111,33 @@ class _Step(NamedTuple):
 def _plan(holders, wanted):
     """The steps to the folds wanted, chunk i on the worker holders[i]; the first step is 1."""
     steps = []
-
-    def visit(model, first, last):
-        if first == last:
-            steps.append(_Step(_test, holders[first], model, [first]))
-            return
-        for edge in edges(first, last):
-            if wanted.isdisjoint(range(edge.first, edge.last + 1)):
-                continue
-            learnt = model
-            start, stop = edge.feed
-            for worker, run in groupby(range(start, stop + 1), lambda chunk: holders[chunk]):
-                steps.append(_Step(_learn, worker, learnt, list(run)))
-                learnt = len(steps)
-            visit(learnt, edge.first, edge.last)
-
-    visit(0, 0, len(holders) - 1)
+    waiting = _below(0, 0, len(holders) - 1)
+    while waiting:
+        model, edge = waiting.pop()
+        if wanted.isdisjoint(range(edge.first, edge.last + 1)):
+            continue
+        start, stop = edge.feed
+        for worker, run in groupby(range(start, stop + 1), holders.__getitem__):
+            steps.append(_Step(_learn, worker, model, list(run)))
+            model = len(steps)
+        if edge.first == edge.last:
+            steps.append(_Step(_test, holders[edge.first], model, [edge.first]))
+        else:
+            waiting += _below(model, edge.first, edge.last)
     return steps
+
+
+def _below(model, first, last):
+    """The edges that start from a model, the one to be followed first at the end."""
+    left, right = edges(first, last)
+    return [(model, right), (model, left)]
+
+
+def _counted(steps, sizes):
+    """The rows learnt, the models copied and those sent from worker to worker."""
+    learnt = [step.chunks for step in steps if step.task is _learn]
+    updates = sum(int(sizes[chunks].sum()) for chunks in learnt)
+    return {"updates": updates, "copies": len(learnt), "models_sent": _count_sent(steps)}
 
 
 def _count_sent(steps):

@@ -21,16 +21,18 @@ _DATA = (_VECTOR, _X, _Y, _INTS, int64, int64)
 
 def losses_below(job, state, first, last):
     """Test all models below a node: (losses, rows learnt)."""
+    learner = job.learner
     span = job.span(first, last)
     X, y = job.data.select(span)
     y = np.zeros(len(X)) if y is None else y
     bounds = job.bounds[first : last + 2] - span.start
+    data = (X, y, bounds, job.seed, span.start)
     height = 2 + int(last - first).bit_length()
     states = np.tile(state, (height, 1))
     rows = np.arange(len(X))
     losses = np.empty(len(X))
-    model = (job.learner.update_kernel, job.learner.loss_kernel, job.learner.constants)
-    updates = _descend(*model, X, y, bounds, job.seed, span.start, states, rows, losses)
+    kernels = (learner.update_kernel, learner.loss_kernel, learner.constants)
+    updates = _descend(*kernels, *data, states, rows, losses)
     return losses, updates
 
 

@@ -56,15 +56,15 @@ def _check_finite(name, table):
 
 def _as_arrays(X, y):
     """X (n, d) and y (n,) or None as read-only float64."""
-    X = np.ascontiguousarray(X, float)
+    X = _read_only(np.ascontiguousarray(X, float))
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
     if y is None:
-        return _read_only(X), None
-    y = np.ascontiguousarray(y, float)
+        return X, None
+    y = _read_only(np.ascontiguousarray(y, float))
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
-    return _read_only(X), _read_only(y)
+    return X, y
 
 
 def _read_only(values):
@@ -126,19 +126,17 @@ class CompiledLearner:
         return self.initial.copy()
 
     def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        Examples(X, y)  # refuses what is not finite
         return self.learn(state, X, y, np.arange(len(X)))
 
     def learn(self, state: np.ndarray, X: np.ndarray, y: Targets, rows: np.ndarray) -> np.ndarray:
-        """Learn X[rows] and y[rows], in that order, in place."""
+        """Learn X[rows] and y[rows] of `Examples`, which are finite, in that order, in place."""
         problem = self._problem(state, X, y)
-        rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
-        if rows.size and (rows.min() < 0 or rows.max() >= len(X)):
-            outside = f"rows {rows.min()} ... {rows.max()}"
-            raise ValueError(f"{outside} of {len(X)}: they must be 0 ... {len(X) - 1}")
-        self.update_kernel(*problem, rows, 0, len(rows))
+        self.update_kernel(*problem, _row_numbers(rows, len(X)), 0, len(rows))
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        Examples(X, y)
         problem = self._problem(state, X, y)
         losses = np.empty(len(X))
         self.loss_kernel(*problem, 0, len(X), losses)
@@ -157,3 +155,12 @@ class CompiledLearner:
 
     def __repr__(self):
         return self.name
+
+
+def _row_numbers(rows, n_rows):
+    """The rows as int64, all of them there."""
+    rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
+    if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
+        outside = f"rows {rows.min()} ... {rows.max()} of {n_rows}"
+        raise ValueError(f"{outside}: they must be 0 ... {n_rows - 1}")
+    return rows

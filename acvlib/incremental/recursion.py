@@ -37,12 +37,11 @@ class Job(NamedTuple):
 
     def fed(self, edge):
         """The rows that an edge learns: a slice or, if one does not do, row numbers."""
-        if edge.feed is None:
-            span = self.span(edge.first, edge.last)
-            rows = np.delete(np.arange(len(self.data)), span)
-        else:
-            span = self.span(*edge.feed)
-            rows = span if self.seed == FIXED else np.arange(span.start, span.stop)
+        span = self.span(*(edge.feed or edge[:2]))
+        if edge.feed and self.seed == FIXED:
+            return span
+        every = np.arange(len(self.data))
+        rows = every[span] if edge.feed else np.delete(every, span)
         if self.seed != FIXED:
             shuffle(rows, len(rows), self.seed, span.start, span.stop)
         return rows
@@ -59,10 +58,10 @@ class Outcome(NamedTuple):
 
     def sentence(self):
         """Say which folds failed, and how."""
-        folds = f"fold {self.first}"
-        if self.last > self.first:
-            folds = f"folds {self.first} ... {self.last}"
-        return f"{folds} failed while {self.doing}: {type(self.error).__name__}: {self.error}"
+        one = self.first == self.last
+        folds = f"fold {self.first}" if one else f"folds {self.first} ... {self.last}"
+        kind = type(self.error).__name__
+        return f"{folds} failed while {self.doing}: {kind}: {self.error}"
 
 
 def copied(learner, state):
@@ -106,9 +105,10 @@ class Trainer:
         """The `Outcome` of one chunk under the model that has not seen it."""
         X, y = self.job.data.select(self.job.span(fold, fold))
         try:
-            return Outcome(fold, fold, losses_of(self.learner, state, X, y))
+            losses = losses_of(self.learner, state, X, y)
         except Exception as error:
             return Outcome(fold, fold, error=error, doing=f"testing on chunk {fold}")
+        return Outcome(fold, fold, losses)
 
     def follow(self, state, edge, go_on):
         """Train the child at the end of an edge, and `go_on` from there, by `split` or `below`."""
@@ -116,10 +116,8 @@ class Trainer:
             state = self.learn(state, self.job.fed(edge))
         except Exception as error:
             chunks = "chunks {} ... {}".format(*edge.feed) if edge.feed else "all other chunks"
-            doing = f"learning {chunks}"
-            yield Outcome(edge.first, edge.last, error=error, doing=doing)
-        else:
-            yield from go_on(state, edge.first, edge.last)
+            return [Outcome(*edge[:2], error=error, doing=f"learning {chunks}")]
+        return go_on(state, *edge[:2])
 
     def split(self, state, first, last):
         """The branches below a node, a state and an edge each, or the `Outcome` of a leaf."""
@@ -133,17 +131,21 @@ class Trainer:
         if first == last:
             yield self.test(state, first)
         elif self.job.compiled:
-            from .compiled import losses_below  # slow to import
-
-            losses, updates = losses_below(self.job, state, first, last)
-            self.counts.update(updates=updates, copies=last - first)
-            yield Outcome(first, last, losses)
+            yield self.below_compiled(state, first, last)
         elif hasattr(self.learner, "revert"):
             yield from self.below_reverting(state, first, last)
         else:
             left, right = edges(first, last)
             yield from self.follow(self.copy(state), left, self.below)
             yield from self.follow(state, right, self.below)
+
+    def below_compiled(self, state, first, last):
+        """All of them as one."""
+        from .compiled import losses_below  # slow to import
+
+        losses, updates = losses_below(self.job, state, first, last)
+        self.counts.update(updates=updates, copies=last - first)
+        return Outcome(first, last, losses)
 
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
@@ -162,12 +164,11 @@ def tree(job):
     trainer = Trainer(job)
     root = (job.learner.init(), 0, job.k - 1)
     n_workers = effective_n_jobs(None)
-    n_tasks = n_workers * TASKS_PER_WORKER
-    if job.compiled:
-        n_tasks = max(n_tasks, COMPILED_TASKS)
-    elif n_workers == 1:
+    if n_workers == 1 and not job.compiled:
         outcomes = track(trainer.below(*root), "treecv", job.k)
         return list(outcomes), trainer.counts
+    at_least = COMPILED_TASKS if job.compiled else 0
+    n_tasks = max(n_workers * TASKS_PER_WORKER, at_least)
     return _follow_all(job, trainer.split(*root), n_tasks, "treecv", trainer.counts)
 
 
@@ -183,12 +184,13 @@ def _follow_all(job, branches, n_tasks, label, counts):
     prefer = "threads" if job.compiled else "processes"
     outcomes = []
     while branches:
-        tasks = [(job, *branch, len(branches) >= n_tasks) for branch in branches]
+        whole = len(branches) >= n_tasks
+        tasks = [(job, *branch, whole) for branch in branches]
         branches = []
         for found, more in spread(_follow, tasks, prefer, label):
+            counts.update(more)
             for item in found:
                 (outcomes if isinstance(item, Outcome) else branches).append(item)
-            counts.update(more)
     return outcomes, counts
 
 

@@ -8,8 +8,13 @@ from .hmm import HMM, AutoRegressiveHMM, GaussianHMM, HMMParams, NeuralHMM
 from .mrf import EmptyState, HiddenMRF
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
-from .semisupervised import SemiSupervised, kernel_form
-from .semisupervised.affinity import GraphAffinity, RBFAffinity, median_square_distance
+from .semisupervised import SemiSupervised
+from .semisupervised.affinity import (
+    GraphAffinity,
+    RBFAffinity,
+    kernel_form,
+    median_square_distance,
+)
 from .semisupervised.energy import ManifoldEnergy
 from .traffic import PoissonTraffic, TrafficParams
 from .traffic.prior import TrafficPrior

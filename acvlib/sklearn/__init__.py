@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import require
-from ..folds import Folds, from_splitter, leave_one_out
+from ..folds import from_splitter, leave_one_out
 from ..methods import ladder
 from ..protocol import CVResult
 from ..reliability import ResultCheck, check_result, refit_unreliable
@@ -112,10 +112,8 @@ def _splits(splitter, observed, X, y, groups):
     if isinstance(splitter, model_selection.LeaveOneOut) and observed.all():
         folds = leave_one_out(len(observed))
         return folds, folds.scored
-    splits = from_splitter(splitter, X, y, groups)
-    omitted = [sites[observed[sites]] for sites in splits.omitted]
-    scored = [sites[observed[sites]] for sites in splits.scored]
-    return Folds(omitted, scored), splits.scored
+    pairs = list(splitter.split(X, y, groups))  # once: a splitter may draw
+    return from_splitter(pairs, X, observed=observed), [test for _, test in pairs]
 
 
 def _scores(scorer, estimator, params, X, y, tests):

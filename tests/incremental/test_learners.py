@@ -213,6 +213,25 @@ def test_kernels_are_reached_only_with_rows_and_columns_that_are_there(table, na
     np.testing.assert_array_equal(state, learner.init())
 
 
+@pytest.mark.parametrize("name", sorted(COMPILED))
+def test_rows_that_are_not_finite_are_refused(table, name):
+    learner = COMPILED[name]
+    X = np.array(table.X)
+    X[7, 2] = np.nan
+    for call in (learner.update, learner.loss):
+        with pytest.raises(ValueError, match="X is not finite in 1 rows, row 7 the first"):
+            call(learner.init(), X, table.y)
+
+
+def test_a_damaged_count_of_rows_does_not_write_elsewhere(table):
+    learner = COMPILED["k_means"]
+    for count in (-5.0, -1e18, np.nan):
+        state = learner.update(learner.init(), table.X, None)
+        state[-1] = count
+        learner.update(state, table.X, None)
+        assert np.isfinite(state[:12]).all()
+
+
 @pytest.mark.parametrize("name", ["pegasos", "lsqsgd"])
 def test_a_supervised_learner_does_not_learn_without_targets(table, name):
     learner = COMPILED[name]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acvlib.incremental import FoldsFailed, LabelRuns, kfold, learners, treecv
-from acvlib.incremental.chunks import count_updates, edges
+from acvlib.incremental.chunks import count_updates, edges, partition
 from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLearner
 
 
@@ -277,6 +277,14 @@ def test_learners_follow_the_protocol():
 def test_bad_folds(folds, message):
     with pytest.raises(ValueError, match=message.replace("...", r"\.\.\.")):
         treecv(LEARNERS["pegasos"], table(10), folds)
+
+
+@pytest.mark.parametrize(("k", "cuts"), [(3, [0, 4, 7, 10]), (4, [0, 3, 6, 8, 10])])
+def test_an_integer_cuts_where_it_says(k, cuts):
+    """Chunks of n // k rows, the first n % k of them with one more."""
+    rows, bounds = partition(k, 10)
+    np.testing.assert_array_equal(rows, np.arange(10))
+    np.testing.assert_array_equal(bounds, cuts)
 
 
 @pytest.mark.parametrize("order", ["fixed", "randomized", "sorted"])

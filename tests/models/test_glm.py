@@ -1,5 +1,6 @@
 """GLMs: closed forms against autograd, against delete-and-refit, and by rate."""
 
+import pickle
 import weakref
 
 import numpy as np
@@ -252,3 +253,19 @@ def test_a_model_goes_with_its_last_name():
     with no_collector():
         del model
         assert design() is None
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_survives_pickling(family):
+    model = GLM(np.arange(8.0)[:, None] / 4, np.array([0, 1, 0, 1, 1, 0, 1, 1]), family, 1.0)
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.family is model.family
+    np.testing.assert_array_equal(acv.fit(copied).params, acv.fit(model).params)
+
+
+def test_a_family_of_ones_own_survives_pickling():
+    own = FAMILIES["gaussian"]._replace(
+        name="own", **dict.fromkeys(("slope", "curvature", "third", "mean", "link"), abs)
+    )
+    own = own._replace(free_direction=abs, change=None)
+    assert pickle.loads(pickle.dumps(own)) == own

@@ -1,5 +1,7 @@
 """The hidden Markov random field against enumeration, autograd, EM and delete-and-refit."""
 
+from dataclasses import replace
+
 import autograd.numpy as anp
 import numpy as np
 import pytest
@@ -332,6 +334,21 @@ def test_a_state_of_nothing_but_zeros_says_so():
         acv.fit(HiddenMRF(counts, GRID, 0.5))
 
 
-def test_weights_outside_the_unit_interval_are_refused():
-    with pytest.raises(ValueError, match=r"weight 1.5 of site 0"):
-        derivatives_of(grid_model()).value_and_gradient(np.log([5.0, 14.0]), np.full(48, 1.5))
+def test_negative_weights_are_refused():
+    with pytest.raises(ValueError, match=r"weight -0.5 of site 0"):
+        derivatives_of(grid_model()).value_and_gradient(np.log([5.0, 14.0]), np.full(48, -0.5))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_site_may_weigh_more_than_one(scheme):
+    """As in a bootstrap, which counts it several times."""
+    model = replace(grid_model(), scheme=scheme)
+    params = np.log([5.0, 14.0])
+    weights = acv.folds.bootstrap_weights(48, 1, np.random.default_rng(0))[0]
+    value, gradient = derivatives_of(model).value_and_gradient(params, weights)
+    slow_value, slow_gradient = derivatives_of(ByAutograd(model)).value_and_gradient(
+        params, weights
+    )
+    assert weights.max() > 1.0
+    np.testing.assert_allclose(value, slow_value, rtol=1e-12)
+    np.testing.assert_allclose(gradient, slow_gradient, rtol=1e-9)

@@ -2,6 +2,7 @@
 folds by deleting points.
 """
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -155,3 +156,12 @@ def test_a_wider_margin_pushes_further():
 def test_bad_models(change, message):
     with pytest.raises(ValueError, match=message):
         replace(problem("ranking"), **change)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_model_survives_pickling(loss):
+    model = problem(loss)
+    params = np.array([0.3, -0.2, 0.1])
+    copied = pickle.loads(pickle.dumps(model))
+    assert copied.objective(params, np.ones(30)) == model.objective(params, np.ones(30))
+    assert_allclose(acv.fit(copied).params, acv.fit(model).params, rtol=1e-12)

@@ -418,7 +418,7 @@ def test_bad_data_is_refused_with_the_offending_numbers(counts, day, message):
 
 BAD_WEIGHTS = {
     "negative": (np.r_[np.ones(7), -0.1], r"-0\.1"),
-    "above one": (np.r_[np.ones(7), 1.1], r"1\.1"),
+    "infinite": (np.r_[np.ones(7), np.inf], "inf"),
     "nan": (np.r_[np.ones(7), np.nan], "nan"),
     "too short": (np.ones(7), "7"),
     "too long": (np.ones(9), "9"),

@@ -239,6 +239,14 @@ def test_threads_share_an_energy(kept):
     assert len(energy._kept) <= max(1, kept)
 
 
+@pytest.mark.parametrize("kind", [np.array, csr_matrix])
+def test_an_affinity_keeps_its_own_copy_of_its_matrix(kind):
+    matrix = kind([[0.0, 1.0], [1.0, 0.0]])
+    affinity = GraphAffinity(matrix)
+    matrix *= 3.0
+    assert_allclose(affinity.product(np.eye(2)), [[0.0, 1.0], [1.0, 0.0]])
+
+
 def test_a_model_keeps_its_own_copy_of_the_labels():
     model = problem()
     y = np.array(model.y)

@@ -86,7 +86,7 @@ def _update(states, at, constants, X, y, rows, start, stop):
     seen = int(states[at, -1])
     for i in range(start, stop):
         row = rows[i]
-        if seen < n_clusters:
+        if 0 <= seen < n_clusters:  # a count in a damaged state may be negative
             centres[seen] = X[row]
             counts[seen] = 1.0
         else:

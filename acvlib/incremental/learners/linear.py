@@ -37,8 +37,9 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
 
 def _check_labels(X, y):
-    row = np.argmax(np.abs(y) != 1.0)
-    if abs(y[row]) != 1.0:
+    bad = abs(y) != 1.0
+    if bad.any():
+        row = np.argmax(bad)
         raise ValueError(f"label {y[row]:g} of row {row}: labels are -1 and 1")
 
 

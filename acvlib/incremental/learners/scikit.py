@@ -41,9 +41,9 @@ class PartialFit:
             return
         if y is None:
             raise ValueError("a classifier needs labels y")
-        known = np.isin(y, self.classes)
-        row = np.argmin(known)
-        if not known[row]:
+        unknown = ~np.isin(y, self.classes)
+        if unknown.any():
+            row = np.argmax(unknown)
             raise ValueError(f"label {y[row]:g} of row {row} is not in classes {self.classes}")
 
     def init(self) -> Any:

@@ -41,6 +41,11 @@ class Family(NamedTuple):
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
 
+    def __reduce__(self):
+        """Pickle a family of the library by its name: the copy is then the same object."""
+        known = FAMILIES.get(self.name) is self
+        return (family_of, (self.name,)) if known else (Family, tuple(self))
+
 
 def _binary(y):
     return (y == 0) | (y == 1)

@@ -41,20 +41,20 @@ class PairwiseLinear(ModelDefaults):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
             object.__setattr__(self, name, own_copy(getattr(self, name)))
         if isinstance(self.loss, str):
-            if self.loss not in LOSSES:
-                known = ", ".join(LOSSES)
-                raise ValueError(f"unknown loss {self.loss!r}: one of {known}, or a PairLoss")
-            object.__setattr__(self, "loss", LOSSES[self.loss]())
-        if self.X.ndim != 2 or self.y.shape != self.X.shape[:1]:
-            raise ValueError(
-                f"X {self.X.shape} must be 2-d and y {self.y.shape} have one entry for each row"
-            )
+            object.__setattr__(self, "loss", _loss_of(self.loss))
+        if not 0.0 <= self.gamma_i < np.inf:
+            raise ValueError(f"gamma_i = {self.gamma_i}: must be >= 0 and finite")
+        self._check_data()
+
+    def _check_data(self):
+        table = self.X.shape
+        length = self.y.shape
+        if len(table) != 2 or length != table[:1]:
+            raise ValueError(f"X {table} must be 2-d and y {length} have one entry for each row")
         if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
             raise ValueError("X or y holds NaN or infinity")
         if np.ptp(self.y) == 0.0:
             raise ValueError(f"every y is {self.y[0]}: no two points differ")
-        if not 0.0 <= self.gamma_i < np.inf:
-            raise ValueError(f"gamma_i = {self.gamma_i}: must be >= 0 and finite")
 
     @property
     def convex(self) -> bool:
@@ -101,3 +101,10 @@ class PairwiseLinear(ModelDefaults):
         sums = site_sums(self, params, np.ones(self.n_sites))
         kept = self.n_sites - folds.sizes[:, None]
         return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2
+
+
+def _loss_of(name):
+    if name not in LOSSES:
+        known = ", ".join(LOSSES)
+        raise ValueError(f"unknown loss {name!r}: one of {known}, or a PairLoss")
+    return LOSSES[name]()

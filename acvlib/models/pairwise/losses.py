@@ -1,6 +1,7 @@
 """Losses of the difference u = f_i - f_j of two scores, by how the points relate."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import autograd.numpy as anp
@@ -22,41 +23,57 @@ class PairLoss(NamedTuple):
 
 def ranking() -> PairLoss:
     """abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one."""
-    return PairLoss(
-        value=lambda u, t: abs(t) * anp.logaddexp(0.0, -t * u),
-        slope=lambda u, t: -t * expit(-t * u),
-        curvature=lambda u, t: abs(t) * expit(u) * expit(-u),
-        relation=lambda a, b: np.sign(a - b),
-        convex=True,
-    )
+    return PairLoss(_logistic, _logistic_slope, _logistic_curvature, _sign, convex=True)
+
+
+def _logistic(u, t):
+    return abs(t) * anp.logaddexp(0.0, -t * u)
+
+
+def _logistic_slope(u, t):
+    return -t * expit(-t * u)
+
+
+def _logistic_curvature(u, t):
+    return abs(t) * expit(u) * expit(-u)
+
+
+def _sign(a, b):
+    return np.sign(a - b)
 
 
 def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
-    small = SMOOTH * margin
+    slope = partial(_apart_slope, margin)
+    curvature = partial(_apart_curvature, margin)
+    return PairLoss(partial(_apart, margin), slope, curvature, _same_class, convex=False)
 
-    def size_and_gap(u):
-        size = anp.sqrt(u**2 + small**2)
-        return size, anp.maximum(margin - size, 0.0)
 
-    def value(u, t):
-        _, gap = size_and_gap(u)
-        return t * u**2 + (1.0 - t) * gap**2
+def _size_and_gap(margin, u):
+    size = anp.sqrt(u**2 + (SMOOTH * margin) ** 2)
+    return size, anp.maximum(margin - size, 0.0)
 
-    def slope(u, t):
-        size, gap = size_and_gap(u)
-        return 2.0 * u * (t - (1.0 - t) * gap / size)
 
-    def curvature(u, t):
-        size, gap = size_and_gap(u)
-        bend = gap * small**2 / size**3
-        apart = (gap > 0.0) * (u / size) ** 2 - bend
-        return 2.0 * t + 2.0 * (1.0 - t) * apart
+def _apart(margin, u, t):
+    _, gap = _size_and_gap(margin, u)
+    return t * u**2 + (1.0 - t) * gap**2
 
-    def same_class(a, b):
-        return (a == b).astype(float)
 
-    return PairLoss(value, slope, curvature, same_class, convex=False)
+def _apart_slope(margin, u, t):
+    size, gap = _size_and_gap(margin, u)
+    return 2.0 * u * (t - (1.0 - t) * gap / size)
+
+
+def _apart_curvature(margin, u, t):
+    size, gap = _size_and_gap(margin, u)
+    ratio = (u / size) ** 2
+    bend = gap * (1.0 - ratio) / size
+    pushed = (gap > 0.0) * ratio
+    return 2.0 * t + 2.0 * (1.0 - t) * (pushed - bend)
+
+
+def _same_class(a, b):
+    return (a == b).astype(float)
 
 
 LOSSES = {"ranking": ranking, "contrastive": contrastive}

@@ -52,33 +52,32 @@ class SemiSupervised(ModelDefaults):
         if self.loss not in LOSSES:
             raise ValueError(f"unknown loss {self.loss!r}: one of {', '.join(LOSSES)}")
         self._check_labels()
-        self._check_settings()
+        self._check_gammas()
+        square = 2 * self.energy.features.shape[1:]
+        if self.penalty.shape != square or not np.isfinite(self.penalty).all():
+            raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
         self.check_optimum(self.initial_params())  # every loss is curved at f = 0
 
     def _check_labels(self):
-        if self.y.shape != (self.n_sites,):
-            raise ValueError(
-                f"y {self.y.shape} must have an entry for each of {self.n_sites} points"
-            )
+        shape = self.y.shape
+        if shape != (self.n_sites,):
+            raise ValueError(f"y {shape} must have an entry for each of {self.n_sites} points")
         known = self.y[self.labelled]
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
-        other = np.setdiff1d(known, (-1.0, 1.0))
+        other = known[abs(known) != 1.0]
         if self.loss_functions.for_signs and other.size:
-            raise ValueError(f"labels must be -1 or +1; found {other[:3]}")
+            raise ValueError(f"labels must be -1 or +1; found {np.unique(other)[:3]}")
         if np.isinf(known).any():
             raise ValueError("y holds infinity")
 
-    def _check_settings(self):
+    def _check_gammas(self):
         for name in ("gamma_s", "gamma_p", "gamma_i"):
             gamma = getattr(self, name)
             if not 0.0 <= gamma < np.inf:
                 raise ValueError(f"{name} = {gamma}: must be >= 0 and finite")
         if self.gamma_s == 0.0:
             raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
-        square = 2 * self.energy.features.shape[1:]
-        if self.penalty.shape != square or not np.isfinite(self.penalty).all():
-            raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
 
     @property
     def quadratic(self) -> bool:
@@ -131,7 +130,7 @@ class SemiSupervised(ModelDefaults):
 
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
-        return np.zeros(self.energy.features.shape[1])
+        return np.zeros(len(self.penalty))
 
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
@@ -144,24 +143,13 @@ class SemiSupervised(ModelDefaults):
         """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
         if self.gamma_i > 0.0:
             return
-        ones = np.ones(self.n_sites)
-        here = np.linalg.eigvalsh(self.derivatives.hessian(params, ones))
-        at_zero = np.linalg.eigvalsh(self.derivatives.hessian(self.initial_params(), ones))
-        if here[0] <= FLAT * at_zero[-1]:
+        least, _ = self._curvatures(params)
+        _, at_zero = self._curvatures(self.initial_params())
+        if least <= FLAT * at_zero:
             open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
             raise ValueError(f"{open_direction}: pass gamma_i > 0")
 
-
-def kernel_form(
-    points: np.ndarray, centres: np.ndarray, sigma: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in k's space.
-
-    k is Gaussian; with fewer centres than points the form is Nystrom's.
-    """
-
-    def kernel(rows):
-        square = ((rows[:, None] - centres) ** 2).sum(axis=2)
-        return np.exp(-square / (2.0 * sigma))
-
-    return kernel(points), kernel(centres)
+    def _curvatures(self, params):
+        """The smallest and the largest eigenvalue of the Hessian."""
+        hessian = self.derivatives.hessian(params, np.ones(self.n_sites))
+        return np.linalg.eigvalsh(hessian)[[0, -1]]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
 
 from ...parallel import threads
 from ...protocol import own_copy
@@ -32,12 +33,7 @@ class RBFAffinity:
         if not sigma > 0.0:
             raise ValueError(f"sigma = {sigma}: must be > 0")
         self.n_points = len(self.points)
-        scaled = (self.points - self.points.mean(axis=0)) / np.sqrt(sigma)
-        half = -0.5 * (scaled**2).sum(axis=1)
-        one = np.ones(self.n_points)
-        # x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 in one product
-        self._left = np.column_stack([scaled, half, one])
-        self._right = np.vstack([scaled.T, one, half])
+        self._left, self._right = _factors(self.points, sigma)
 
     def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
@@ -45,37 +41,44 @@ class RBFAffinity:
 
     def entries(self, rows: np.ndarray) -> np.ndarray:
         """W[rows, rows]."""
-        return np.exp(self._left[rows] @ self._right[:, rows])
+        return _exp_of_product(self._left[rows], self._right[rows])
 
     def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """W[:, columns] @ right."""
-        chosen = self._right if columns is None else self._right[:, columns]
+        chosen = self._right if columns is None else self._right[columns]
 
         def rows(left):
-            exponents = left @ chosen
-            return np.exp(exponents, out=exponents) @ right
+            return _exp_of_product(left, chosen) @ right
 
-        n_entries = self.n_points * chosen.shape[1]
-        parts = np.array_split(self._left, max(1, -(-n_entries // self.block)))
-        return np.concatenate(threads()(delayed(rows)(part) for part in parts))
+        n_blocks = 1 + self.n_points * len(chosen) // self.block
+        blocks = np.array_split(self._left, n_blocks)
+        return np.concatenate(threads()(delayed(rows)(block) for block in blocks))
+
+
+def _factors(points, sigma):
+    """Two (p, d + 2): x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 is one product, of scaled points."""
+    scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
+    half = -0.5 * (scaled**2).sum(axis=1)
+    one = np.ones(len(points))
+    left = np.column_stack([scaled, half, one])
+    return left, np.column_stack([scaled, one, half])
+
+
+def _exp_of_product(left, right):
+    exponents = left @ right.T
+    return np.exp(exponents, out=exponents)
 
 
 class GraphAffinity:
     """A given symmetric W (p, p): an array, or scipy's sparse."""
 
     def __init__(self, matrix: Any):
-        self.matrix = csr_matrix(matrix) if issparse(matrix) else own_copy(matrix)
-        values: Any = self.matrix.data if issparse(matrix) else self.matrix
-        shape = self.matrix.shape
-        self.n_points = shape[0]
-        if shape != (self.n_points, self.n_points) or not np.isfinite(values).all():
-            raise ValueError(f"an affinity {shape} must be square and finite")
-        gap = abs(self.matrix - self.matrix.T)
-        if gap.max() > 1e-12 * abs(values).max(initial=0.0):
-            i, j = np.unravel_index(gap.argmax(), shape)
-            above = f"W[{i}, {j}] = {self.matrix[i, j]:g}"
-            below = f"W[{j}, {i}] = {self.matrix[j, i]:g}"
-            raise ValueError(f"not symmetric: {above} and {below}")
+        self.matrix = csr_matrix(matrix, dtype=float, copy=True)
+        rows, columns = self.matrix.shape
+        if rows != columns or not np.isfinite(self.matrix.data).all():
+            raise ValueError(f"an affinity {self.matrix.shape} must be square and finite")
+        self.n_points = rows
+        _check_symmetric(self.matrix)
 
     def subset(self, kept: np.ndarray) -> "GraphAffinity":
         """The affinity of these points alone."""
@@ -83,8 +86,7 @@ class GraphAffinity:
 
     def entries(self, rows: np.ndarray) -> np.ndarray:
         """W[rows, rows]."""
-        block = self.matrix[rows][:, rows]
-        return block.toarray() if issparse(block) else block
+        return self.matrix[rows][:, rows].toarray()
 
     def product(self, right: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
         """W[:, columns] @ right."""
@@ -92,10 +94,31 @@ class GraphAffinity:
         return chosen @ right
 
 
+def _check_symmetric(matrix):
+    gap = abs(matrix - matrix.T)
+    if gap.max() > 1e-12 * abs(matrix).max():
+        i, j = divmod(gap.argmax(), len(matrix.indptr) - 1)
+        above = f"W[{i}, {j}] = {matrix[i, j]:g}"
+        raise ValueError(f"not symmetric: {above} and W[{j}, {i}] = {matrix[j, i]:g}")
+
+
 def median_square_distance(
     points: np.ndarray, rng: np.random.Generator, n_pairs: int = 10_000
 ) -> float:
     """The median of |x_i - x_j|^2 over random pairs: a `sigma` at which W is neither 0 nor 1."""
     first, second = rng.integers(len(points), size=(2, n_pairs))
-    gaps = (points[first] - points[second])[first != second]
-    return float(np.median((gaps**2).sum(axis=1)))
+    gaps = points[first] - points[second]
+    squares = (gaps**2).sum(axis=1)
+    return float(np.median(squares[first != second]))
+
+
+def kernel_form(
+    points: np.ndarray, centres: np.ndarray, sigma: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(Phi (p, n), R (n, n)) of f(x) = sum_c theta_c k(x, c), R(theta) = |f|^2 in k's space.
+
+    k is Gaussian; with fewer centres than points the form is Nystrom's.
+    """
+    to_points = cdist(points, centres, "sqeuclidean")
+    among = cdist(centres, centres, "sqeuclidean")
+    return np.exp(to_points / (-2.0 * sigma)), np.exp(among / (-2.0 * sigma))

@@ -1,11 +1,8 @@
 """Closed forms of a `SemiSupervised` model; tested against autograd."""
 
-from typing import Any
-
 import numpy as np
 
 from ...derivatives import Derivatives
-from ...folds import Folds
 from ...protocol import override
 from ...solvers.inverse import DenseHessian
 
@@ -16,7 +13,7 @@ class SemiSupervisedDerivatives(Derivatives):
     hessians_first = True  # a Hessian costs little more than a gradient
     chord_rate = 0.01
 
-    def __init__(self, model: Any):
+    def __init__(self, model):
         super().__init__(model)
         self._loss = model.loss_functions
         self._x = model.energy.features[model.labelled]
@@ -26,9 +23,7 @@ class SemiSupervisedDerivatives(Derivatives):
         self._ridge = len(self._y) * model.gamma_i * model.penalty
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def value_and_gradient(self, params, weights):
         f = self._x @ params
         shares = self._shares(weights)
         curved = self._quadratic(weights) @ params
@@ -37,24 +32,22 @@ class SemiSupervisedDerivatives(Derivatives):
         return float(value), slopes @ self._x + 2.0 * curved
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
+    def hessian(self, params, weights):
         curvature = self._loss.curvature(self._x @ params, self._y)
         weighted = (self._shares(weights) * curvature)[:, None] * self._x
         return DenseHessian(self._x.T @ weighted + 2.0 * self._quadratic(weights))
 
     @override
-    def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+    def cross(self, params, folds):
         """With the normalisers' own derivative."""
         n_labels = len(self._y)
         slopes, pairs = self._fold_sums(params, folds)
-        all_slopes = self._slopes(params).sum(axis=0)
         share = folds.indicator(self.n_sites) @ self.model.observed / n_labels
-        cross = (share[:, None] * all_slopes - slopes) / n_labels
-        if not self._by_pairs:
-            return cross
-        all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
-        share = folds.sizes / self.n_sites
-        return cross + (share[:, None] * all_pairs - pairs) / self.n_sites**2
+        slopes = np.outer(share, self._slopes(params).sum(axis=0)) - slopes
+        if self._by_pairs:
+            all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
+            pairs = np.outer(folds.sizes / self.n_sites, all_pairs) - pairs
+        return slopes / n_labels + pairs / self.n_sites**2
 
     def _shares(self, weights):
         """s gamma_S w_i / sum of w, of the labelled points."""
@@ -65,8 +58,8 @@ class SemiSupervisedDerivatives(Derivatives):
         """Q = s gamma_P M(w) / (sum of w)^2 + s gamma_I R."""
         if not self._by_pairs:
             return self._ridge
-        scale = self._by_pairs / weights.sum() ** 2
-        return scale * self.model.energy.matrix(weights) + self._ridge
+        pairs = self._by_pairs * self.model.energy.matrix(weights)
+        return pairs / weights.sum() ** 2 + self._ridge
 
     def _slopes(self, params):
         """s gamma_S dloss_i/dparams of the labelled points, (s, D)."""
@@ -79,6 +72,6 @@ class SemiSupervisedDerivatives(Derivatives):
         slopes = omitted @ self._slopes(params)
         if not self._by_pairs:
             return slopes, np.zeros_like(slopes)
-        energy = self.model.energy
-        pairs = [energy.left_out(fold).linear @ params for fold in folds]
+        left_out = self.model.energy.left_out
+        pairs = [left_out(fold).linear @ params for fold in folds]
         return slopes, 2.0 * self._by_pairs * np.array(pairs)

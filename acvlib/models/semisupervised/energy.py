@@ -1,7 +1,7 @@
 """The pairwise term of manifold regularisation, for scores f = Phi theta:
 
 q(theta, w) = sum_ij w_i w_j W_ij (f_i - f_j)^2 = theta' M(w) theta
-M(w) = 2 [Phi' diag(w d) Phi - (w Phi)' W (w Phi)],  d = W w the weighted degrees
+M(w) = 2 (w Phi)' [d Phi - W (w Phi)],  d = W w the weighted degrees
 """
 
 from functools import cached_property
@@ -32,38 +32,35 @@ class ManifoldEnergy:
     def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
         self.features = own_copy(features)
         self.affinity = affinity
-        if self.features.ndim != 2 or len(self.features) != affinity.n_points:
-            rows = f"a row for each of {affinity.n_points} points"
-            raise ValueError(f"features {self.features.shape} must have {rows}")
+        shape = self.features.shape
+        if len(shape) != 2 or shape[0] != affinity.n_points:
+            raise ValueError(
+                f"features {shape} must have a row for each of {affinity.n_points} points"
+            )
         if not np.isfinite(self.features).all():
             raise ValueError("features hold NaN or infinity")
-        self._max_kept = kept // (2 * self.features.shape[1] ** 2)
+        self._max_kept = kept // (2 * shape[1] ** 2)
         self._kept: dict[bytes, LeftOut] = {}
 
     def value(self, params: np.ndarray, weights: np.ndarray) -> float:
         """q; differentiable by autograd in params (D,) and weights (p,). Forms W: for small p."""
         f = anp.dot(self.features, params)
         weighted = weights * f
-        squares = anp.sum(weighted * f * anp.dot(self._dense, weights))
-        return 2.0 * (squares - anp.dot(weighted, anp.dot(self._dense, weighted)))
+        degrees = anp.dot(self._dense, weights)
+        pulls = f * degrees - anp.dot(self._dense, weighted)
+        return 2.0 * anp.dot(weighted, pulls)
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
         """M(w) (D, D), from sums that are at hand where all weights are 0 or 1."""
-        if (weights == 1.0).all():
-            return self.full
-        if np.isin(weights, (0.0, 1.0)).all():
-            linear, inside = self.left_out(np.flatnonzero(weights == 0.0))
-            return self.full - linear + inside
-        weighted = weights[:, None] * self.features
-        both = self.affinity.product(np.column_stack([weights, weighted]))
-        degrees = both[:, 0]
-        return 2.0 * (self._gram(weights * degrees) - weighted.T @ both[:, 1:])
+        if not np.isin(weights, (0.0, 1.0)).all():
+            return self._matrix(weights, *self._products(weights))
+        linear, inside = self.left_out(np.flatnonzero(weights == 0.0))
+        return self.full - linear + inside
 
     @cached_property
     def full(self) -> np.ndarray:
         """M(1) (D, D)."""
-        degrees, product = self._products
-        return 2.0 * (self._gram(degrees) - self.features.T @ product)
+        return self._matrix(self._ones, *self._at_one)
 
     def left_out(self, fold: np.ndarray) -> LeftOut:
         """What M(1) loses without a fold's points. Threads may share it: no entry is waited for."""
@@ -76,26 +73,32 @@ class ManifoldEnergy:
         return kept[key]
 
     def _without(self, fold):
-        degrees, product = self._products
         own = self.features[fold]
-        to_fold = self.affinity.product(np.ones((len(fold), 1)), fold)[:, 0]
-        cross = own.T @ product[fold]
-        lost = own.T @ (degrees[fold, None] * own)
-        linear = self._gram(to_fold) + lost - cross - cross.T
-        among = own.T @ (to_fold[fold, None] * own)
-        inside = among - own.T @ self.affinity.entries(fold) @ own
-        return LeftOut(2.0 * linear, 2.0 * inside)
+        degrees, product = (each[fold] for each in self._at_one)
+        to_fold = self.affinity.product(np.ones((len(fold), 1)), fold)
+        inside = 2.0 * own.T @ (to_fold[fold] * own - self.affinity.entries(fold) @ own)
+        spread = 2.0 * self.features.T @ (to_fold * self.features)
+        one_way = own.T @ (degrees * own - 2.0 * product)
+        return LeftOut(spread + one_way + one_way.T, inside)
+
+    def _matrix(self, weights, degrees, product):
+        weighted = weights[:, None] * self.features
+        return 2.0 * weighted.T @ (degrees * self.features - product)
+
+    def _products(self, weights):
+        """(d = W w (p, 1), W (w Phi) (p, D))."""
+        weighted = weights[:, None] * self.features
+        both = self.affinity.product(np.column_stack([weights, weighted]))
+        return both[:, :1].copy(), both[:, 1:]
 
     @cached_property
-    def _products(self):
-        """(W 1 (p,), W Phi (p, D))."""
-        ones = np.ones(len(self.features))
-        both = self.affinity.product(np.column_stack([ones, self.features]))
-        return both[:, 0].copy(), both[:, 1:]
+    def _at_one(self):
+        return self._products(self._ones)
+
+    @property
+    def _ones(self):
+        return np.ones(len(self.features))
 
     @cached_property
     def _dense(self):
         return self.affinity.entries(np.arange(len(self.features)))
-
-    def _gram(self, weights):
-        return (self.features * weights[:, None]).T @ self.features
