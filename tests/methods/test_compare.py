@@ -48,7 +48,7 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
         (FOLDS[:2], "3 and 2"),
         (FOLDS[::-1], "fold 0 the first"),
         (acv.Folds([*FOLDS[:2], np.array([59, 20, 21, 41])]), "fold 2 the first"),
-        (acv.Folds(FOLDS, [FOLDS[0], FOLDS[1][:4], FOLDS[2]]), "fold 1 the first"),
+        (acv.Folds(list(FOLDS), [FOLDS[0], FOLDS[1][:4], FOLDS[2]]), "fold 1 the first"),
     ],
 )
 def test_results_on_different_folds_are_not_compared(others, reason, fits):
