@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -19,7 +19,7 @@ from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, keep_latents
 from .derivatives import HMMDerivatives
 from .em import k_means
-from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression, Prior
+from .emissions import Emission, Gaussian, Prior
 from .posterior import (
     HiddenStates,
     hidden_states,
@@ -193,10 +193,11 @@ class HMM(ModelDefaults):
         """Derivatives by params (..., D) from those by what `split` gives."""
         leading = states.shape[:-2]
         n_shared = self.emission.n_shared
+        own = states[..., n_shared:].reshape((*leading, -1))
+        if self.held is not None:
+            return own
         shared = states[..., :n_shared].sum(axis=-2)
-        own = states[..., n_shared:]
-        parts = [part.reshape((*leading, -1)) for part in (chain, shared, own)]
-        return np.concatenate(parts, axis=-1)[..., -self.n_params :]
+        return np.concatenate([chain.reshape((*leading, -1)), shared, own], axis=-1)
 
     def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
@@ -287,32 +288,3 @@ class HMM(ModelDefaults):
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
         return self._packed(rows, self.emission.start(self.frames, labels, k))
-
-
-def GaussianHMM(
-    x: np.ndarray,
-    n_states: int,
-    mean_scale: float = 100.0,
-    variance_prior: tuple[float, float] = (1.0, 0.01),
-    **settings: Any,
-) -> HMM:
-    """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
-    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
-
-
-def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
-) -> HMM:
-    """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
-    return HMM(sequences, n_states, AutoRegression(order), **settings)
-
-
-def NeuralHMM(
-    sequences: Sequence[np.ndarray],
-    n_states: int,
-    order: int = 1,
-    n_hidden: int = 12,
-    **settings: Any,
-) -> HMM:
-    """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
-    return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)

@@ -33,12 +33,21 @@ class Block:
     def _factor(self):
         return cho_factor(self.matrix, lower=True)
 
+    @cached_property
+    def _inverse(self):
+        return cho_solve(self._factor, np.eye(len(self.matrix)))
+
     def solve(self, vectors):
         """matrix^-1 times this block's part of vectors (B, D): (B, r d)."""
         own = vectors[:, self.place]
         rows = own.reshape(-1, len(self.matrix))
-        solved = cho_solve(self._factor, rows.T, check_finite=False)
-        return solved.T.reshape(own.shape)
+        few = len(rows) < len(self.matrix)  # too few to pay for an inverse
+        solved = cho_solve(self._factor, rows.T).T if few else rows @ self._inverse
+        return solved.reshape(own.shape)
+
+    def less(self, other):
+        """The block without another's matrix."""
+        return Block(self.place, self.matrix - other.matrix)
 
 
 class Curvature:
@@ -121,7 +130,10 @@ class Curvature:
 
     def precondition(self, vectors):
         """The inverse of all blocks times vectors (B, D)."""
-        return np.hstack([block.solve(vectors) for block in self.blocks])
+        out = np.empty_like(vectors)
+        for block in self.blocks:
+            out[:, block.place] = block.solve(vectors)
+        return out
 
     @cached_property
     def _chain_information(self):

@@ -9,7 +9,7 @@ from ...folds import weights as fold_weights
 from ...parallel import pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
-from .curvature import AT_ONCE, Block, Curvature
+from .curvature import AT_ONCE, Curvature
 from .posterior import hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
@@ -80,9 +80,8 @@ class HMMDerivatives(Derivatives):
 
     def _own_gradients(self, params, folds):
         """(values (n,), gradients (n, D)) of the sequences of each fold alone."""
-        values, gradients = zip(
-            *each_fold(self._own_gradient, params, folds, "gradients"), strict=True
-        )
+        pairs = each_fold(self._own_gradient, params, folds, "gradients")
+        values, gradients = zip(*pairs, strict=True)
         return np.array(values), np.array(gradients)
 
     def _own_gradient(self, params, fold):
@@ -118,8 +117,11 @@ class SeparateProducts:
 
     def _by_row(self, product, vectors, rows):
         """The product of each distinct row with its vectors, put back in order."""
+        distinct = np.unique(rows)
+        if len(distinct) == 1:
+            return product(self._curvatures[distinct[0]], vectors)
         out = np.empty_like(vectors)
-        for row in np.unique(rows):
+        for row in distinct:
             out[rows == row] = product(self._curvatures[row], vectors[rows == row])
         return out
 
@@ -158,11 +160,11 @@ class SharedProducts:
         changed = []
         for own in self._own:
             pairs = zip(self._whole.blocks, own.blocks, strict=True)
-            changed.append([_without(*pair) for pair in pairs if self._is_changed(*pair)])
+            changed.append([block.less(less) for block, less in pairs if self._loses(block, less)])
         return changed
 
-    def _is_changed(self, block, own):
-        return (np.diag(own.matrix) > self.share * np.diag(block.matrix)).any()
+    def _loses(self, block, less):
+        return (np.diag(less.matrix) > self.share * np.diag(block.matrix)).any()
 
     def multiply(self, vectors, rows):
         out = self._whole.multiply(vectors, [self.folds[row] for row in rows])
@@ -177,7 +179,3 @@ class SharedProducts:
             for block in self._changed[row]:
                 out[i, block.place] = block.solve(vectors[i : i + 1])[0]
         return out
-
-
-def _without(block, own):
-    return Block(block.place, block.matrix - own.matrix)
