@@ -27,7 +27,7 @@ from .posterior import (
     log_ratios,
     states_of_sequences,
 )
-from .sequences import Frames, check_sequences, make_frames
+from .sequences import Frames, check_channels, check_sites, make_frames, read_sequences
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -50,8 +50,8 @@ class HMM(ModelDefaults):
 
     Parameters
     ----------
-    sequences: arrays (T_n, R); a frame of nan is missing, and so are, for an emission of order p,
-        the p frames after it.
+    sequences: arrays (T_n, R), or (X, lengths); a frame of nan, or masked, is missing, and so are,
+        for an emission of order p, the p frames after it.
     emission: see `models.hmm.emissions`.
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
@@ -83,7 +83,10 @@ class HMM(ModelDefaults):
         context = self.emission.order if self.context is None else self.context
         object.__setattr__(self, "context", context)
         self._check_settings()
-        object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
+        object.__setattr__(self, "sequences", read_sequences(self.sequences, context))
+        check_channels(self.sequences)
+        if hasattr(self.emission, "in_units_of"):
+            object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             raise ValueError(
@@ -113,7 +116,7 @@ class HMM(ModelDefaults):
     @cached_property
     def frames(self) -> Frames:
         """The `Frames` that are predicted."""
-        return make_frames(self.sequences, self.emission.order, self.context)
+        return make_frames(self.sequences, self.emission, self.context)
 
     @property
     def n_channels(self) -> int:
@@ -257,6 +260,7 @@ class HMM(ModelDefaults):
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
+        fold = check_sites(fold, self.observed)
         if self.sites == "sequences":
             return -states_of_sequences(self, params, fold).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
@@ -265,8 +269,10 @@ class HMM(ModelDefaults):
 
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        checked = [np.asarray(s, float) for s in sequences]
-        frames = make_frames(checked, self.emission.order, self.context)
+        checked = read_sequences(sequences, self.context)
+        if checked[0].shape[1] != self.n_channels:
+            raise ValueError(f"{checked[0].shape[1]} channels: the model has {self.n_channels}")
+        frames = make_frames(checked, self.emission, self.context)
         return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
     def posterior(self, params: np.ndarray) -> np.ndarray:

@@ -7,17 +7,28 @@ import numpy as np
 
 from . import HMM
 from .emissions import AutoRegression, Gaussian, NeuralAutoRegression
+from .sequences import one_or_more
 
 
 def GaussianHMM(
-    x: np.ndarray,
+    x: Any,
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
     **settings: Any,
 ) -> HMM:
-    """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
-    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
+    """Emissions Normal(mean_k, diag(sd_k^2)); sites are time steps.
+
+    Parameters
+    ----------
+    x: one sequence (T, R) or (T,), a list of sequences, or (X, lengths), X (sum of lengths, R). A
+        list of 1-d arrays means sequences of one channel, of equal length or not. Frames that are
+        nan or masked are missing.
+    mean_scale, variance_prior: see `emissions.Gaussian`.
+    settings: as in `HMM`.
+    """
+    emission = Gaussian(mean_scale, variance_prior)
+    return HMM(one_or_more(x), n_states, emission, **{"sites": "steps", **settings})
 
 
 def AutoRegressiveHMM(

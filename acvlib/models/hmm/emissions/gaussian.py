@@ -3,7 +3,7 @@
 Parameters of a state: mean (R,), then log sd (R,).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import autograd.numpy as anp
@@ -55,24 +55,45 @@ class GaussianParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`."""
+    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, in units of x.
+
+    Inside, x is (x - centre) / scale, so that data of any offset and unit give the same fit. Where
+    None, the model takes the median and the interquartile range over 1.349 of what it observes.
+    """
 
     mean_scale: float = 100.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
+    centre: tuple[float, ...] | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
     order = 0
     n_shared = 0
+
+    def in_units_of(self, sequences):
+        """The emission with centre and scale of the observed frames, unless it has some."""
+        if self.centre is not None and self.scale is not None:
+            return self
+        x = np.concatenate(sequences)
+        low, centre, high = np.nanquantile(x, [0.25, 0.5, 0.75], axis=0)
+        scale = (high - low) / 1.349  # the sd, where x is normal
+        scale = np.where(scale > 0.0, scale, np.nanmax(x, axis=0) - np.nanmin(x, axis=0))
+        return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
+
+    def standardised(self, x):
+        """(x - centre) / scale."""
+        return (x - np.array(self.centre)) / np.array(self.scale)
 
     def state_shape(self, n_channels):
         """(1, 2 R)."""
         return 1, 2 * n_channels
 
     def unpack(self, states, n_channels) -> GaussianParams:
-        mean = states[:, :n_channels]
-        log_sd = states[:, n_channels:]
-        return GaussianParams(mean, anp.exp(log_sd))
+        scale = np.array(self.scale)
+        mean = np.array(self.centre) + scale * states[:, :n_channels]
+        return GaussianParams(mean, scale * anp.exp(states[:, n_channels:]))
 
     def pack(self, named: GaussianParams) -> np.ndarray:
-        return np.hstack([named.mean, np.log(named.sd)]).ravel()
+        mean = (named.mean - np.array(self.centre)) / self.scale
+        return _states(mean, named.sd / self.scale)
 
     def prior(self, n_states, n_channels):
         of_state = np.repeat([False, True], n_channels)
@@ -83,15 +104,18 @@ class Gaussian:
     def start(self, frames, labels, n_states):
         seen = frames.x[frames.observed]
         states = labels[frames.observed]
-        groups = [seen[states == k] for k in range(n_states)]
-        mean = np.array([group.mean(axis=0) for group in groups])
-        spread = np.array([group.std(axis=0) for group in groups])
         least = 0.05 * seen.std(axis=0) + 1e-3
-        return self.pack(GaussianParams(mean, spread + least))
+        mean = np.empty((n_states, frames.n_channels))
+        spread = np.empty_like(mean)
+        for k in range(n_states):
+            group = seen[states == k]
+            mean[k] = np.clip(group.mean(axis=0), -self.mean_scale, self.mean_scale)
+            spread[k] = np.sqrt(((group - mean[k]) ** 2).mean(axis=0))
+        return _states(mean, spread + least)
 
     def maximise(self, states, frames, mass):
         """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
-        sd = self.unpack(states, frames.n_channels).sd
+        sd = np.exp(states[:, frames.n_channels :])
         total = mass.sum(axis=0)[:, None]
         ridge = (sd / self.mean_scale) ** 2
         mean = mass.T @ frames.x / (total + ridge)
@@ -99,21 +123,29 @@ class Gaussian:
         for k, own in enumerate(mass.T):
             squares[k] = own @ (frames.x - mean[k]) ** 2
         variance = likeliest_variance(squares, total, self.variance_prior)
-        return self.pack(GaussianParams(mean, np.sqrt(variance)))
+        return _states(mean, np.sqrt(variance))
 
     def at(self, states, frames):
         return GaussianPoint(self, states, frames)
 
 
+def _states(mean, sd):
+    return np.hstack([mean, np.log(sd)]).ravel()
+
+
 class GaussianPoint:
-    """Log-densities (M, K) at some parameters; scaled: (x - mean) / sd (M, R) in each state."""
+    """Log-densities (M, K) at some parameters; scaled: (x - mean) / sd (M, R) in each state.
+
+    x, mean and sd are standardised.
+    """
 
     def __init__(self, emission, states, frames):
         self.states = states
-        self.mean, self.sd = emission.unpack(states, frames.n_channels)
+        self.mean = states[:, : frames.n_channels]
+        self.sd = anp.exp(states[:, frames.n_channels :])
         both = zip(self.mean, self.sd, strict=True)
         self.scaled = [(frames.x - mean) / sd for mean, sd in both]
-        log_sds = anp.sum(states[:, frames.n_channels :], axis=1)
+        log_sds = anp.sum(states[:, frames.n_channels :], axis=1) + np.sum(np.log(emission.scale))
         self.log_density = log_density(sums_of_squares(self.scaled), log_sds, frames)
 
     def layers(self, k, frames):
