@@ -84,7 +84,7 @@ class HMM(ModelDefaults):
         object.__setattr__(self, "context", context)
         self._check_settings()
         object.__setattr__(self, "sequences", read_sequences(self.sequences, context))
-        check_channels(self.sequences)
+        check_channels(self.sequences, self.emission)
         if hasattr(self.emission, "in_units_of"):
             object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
         seen = int(self.frames.observed.sum())

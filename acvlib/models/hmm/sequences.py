@@ -7,6 +7,7 @@ import numpy as np
 from ...protocol import own_copy
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
+FARTHEST = 1e4  # from 0, in spreads of a channel, where regressions on its values lose their digits
 
 
 class Frames(NamedTuple):
@@ -156,7 +157,7 @@ def _check_exact(number, x):
             )
 
 
-def check_channels(sequences):
+def check_channels(sequences, emission):
     """Raise ValueError where a channel has nothing to fit."""
     x = np.concatenate(sequences)
     seen = x[~np.isnan(x[:, 0])]
@@ -172,6 +173,12 @@ def check_channels(sequences):
     if spread.min() < 1.0 / LARGEST:
         channel = spread.argmin()
         raise ValueError(f"channel {channel} varies by no more than {spread.min():.3g}: rescale it")
+    distance = np.abs(seen).min(axis=0) / spread
+    if distance.max() > FARTHEST and not hasattr(emission, "standardised"):
+        channel = distance.argmax()
+        raise ValueError(
+            f"channel {channel} lies {distance.max():.3g} times its range from 0: subtract its mean"
+        )
 
 
 def check_sites(fold, observed):
