@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM
@@ -196,6 +197,29 @@ def test_derivatives_are_finite_however_unlikely_a_state(n_states, odds):
         assert np.isfinite(gradient).all()
         assert np.isfinite(hessian).all()
         assert np.isfinite(cross).all()
+
+
+def test_derivatives_equal_autograd_where_the_only_path_is_unlikely():
+    """Moves and densities that both underflow: hessian and cross were nan, F was off by 1e298."""
+    x = regimes(2, (12, 1)) * 20.0
+    model = GaussianHMM(x, 4)
+    slow = acv.derivatives.derivatives_of(ByAutograd(model))
+    folds = acv.folds.Folds([[3], [4, 5]])
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        params = model.initial_params(rng)
+        odds = rng.choice([0.0, 745.0, -746.0, 3000.0, -1e6], model.n_chain)
+        params[: model.n_chain] += odds
+        found = model.derivatives.value_and_gradient(params, np.ones(12))
+        expected = slow.value_and_gradient(params, np.ones(12))
+        assert_allclose(found[0], expected[0], rtol=1e-9)
+        assert_allclose(found[1], expected[1], atol=1e-6 * abs(expected[1]).max())
+        hessian = np.asarray(slow.hessian(params, np.ones(12)))
+        found = np.asarray(model.derivatives.hessian(params, np.ones(12)))
+        assert_allclose(found, hessian, atol=1e-6 * abs(hessian).max())
+        cross = slow.cross(params, folds)
+        found = model.derivatives.cross(params, folds)
+        assert_allclose(found, cross, atol=1e-6 * abs(cross).max())
 
 
 def test_regressions_far_from_zero_are_refused():
