@@ -14,7 +14,7 @@ from _measure import median_seconds, report
 from acvbook import datasets
 from acvbook.studies import mocap_costs, mocap_fits, mocap_orders
 
-from acvlib.models import HMM, GaussianHMM
+from acvlib.models import HMM
 from acvlib.models.hmm.emissions import AutoRegression
 
 N_STATES = 16
@@ -38,7 +38,7 @@ def solves(rng):
 def gaussian(rng):
     """(model, params) of a diagonal Gaussian HMM of 100 sequences of 100 frames, 12 channels."""
     x = [np.cumsum(rng.normal(size=(100, 12)), axis=0) * 0.3 for _ in range(100)]
-    model = HMM(x, N_STATES, GaussianHMM(x[0], 2).emission)
+    model = HMM(x, N_STATES)
     return model, model.initial_params(rng)
 
 

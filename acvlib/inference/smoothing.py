@@ -31,10 +31,14 @@ _jit = njit(
 
 
 class Factors(NamedTuple):
-    """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,)."""
+    """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,).
+
+    log_density (M, K): where they are known, what `scaled` may have lost to underflow.
+    """
 
     scaled: np.ndarray
     log_scale: np.ndarray
+    log_density: np.ndarray | None = None
 
 
 class Smoothed(NamedTuple):
@@ -57,7 +61,7 @@ class Smoothed(NamedTuple):
 def factors(log_density: np.ndarray) -> Factors:
     """`Factors` of log_density (M, K); -inf forbids a state, but not all of a row."""
     log_scale = reduce(np.maximum, log_density.T)
-    return Factors(np.exp(log_density - log_scale[:, None]), log_scale)
+    return Factors(np.exp(log_density - log_scale[:, None]), log_scale, log_density)
 
 
 def smooth(
@@ -147,8 +151,10 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     pairs = np.zeros((n_sites, n_states, n_states))
     log_z = np.empty(len(starts) - 1)
     transition = np.exp(log_transition - log_transition.max())
-    with np.errstate(divide="ignore"):
-        node = np.log(density.scaled) + density.log_scale[:, None]
+    node = density.log_density
+    if node is None:
+        with np.errstate(divide="ignore"):
+            node = np.log(density.scaled) + density.log_scale[:, None]
     node = np.maximum(node, np.finfo(float).min / 1e10)  # sums of logarithms must stay finite
     node[starts[:-1]] += log_start
     node[starts[1:] - 1] += log_end
@@ -158,7 +164,8 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
         gamma[own], pairs[first + 1 : stop], log_filtered, log_z[n] = chain.smooth(node[own], edge)
         filtered[own] = np.exp(log_filtered)
     predicted = np.roll(filtered, 1, axis=0) @ transition
-    np.divide(gamma, predicted, out=ahead, where=(gamma > 0.0) & (predicted > 0.0))
+    with np.errstate(over="ignore"):  # where `pairs` stand in for it
+        np.divide(gamma, predicted, out=ahead, where=(gamma > 0.0) & (predicted > 0.0))
     ahead[starts[:-1]] = 0.0
     return Smoothed(log_z, gamma, filtered, ahead, transition, pairs)
 

@@ -4,7 +4,8 @@ from .crf import LinearChainCRF
 from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family
-from .hmm import HMM, AutoRegressiveHMM, GaussianHMM, HMMParams, NeuralHMM
+from .hmm import HMM, HMMParams
+from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from .mrf import EmptyState, HiddenMRF
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking

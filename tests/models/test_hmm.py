@@ -16,11 +16,10 @@ from acvlib.folds import WHOLE, Folds
 from acvlib.inference import hidden_chain
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from acvlib.models.hmm import em
-from acvlib.models.hmm.clusters import k_means
 from acvlib.models.hmm.curvature import Curvature
+from acvlib.models.hmm.derivatives import SeparateProducts, SharedProducts
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 from acvlib.models.hmm.posterior import hidden_states
-from acvlib.models.hmm.products import SeparateProducts, SharedProducts
 
 EMISSIONS = [Gaussian(), AutoRegression(0), AutoRegression(2), NeuralAutoRegression(1, 2)]
 ROWS = np.arange(2)
@@ -111,7 +110,7 @@ def test_many_directions_at_once_are_what_each_is_alone(case):
 def test_preconditioners_are_inverses_of_the_information(case):
     model, params = case
     matrix = np.zeros((len(params), len(params)))
-    for block in Curvature(hidden_states(model, params, np.ones(model.n_sites))).blocks():
+    for block in Curvature(hidden_states(model, params, np.ones(model.n_sites))).blocks:
         places = np.arange(len(params))[block.place].reshape(-1, len(block.matrix))
         for place in places:
             matrix[np.ix_(place, place)] = block.matrix
@@ -365,10 +364,10 @@ def test_data_far_from_zero_lose_no_digits():
 def test_k_means_finds_what_is_apart():
     rng = np.random.default_rng(18)
     truth = rng.integers(0, 3, 90)
-    labels = k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, 0)
+    labels = em.k_means(100.0 * truth[:, None] + rng.normal(size=(90, 2)), 3, 0)
     assert len({(a, b) for a, b in zip(truth, labels, strict=True)}) == 3
     with pytest.raises(ValueError, match="fewer than 3 distinct values: lower n_states"):
-        k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, 0)
+        em.k_means(np.repeat([[0.0], [1.0]], 5, axis=0), 3, 0)
 
 
 def test_curvature_without_active_states_is_close():

@@ -6,7 +6,8 @@ z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emis
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -14,15 +15,19 @@ from scipy.special import logsumexp
 
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, keep_latents
-from . import simplex
-from .clusters import k_means
 from .derivatives import HMMDerivatives
-from .emissions import AutoRegression, Emission, Gaussian, NeuralAutoRegression
-from .emissions.prior import Prior
-from .posterior import HiddenStates, hidden_states, states_of_sequences
-from .sequences import Frames, check_sequences, make_frames
+from .em import k_means
+from .emissions import Emission, Gaussian, Prior
+from .posterior import (
+    HiddenStates,
+    hidden_states,
+    log_probabilities,
+    log_ratios,
+    states_of_sequences,
+)
+from .sequences import Frames, check_channels, check_sites, make_frames, read_sequences
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -45,8 +50,8 @@ class HMM(ModelDefaults):
 
     Parameters
     ----------
-    sequences: arrays (T_n, R); a frame of nan is missing, and so are, for an emission of order p,
-        the p frames after it.
+    sequences: arrays (T_n, R), or (X, lengths); a frame of nan, or masked, is missing, and so are,
+        for an emission of order p, the p frames after it.
     emission: see `models.hmm.emissions`.
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
@@ -75,37 +80,43 @@ class HMM(ModelDefaults):
     dense_limit: int = field(default=300, repr=False)
 
     def __post_init__(self):
-        order = self.emission.order
-        context = order if self.context is None else self.context
-        if self.sites not in SITES or self.n_states < 1 or context < order:
-            raise ValueError(
-                f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
-                f"got {self.sites!r}, {self.n_states} and {context}"
-            )
-        if not 1.0 <= self.concentration < np.inf:
-            raise ValueError(
-                f"concentration = {self.concentration}: with less than 1 there is no maximum"
-            )
+        context = self.emission.order if self.context is None else self.context
         object.__setattr__(self, "context", context)
-        object.__setattr__(self, "sequences", check_sequences(self.sequences, context))
+        self._check_settings()
+        object.__setattr__(self, "sequences", read_sequences(self.sequences, context))
+        check_channels(self.sequences, self.emission)
+        if hasattr(self.emission, "in_units_of"):
+            object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             raise ValueError(
                 f"{seen} observed frames cannot support {self.n_states} states: lower n_states"
             )
         if self.held is not None:
-            object.__setattr__(self, "held", np.array(self.held, float))
+            object.__setattr__(self, "held", own_copy(self.held))
             if self.held.shape != (self.n_nuisance,):
                 raise ValueError(
                     f"held has shape {self.held.shape}, not ({self.n_nuisance},): see hold()"
                 )
+
+    def _check_settings(self):
+        order = self.emission.order
+        if self.sites not in SITES or self.n_states < 1 or self.context < order:
+            raise ValueError(
+                f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
+                f"got {self.sites!r}, {self.n_states} and {self.context}"
+            )
+        if not 1.0 <= self.concentration < np.inf:
+            raise ValueError(
+                f"concentration = {self.concentration}: with less than 1 there is no maximum"
+            )
 
     # sites
 
     @cached_property
     def frames(self) -> Frames:
         """The `Frames` that are predicted."""
-        return make_frames(self.sequences, self.emission.order, self.context)
+        return make_frames(self.sequences, self.emission, self.context)
 
     @property
     def n_channels(self) -> int:
@@ -126,8 +137,7 @@ class HMM(ModelDefaults):
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
-        starts = self.frames.starts
-        return [slice(a, b) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        return [slice(first, stop) for first, stop in pairwise(self.frames.starts)]
 
     # parameters
 
@@ -168,44 +178,58 @@ class HMM(ModelDefaults):
         front = self.held if params.ndim == 1 else np.zeros((len(params), self.n_nuisance))
         return anp.concatenate([front, params], axis=-1)
 
-    def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(log ratios (K + 1, K - 1), the emission's shared parameters, its states' (K, d)).
+    def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Log ratios (K + 1, K - 1), and (K, e) of the emission's states, shared ones first.
 
-        Of directions (B, D) all have (B,) in front.
+        Of directions (B, D) both have (B,) in front.
         """
         k = self.n_states
         whole = self.whole(params)
         leading = params.shape[:-1]
         chain = whole[..., : self.n_chain].reshape((*leading, k + 1, k - 1))
-        shared = whole[..., self.n_chain : self.n_nuisance]
+        shared = whole[..., None, self.n_chain : self.n_nuisance] * np.ones((k, 1))
         states = whole[..., self.n_nuisance :]
-        return chain, shared, states.reshape((*leading, k, states.shape[-1] // k))
+        states = states.reshape((*leading, k, states.shape[-1] // k))
+        return chain, anp.concatenate([shared, states], axis=-1)
+
+    def join(self, chain: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Derivatives by params (..., D) from those by what `split` gives."""
+        leading = states.shape[:-2]
+        n_shared = self.emission.n_shared
+        own = states[..., n_shared:].reshape((*leading, -1))
+        if self.held is not None:
+            return own
+        shared = states[..., :n_shared].sum(axis=-2)
+        return np.concatenate([chain.reshape((*leading, -1)), shared, own], axis=-1)
 
     def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
-        chain, shared, states = self.split(params)
-        p = anp.exp(simplex.log_probabilities(chain))
-        return HMMParams(p[0], p[1:], self.emission.unpack(shared, states, self.n_channels))
+        p = anp.exp(self._log_rows(params))
+        _, states = self.split(params)
+        return HMMParams(p[0], p[1:], self.emission.unpack(states, self.n_channels))
 
     def pack(self, named: HMMParams) -> np.ndarray:
         """The params (D,) of named ones; what is held is left out."""
         rows = np.vstack([named.initial, named.transition])
-        return self._joined(rows, self.emission.pack(named.emission))
+        return self._packed(rows, self.emission.pack(named.emission))
 
-    def _joined(self, rows, emission):
-        whole = np.append(simplex.log_ratios(rows), emission)
-        return whole[-self.n_params :]
+    def _packed(self, rows, emission):
+        return np.append(log_ratios(rows), emission)[-self.n_params :]
+
+    def _log_rows(self, params):
+        """Log probabilities (K + 1, K): initial, then transitions."""
+        return log_probabilities(self.split(params)[0])
 
     # density
 
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        _, shared, states = self.split(params)
-        return self.emission.at(shared, states, self.frames).log_density
+        _, states = self.split(params)
+        return self.emission.at(states, self.frames).log_density
 
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (K,), log transition (K, K)); differentiable."""
-        rows = simplex.log_probabilities(self.split(params)[0])
+        rows = self._log_rows(params)
         return rows[0], rows[1:]
 
     @cached_property
@@ -215,20 +239,19 @@ class HMM(ModelDefaults):
 
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
-        rows = simplex.log_probabilities(self.split(params)[0])
-        of_rows = (self.concentration - 1.0) * anp.sum(rows)
+        of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
         return of_rows - self.emission_prior.minus_log(emission)
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
         check(weights, self.n_sites)
-        by_step = self.sites == "steps"
         densities = self.log_densities(params)
         log_chain = self.log_chain(params)
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
+            by_step = self.sites == "steps"
             steps = weights[frames] if by_step else np.ones(len(own))
             potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
             weight = 1.0 if by_step else weights[n]
@@ -237,6 +260,7 @@ class HMM(ModelDefaults):
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
+        fold = check_sites(fold, self.observed)
         if self.sites == "sequences":
             return -states_of_sequences(self, params, fold).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
@@ -245,8 +269,10 @@ class HMM(ModelDefaults):
 
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        checked = [np.asarray(s, float) for s in sequences]
-        frames = make_frames(checked, self.emission.order, self.context)
+        checked = read_sequences(sequences, self.context)
+        if checked[0].shape[1] != self.n_channels:
+            raise ValueError(f"{checked[0].shape[1]} channels: the model has {self.n_channels}")
+        frames = make_frames(checked, self.emission, self.context)
         return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
     def posterior(self, params: np.ndarray) -> np.ndarray:
@@ -267,33 +293,4 @@ class HMM(ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._joined(rows, self.emission.start(self.frames, labels, k))
-
-
-def GaussianHMM(
-    x: np.ndarray,
-    n_states: int,
-    mean_scale: float = 100.0,
-    variance_prior: tuple[float, float] = (1.0, 0.01),
-    **settings: Any,
-) -> HMM:
-    """Emissions Normal(mean_k, diag(sd_k^2)) of x (T, R) or (T,); sites are its time steps."""
-    return HMM([x], n_states, Gaussian(mean_scale, variance_prior), "steps", **settings)
-
-
-def AutoRegressiveHMM(
-    sequences: Sequence[np.ndarray], n_states: int, order: int = 1, **settings: Any
-) -> HMM:
-    """x_t ~ Normal(sum_m B_k^m x_t-m + b_k, sigma^2 I), Eq. 17; settings as in `HMM`."""
-    return HMM(sequences, n_states, AutoRegression(order), **settings)
-
-
-def NeuralHMM(
-    sequences: Sequence[np.ndarray],
-    n_states: int,
-    order: int = 1,
-    n_hidden: int = 12,
-    **settings: Any,
-) -> HMM:
-    """A network of one hidden layer for each state, Eq. 18; settings as in `HMM`."""
-    return HMM(sequences, n_states, NeuralAutoRegression(order, n_hidden), **settings)
+        return self._packed(rows, self.emission.start(self.frames, labels, k))

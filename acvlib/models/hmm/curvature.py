@@ -6,20 +6,48 @@ complete-data part has one block for each state, the M-step's normal equations: 
 Source: Louis (1982).
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
-from . import simplex
-from .blocks import in_a_row
-from .emissions.pairs import Pairs, Scores, gradient
-from .posterior import HiddenStates
+from .emissions.scores import Scores, by_state, gradient
+from .posterior import HiddenStates, score
 
 THRESHOLD = 1e-9  # of a posterior that counts; products are off by less than that share
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
+
+
+@dataclass(frozen=True)
+class Block:
+    """A positive definite matrix (d, d), repeated on the diagonal at `place`, (r d) parameters."""
+
+    place: slice
+    matrix: np.ndarray
+
+    @cached_property
+    def _factor(self):
+        return cho_factor(self.matrix, lower=True)
+
+    @cached_property
+    def _inverse(self):
+        return cho_solve(self._factor, np.eye(len(self.matrix)))
+
+    def solve(self, vectors):
+        """matrix^-1 times this block's part of vectors (B, D): (B, r d)."""
+        own = vectors[:, self.place]
+        rows = own.reshape(-1, len(self.matrix))
+        few = len(rows) < len(self.matrix)  # too few to pay for an inverse
+        solved = cho_solve(self._factor, rows.T).T if few else rows @ self._inverse
+        return solved.reshape(own.shape)
+
+    def less(self, other):
+        """The block without another's matrix."""
+        return Block(self.place, self.matrix - other.matrix)
 
 
 class Curvature:
@@ -34,25 +62,23 @@ class Curvature:
         self.is_held = self.model.held is not None
         self.rough = rough
         starts = hidden.frames.starts
-        threshold = ROUGH if rough else THRESHOLD
-        self.active = active_pairs(hidden.smoothed, starts, threshold)
+        self.active = active_pairs(hidden.smoothed, starts, ROUGH if rough else THRESHOLD)
         frame = self.active.frame
         state = self.active.state
-        self.pairs = Pairs(frame, state, hidden.mass[frame, state])
-        observed = hidden.step_weights * hidden.frames.observed
-        self.observed = observed[frame, None]
+        self.groups = by_state(frame, state, hidden.mass[frame, state])
+        self.observed = (hidden.step_weights * hidden.frames.observed)[frame, None]
         self.first = np.flatnonzero(np.isin(frame, starts[:-1]))
-        self.first_state = state[self.first]
+        self.in_first_state = np.eye(self.model.n_states)[state[self.first]]
 
     @cached_property
     def information(self):
         """Minus the second derivatives of the emission's log-densities, states known."""
-        return self.hidden.point.information(self.pairs)
+        return self.hidden.point.information(self.groups)
 
     @cached_property
     def scores(self):
         """First derivatives of the log-densities of pairs whose frame has others."""
-        return Scores(self.hidden.point, self.pairs, self.active.contested, self.rough)
+        return Scores(self.hidden.point, self.groups, self.active.contested, self.rough)
 
     def multiply(self, directions, left_out=()):
         """H times each row (B, D); left_out: for each row, sequences without part in Cov(score)."""
@@ -66,85 +92,79 @@ class Curvature:
 
     def complete(self, directions):
         """The complete-data information and the prior's, times each direction."""
-        chain, shared, states = self.model.split(directions)
+        chain, states = self.model.split(directions)
         by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
-        out = self._join(by_chain, *self.information.multiply(shared, states))
-        out += self._prior * directions
+        out = self.model.join(by_chain, self.information.multiply(states))
+        out += self.hidden.emission_prior[1] * directions
         return out
 
     def cross(self, left_out):
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
-        n_folds = len(left_out)
-        point = self.hidden.point
         frame = self.active.frame
-        log_density = point.log_density[frame, self.active.state]
+        log_density = self.hidden.point.log_density[frame, self.active.state]
         s = left_out[:, frame].T * log_density[:, None]
-        n_states = self.model.n_states
-        tau = np.zeros((n_states, n_states, n_folds))
-        out = self._moved_score(s, tau, self._weights(n_folds))
+        tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
+        chain, states = self._moved_score(s, tau, self._weights(len(left_out)))
         for row, w in enumerate(left_out):
-            own = gradient(point, w[:, None] * self.hidden.mass)
-            out[row] += self._padded(own)
-        return out
+            states[row] += gradient(self.hidden.point, w[:, None] * self.hidden.mass)
+        return self.model.join(chain, states)
 
+    @cached_property
     def blocks(self):
-        """The complete-data information and the prior's, block by block."""
+        """The complete-data information and the prior's, as `Block`s one after another."""
         shared, states = self.information.blocks()
-        n_states, size, _ = states.shape
-        n_shared = len(shared)
-        prior = self.hidden.emission_prior[1]
-        by_state = prior[n_shared:].reshape(n_states, -1)
-        repeats = by_state.shape[1] // size
-        states = states + by_state[:, None, :size] * np.eye(size)
+        repeats, _ = self.model.emission.state_shape(self.model.n_channels)
         parts = [(states, repeats)]
         if not self.is_held:
-            shared = shared + np.diag(prior[:n_shared])
             parts = [(self._chain_information, 1), (shared[None], 1), *parts]
-        return in_a_row(parts)
+        blocks = []
+        start = 0
+        for matrices, repeats in parts:
+            for matrix in matrices:
+                size = len(matrix)
+                prior = self.hidden.emission_prior[1, start : start + size]
+                place = slice(start, start + repeats * size)
+                blocks.append(Block(place, matrix + np.diag(prior)))
+                start = place.stop
+        return [block for block in blocks if len(block.matrix)]
+
+    def precondition(self, vectors):
+        """The inverse of all blocks times vectors (B, D)."""
+        out = np.empty_like(vectors)
+        for block in self.blocks:
+            out[:, block.place] = block.solve(vectors)
+        return out
 
     @cached_property
     def _chain_information(self):
-        return simplex.information(self.hidden.counts, self.hidden.p)
-
-    @cached_property
-    def _prior(self):
-        return self._padded(self.hidden.emission_prior[1])
-
-    def _padded(self, emission):
-        """Parameters (D,) from those of the emission (E,), 0 where it has none."""
-        whole = np.append(np.zeros(self.model.n_chain), emission)
-        return whole[-self.model.n_params :]
+        """Minus the Hessian of sum_k counts_k log p_k, for each row: (K + 1, K - 1, K - 1)."""
+        matrices = []
+        for total, row in zip(self.hidden.counts.sum(axis=1), self.hidden.p, strict=True):
+            q = row[:-1]
+            matrices.append(total * (np.diag(q) - np.outer(q, q)))
+        return np.array(matrices)
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
 
     def _missing(self, directions, weights):
         """Cov(score) times each direction."""
-        chain, shared, states = self.model.split(directions)
-        tangent = simplex.tangent(chain, self.hidden.p)
-        s = self.scores.along(shared, states)
+        chain, states = self.model.split(directions)
+        full = np.pad(chain, ((0, 0), (0, 0), (0, 1)))
+        tangent = full - (full * self.hidden.p).sum(axis=-1, keepdims=True)  # of log p
+        s = self.scores.along(states)
         s *= self.observed
-        s[self.first] += tangent[:, 0, self.first_state].T
+        s[self.first] += self.in_first_state @ tangent[:, 0].T
         tau = tangent[:, 1:].transpose(1, 2, 0)
-        return self._moved_score(s, tau, weights)
+        return self.model.join(*self._moved_score(s, tau, weights))
 
     def _moved_score(self, s, tau, weights):
-        """How the expected score moves, (B, D), where potentials move by s and tau."""
+        """How the expected scores of chain and states move where potentials move by s and tau."""
         tau = None if self.is_held else np.ascontiguousarray(tau)
         c, moves = covariances(self.active, s, tau, np.ascontiguousarray(weights))
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
         if not self.is_held:
-            in_state = np.eye(self.model.n_states)[self.first_state]
-            counts[:, 0] = c[self.first].T @ in_state
+            counts[:, 0] = c[self.first].T @ self.in_first_state
             counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self.observed
-        by_chain = simplex.score(counts, self.hidden.p)
-        return self._join(by_chain, *self.scores.adjoint(c))
-
-    def _join(self, chain, shared, states):
-        """Rows of parameters, without what is held."""
-        n = len(states)
-        states = states.reshape(n, -1)
-        if self.is_held:
-            return states
-        return np.concatenate([chain.reshape(n, -1), shared, states], axis=1)
+        return score(counts, self.hidden.p), self.scores.adjoint(c)

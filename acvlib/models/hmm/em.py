@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
+from scipy.cluster.vq import ClusterError, kmeans2
 
 from ...parallel import threads
-from . import simplex
-from .posterior import HiddenStates, hidden_states
+from .posterior import HiddenStates, hidden_states, log_ratios
 
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
 EMPTY = 2.0  # expected frames below which a state counts as emptied
+N_CLUSTERINGS = 4  # of which K-means keeps the best
 
 
 class UnconvergedEM(UserWarning):
@@ -62,15 +63,13 @@ def expectation_maximisation(
 def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
     _check(model)
     params = np.asarray(start, float)
-    weights = np.ones(model.n_sites)
     objectives = []
     for _ in range(max_iterations):
-        hidden = hidden_states(model, params, weights)
+        hidden = hidden_states(model, params, np.ones(model.n_sites))
         objectives.append(hidden.value())
-        if len(objectives) > 1:
-            gain = objectives[-2] - objectives[-1]
-            if gain <= tolerance * abs(objectives[-1]):
-                break
+        gain = objectives[-2] - objectives[-1] if len(objectives) > 1 else np.inf
+        if gain <= tolerance * abs(objectives[-1]):
+            break
         params = m_step(hidden)
     converged = len(objectives) < max_iterations
     return EMResult(hidden.params, np.array(objectives), hidden.mass.sum(axis=0), converged)
@@ -91,10 +90,9 @@ def _check(model):
 def m_step(hidden: HiddenStates) -> np.ndarray:
     """The params (D,) that maximise the expected complete-data log posterior."""
     model = hidden.model
-    chain = simplex.log_ratios(hidden.counts)
-    _, shared, states = model.split(hidden.params)
-    emission = model.emission.maximise(shared, states, hidden.frames, hidden.mass)
-    return np.append(chain, emission)
+    _, states = model.split(hidden.params)
+    emission = model.emission.maximise(states, hidden.frames, hidden.mass)
+    return np.append(log_ratios(hidden.counts), emission)
 
 
 def restarts(
@@ -114,13 +112,35 @@ def restarts(
 def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
     """A K-means start on a random half of the sequences, or of a single one's frames."""
     n = len(model.sequences)
-    if n == 1:
-        length = len(model.sequences[0])
-        first = rng.integers(0, length // 2 + 1)
-        part = [model.sequences[0][first : first + length - length // 2]]
-    else:
+    if n > 1:
         part = [model.sequences[i] for i in rng.choice(n, -(-n // 2), replace=False)]
+    else:
+        x = model.sequences[0]
+        half = len(x) // 2
+        first = rng.integers(0, half + 1)
+        part = [x[first : first + len(x) - half]]
     return replace(model, sequences=part).initial_params(rng)
+
+
+def k_means(x: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """Labels (M,) of the rows of x in k clusters: the best of several by sum of squares.
+
+    Raises ValueError if the rows have no k clusters.
+    """
+    if len(np.unique(x, axis=0)) < k:
+        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower n_states")
+    found = []
+    for start in range(N_CLUSTERINGS):
+        rng = np.random.default_rng([seed, start])
+        try:
+            centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
+        except ClusterError:
+            continue
+        if len(np.unique(labels)) == k:
+            found.append((((x - centres[labels]) ** 2).sum(), start, labels))
+    if not found:
+        raise ValueError(f"the observed frames do not fall into {k} clusters: lower n_states")
+    return min(found, key=lambda one: one[:2])[2]
 
 
 def _warn(result):

@@ -1,15 +1,18 @@
-"""An HMM at one point and one weighting: F, its gradient, and expected counts."""
+"""An HMM at one point and one weighting: F, its gradient, and expected counts.
+
+Rows of probabilities are given as log ratios to their last entry.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import autograd.numpy as anp
 import numpy as np
 
 from ...inference import smoothing
 from ...weighting import check
-from . import simplex
-from .emissions.pairs import gradient
+from .emissions.scores import gradient
 from .sequences import Frames
 
 
@@ -29,17 +32,18 @@ class HiddenStates:
     prior: bool = True
 
     def __post_init__(self):
+        starts = self.frames.starts
         if self.step_weights is None:
-            self.step_weights = np.ones(len(self.frames.x))
+            self.step_weights = np.ones(starts[-1])
         if self.sequence_weights is None:
-            self.sequence_weights = np.ones(self.frames.n_sequences)
-        chain, shared, states = self.model.split(self.params)
-        log_p = simplex.log_probabilities(chain)
+            self.sequence_weights = np.ones(len(starts) - 1)
+        chain, states = self.model.split(self.params)
+        log_p = log_probabilities(chain)
         self.p = np.exp(log_p)
-        self.point = self.model.emission.at(shared, states, self.frames)
+        self.point = self.model.emission.at(states, self.frames)
         log_density = self.step_weights[:, None] * self.point.log_density
         density = smoothing.factors(log_density)
-        self.smoothed = smoothing.smooth(density, self.frames.starts, log_p[0], log_p[1:])
+        self.smoothed = smoothing.smooth(density, starts, log_p[0], log_p[1:])
 
     @cached_property
     def mass(self):
@@ -59,9 +63,11 @@ class HiddenStates:
 
     @cached_property
     def emission_prior(self):
-        """Gradient and diagonal Hessian of minus the emission's log prior, (2, E)."""
+        """Gradient and diagonal Hessian of minus the emission's log prior, (2, D)."""
         emission = self.model.whole(self.params)[self.model.n_chain :]
-        return self.prior * np.array(self.model.emission_prior.derivatives(emission))
+        derivatives = self.prior * np.array(self.model.emission_prior.derivatives(emission))
+        padded = np.pad(derivatives, ((0, 0), (self.model.n_chain, 0)))
+        return padded[:, -self.model.n_params :]
 
     def value(self):
         """F."""
@@ -70,9 +76,8 @@ class HiddenStates:
 
     def gradient(self):
         """dF/dparams (D,)."""
-        chain = simplex.score(self.counts, self.p)
-        emission = self.emission_prior[0] - gradient(self.point, self.mass)
-        return np.append(-chain, emission)[-self.model.n_params :]
+        states = gradient(self.point, self.mass)
+        return self.emission_prior[0] - self.model.join(score(self.counts, self.p), states)
 
 
 def hidden_states(model, params, weights):
@@ -86,3 +91,23 @@ def hidden_states(model, params, weights):
 def states_of_sequences(model, params, numbers):
     """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
     return HiddenStates(model, params, model.frames.take(numbers), prior=False)
+
+
+def log_probabilities(log_ratios):
+    """Log probabilities (n, K) from (n, K - 1), finite however unlikely; differentiable."""
+    zeros = np.zeros((len(log_ratios), 1))
+    full = anp.concatenate([log_ratios, zeros], axis=1)
+    shifted = full - anp.max(full, axis=1, keepdims=True)
+    return shifted - anp.log(anp.sum(anp.exp(shifted), axis=1, keepdims=True))
+
+
+def log_ratios(weights):
+    """Log ratios (n, K - 1) of rows of positive weights (n, K)."""
+    logs = np.log(weights)
+    return logs[:, :-1] - logs[:, -1:]
+
+
+def score(counts, p):
+    """Gradient (..., n, K - 1) of sum_k counts_k log p_k in the log ratios."""
+    total = counts.sum(axis=-1, keepdims=True)
+    return (counts - total * p)[..., :-1]

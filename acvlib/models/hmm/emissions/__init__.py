@@ -1,8 +1,9 @@
 """Emission models of the HMM family, and what an HMM asks of one.
 
 The parameters (E,) of an emission are n_shared ones of all states, then d of each state; methods
-take shared (n_shared,) and states (K, d). A new emission is one file: a class like `Emission`, one
-like `Point` and one like `Information`; see `gaussian` for a small example.
+take those of each state, the shared ones first: states (K, e), e = n_shared + d. A new emission is
+one file: a class like `Emission`, one like `Point` and one like `Information`; see `gaussian` for a
+small example.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -11,10 +12,9 @@ import numpy as np
 
 from ..sequences import Frames
 from .autoregressive import AutoRegression, AutoRegressionParams
-from .gaussian import Gaussian, GaussianParams
+from .gaussian import Gaussian, GaussianParams, Prior
 from .network import NetworkParams, NeuralAutoRegression
-from .pairs import Layer, Pairs
-from .prior import Prior
+from .scores import Layer, StatePairs
 
 __all__ = [
     "AutoRegression",
@@ -32,8 +32,8 @@ __all__ = [
 class Emission(Protocol):
     """p(x_t | z_t = k, the `order` frames before).
 
-    An emission with a closed-form M-step also has `maximise(shared, states, frames, mass (M, K))`,
-    which gives new params (E,).
+    An emission with a closed-form M-step also has `maximise(states, frames, mass (M, K))`, which
+    gives new params (E,).
     """
 
     @property
@@ -47,7 +47,7 @@ class Emission(Protocol):
     def state_shape(self, n_channels: int) -> tuple[int, int]:
         """(r, q), d = r q: a state's parameters are r groups of q with the same information."""
 
-    def unpack(self, shared: np.ndarray, states: np.ndarray, n_channels: int) -> NamedTuple:
+    def unpack(self, states: np.ndarray, n_channels: int) -> NamedTuple:
         """Named parameters."""
 
     def pack(self, named: Any) -> np.ndarray:
@@ -59,7 +59,7 @@ class Emission(Protocol):
     def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
         """Params (E,) fitted to frames whose states (M,) are given."""
 
-    def at(self, shared: np.ndarray, states: np.ndarray, frames: Frames) -> "Point":
+    def at(self, states: np.ndarray, frames: Frames) -> "Point":
         """Values and derivatives at these parameters."""
 
 
@@ -69,22 +69,21 @@ class Point(Protocol):
     log_density (M, K): log p(x_t | z_t = k, lags), 0 where missing; differentiable by autograd.
     """
 
-    shared: np.ndarray
     states: np.ndarray
     log_density: np.ndarray
 
-    def scores(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, list[Layer]]:
-        """d log p of frames `rows` in state k: shared (n, n_shared), and a list of `Layer`."""
+    def layers(self, k: int, frames: np.ndarray) -> list[Layer]:
+        """d log p of some frames in state k, in the order of its e parameters."""
 
-    def information(self, pairs: Pairs) -> "Information":
+    def information(self, groups: list[StatePairs]) -> "Information":
         """Minus the second derivatives of sum_p mass_p log p."""
 
 
 class Information(Protocol):
     """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state)."""
 
-    def multiply(self, shared: np.ndarray, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Times B directions (B, n_shared) and (B, K, d), of the same shapes."""
+    def multiply(self, states: np.ndarray) -> np.ndarray:
+        """Times B directions (B, K, e), of the same shape."""
 
     def blocks(self) -> tuple[np.ndarray, np.ndarray]:
         """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from . import normal
-from .pairs import Layer
+from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression
+from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
 
@@ -41,13 +41,11 @@ class AutoRegression:
         """(R, q): the rows of W_k."""
         return n_channels, self.order * n_channels + 1
 
-    def unpack(self, shared, states, n_channels) -> AutoRegressionParams:
-        w = anp.reshape(states, (-1, *self.state_shape(n_channels)))
-        lags = w[:, :, :-1]
-        lags = anp.reshape(lags, (len(w), n_channels, self.order, n_channels))
+    def unpack(self, states, n_channels) -> AutoRegressionParams:
+        w = anp.reshape(states[:, 1:], (-1, *self.state_shape(n_channels)))
+        lags = anp.reshape(w[:, :, :-1], (len(w), n_channels, self.order, n_channels))
         coefficients = lags.transpose((0, 2, 1, 3))
-        intercept = w[:, :, -1]
-        return AutoRegressionParams(anp.exp(shared[0]), coefficients, intercept)
+        return AutoRegressionParams(anp.exp(states[0, 0]), coefficients, w[:, :, -1])
 
     def pack(self, named: AutoRegressionParams) -> np.ndarray:
         n_states, _, n_channels, _ = named.coefficients.shape
@@ -58,7 +56,7 @@ class AutoRegression:
 
     def prior(self, n_states, n_channels):
         mean = np.tile(self._prior_mean(n_channels).ravel(), n_states)
-        return normal.isotropic_prior(mean, self.coefficient_sd, self.variance_prior)
+        return isotropic_prior(mean, self.coefficient_sd, self.variance_prior)
 
     def _prior_mean(self, n_channels):
         """[I, 0 ... 0] (R, q)."""
@@ -66,16 +64,15 @@ class AutoRegression:
         return np.eye(*shape) if self.order else np.zeros(shape)
 
     def start(self, frames, labels, n_states):
-        shared = np.log([frames.x[frames.observed].std() + 1e-3])
         mass = np.eye(n_states)[labels] * frames.observed[:, None]
+        params = np.log([frames.x[frames.observed].std() + 1e-3])
         for _ in range(3):
-            params = self.maximise(shared, np.empty((n_states, 0)), frames, mass)
-            shared = params[:1]
+            params = self.maximise(params[None], frames, mass)
         return params
 
-    def maximise(self, shared, states, frames, mass):
+    def maximise(self, states, frames, mass):
         """The M-step: W_k given sigma in closed form, then sigma given W (Meng and Rubin 1993)."""
-        variance = np.exp(2.0 * shared[0])
+        variance = np.exp(2.0 * states[0, 0])
         ridge = variance / self.coefficient_sd**2
         pull = ridge * self._prior_mean(frames.n_channels).T
         squares = 0.0
@@ -83,66 +80,68 @@ class AutoRegression:
         for own in mass.T:
             rows = np.flatnonzero(own > NEGLIGIBLE)
             x = frames.x[rows]
-            found, error = normal.ridge_regression(x, frames.design[rows], own[rows], ridge, pull)
+            found, error = ridge_regression(x, frames.design[rows], own[rows], ridge, pull)
             squares += error
             w.append(found)
         count = mass.sum() * frames.n_channels
-        variance = normal.likeliest_variance(squares, count, self.variance_prior)
+        variance = likeliest_variance(squares, count, self.variance_prior)
         return np.append(0.5 * np.log(variance), w)
 
-    def at(self, shared, states, frames):
-        return AutoRegressionPoint(shared, states, frames)
+    def at(self, states, frames):
+        return AutoRegressionPoint(states, frames)
 
 
-class AutoRegressionPoint(normal.IsotropicPoint):
+class AutoRegressionPoint(IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
 
-    def __init__(self, shared, states, frames):
-        w = anp.reshape(states, (-1, frames.design.shape[1]))
+    def __init__(self, states, frames):
+        q = frames.design.shape[1]
+        w = anp.reshape(states[:, 1:], (-1, q))
         means = anp.dot(frames.design, w.T)  # of all states at once
         r = frames.n_channels
         residuals = [frames.x - means[:, k * r : (k + 1) * r] for k in range(len(states))]
-        super().__init__(shared, states, frames, residuals)
+        super().__init__(states, frames, residuals)
 
-    def layers(self, k, rows, signal):
+    def mean_layers(self, k, frames, signal):
         """W_k alone."""
-        return [Layer(signal, self.frames.design[rows])]
+        return [Layer(signal, self.frames.design[frames])]
 
-    def information(self, pairs):
-        return RegressionInformation(self, pairs)
+    def information(self, groups):
+        return RegressionInformation(self, groups)
 
 
 class RegressionInformation:
-    """Minus the second derivatives of sum_p mass_p log p, from sums over frames.
+    """Minus the second derivatives of sum_p mass_p log p, from sums over the frames of each state.
 
     With m = mass / sigma^2, z the regressors and e the residuals: gram (K, q, q) = sum m z z',
-    cross (K, R q) = 2 sum m e z', by_log_sd = 2 sum m e'e.
+    cross (K, R q) = 2 sum m e z', by_log_sd (K,) = 2 sum m e'e.
     """
 
-    def __init__(self, point, pairs):
+    def __init__(self, point, groups):
+        n_states, size = point.states.shape
         q = point.frames.design.shape[1]
-        n_states = len(point.states)
         self.gram = np.zeros((n_states, q, q))
-        self.cross = np.zeros(point.states.shape)
-        self.by_log_sd = point.by_log_sd(pairs)
-        for k, frames, mass in pairs.by_state():
+        self.cross = np.zeros((n_states, size - 1))
+        self.by_log_sd = np.zeros(n_states)
+        for k, _, frames, mass in groups:
             design = point.frames.design[frames]
-            weighted = point.precision * mass[:, None] * design
-            residuals = point.residuals[k][frames]
-            cross = 2.0 * residuals.T @ weighted
+            m = point.precision * mass
+            weighted = m[:, None] * design
+            cross = point.residuals[k][frames].T @ weighted
             self.gram[k] = weighted.T @ design
-            self.cross[k] = cross.ravel()
+            self.cross[k] = 2.0 * cross.ravel()
+            self.by_log_sd[k] = 2.0 * (m @ point.squares[frames, k])
 
-    def multiply(self, shared, states):
+    def multiply(self, states):
         out = np.empty_like(states)
         for k, gram in enumerate(self.gram):
-            rows = states[:, k].reshape(-1, len(gram))
-            by_w = (rows @ gram).reshape(len(states), -1)
-            out[:, k] = by_w + shared * self.cross[k]
-        flat = states.reshape(len(states), -1)
-        by_states = flat @ self.cross.ravel()
-        return self.by_log_sd * shared + by_states[:, None], out
+            log_sd = states[:, k, :1]
+            w = states[:, k, 1:]
+            by_w = w.reshape(-1, len(gram)) @ gram
+            out[:, k, 1:] = by_w.reshape(w.shape) + log_sd * self.cross[k]
+            out[:, k, 0] = w @ self.cross[k] + log_sd[:, 0] * self.by_log_sd[k]
+        return out
 
     def blocks(self):
         """That of log sigma, and of one row of each W_k."""
-        return np.array([[self.by_log_sd]]), self.gram
+        return np.array([[self.by_log_sd.sum()]]), self.gram

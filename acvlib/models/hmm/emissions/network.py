@@ -11,8 +11,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from . import normal
-from .pairs import Layer
+from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression
+from .scores import Layer
 
 
 class NetworkParams(NamedTuple):
@@ -42,31 +42,28 @@ class NeuralAutoRegression:
         n_outer = n_channels * (self.n_hidden + 1)
         return 1, n_inner + n_outer
 
-    def unpack(self, shared, states, n_channels) -> NetworkParams:
-        return NetworkParams(anp.exp(shared[0]), *self.weights(states, n_channels))
+    def unpack(self, states, n_channels) -> NetworkParams:
+        return NetworkParams(anp.exp(states[0, 0]), *self.weights(states, n_channels))
 
     def pack(self, named: NetworkParams) -> np.ndarray:
         n_states = len(named.inner)
         inner = named.inner.reshape(n_states, -1)
         outer = named.outer.reshape(n_states, -1)
-        states = np.concatenate([inner, outer], axis=1)
-        return np.append(np.log(named.sd), states)
+        return np.append(np.log(named.sd), np.hstack([inner, outer]))
 
     def weights(self, states, n_channels):
-        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., d)."""
+        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., 1 + d)."""
         leading = states.shape[:-1]
         n_inputs = self.order * n_channels + 1
-        cut = self.n_hidden * n_inputs
-        inner = states[..., :cut]
-        outer = states[..., cut:]
-        inner = anp.reshape(inner, (*leading, self.n_hidden, n_inputs))
-        outer = anp.reshape(outer, (*leading, n_channels, self.n_hidden + 1))
+        cut = 1 + self.n_hidden * n_inputs
+        inner = anp.reshape(states[..., 1:cut], (*leading, self.n_hidden, n_inputs))
+        outer = anp.reshape(states[..., cut:], (*leading, n_channels, self.n_hidden + 1))
         return inner, outer
 
     def prior(self, n_states, n_channels):
         _, size = self.state_shape(n_channels)
         mean = np.zeros(n_states * size)
-        return normal.isotropic_prior(mean, self.weight_sd, self.variance_prior)
+        return isotropic_prior(mean, self.weight_sd, self.variance_prior)
 
     def start(self, frames, labels, n_states):
         """A small random inner layer, and ridge regressions of each state's frames on it."""
@@ -81,15 +78,15 @@ class NeuralAutoRegression:
             rows = np.flatnonzero((labels == k) & frames.observed)
             x = frames.x[rows]
             h = _hidden(frames.design[rows], inner[k])
-            found, error = normal.ridge_regression(x, h, np.ones(len(rows)), 0.01)
+            found, error = ridge_regression(x, h, np.ones(len(rows)), 0.01)
             squares += error
             outer.append(found)
         count = frames.observed.sum() * frames.n_channels
         sd = np.sqrt(squares / count + 1e-4)
         return self.pack(NetworkParams(sd, inner, np.array(outer)))
 
-    def at(self, shared, states, frames):
-        return NetworkPoint(self, shared, states, frames)
+    def at(self, states, frames):
+        return NetworkPoint(self, states, frames)
 
 
 def _hidden(design, inner):
@@ -98,59 +95,50 @@ def _hidden(design, inner):
     return anp.concatenate([h, np.ones((len(design), 1))], axis=1)
 
 
-class NetworkPoint(normal.IsotropicPoint):
+class NetworkPoint(IsotropicPoint):
     """Log-densities (M, K) at some parameters, and their derivatives."""
 
-    def __init__(self, emission, shared, states, frames):
+    def __init__(self, emission, states, frames):
         self.emission = emission
         self.inner, self.outer = emission.weights(states, frames.n_channels)
         self.hidden = [_hidden(frames.design, inner) for inner in self.inner]
-        residuals = []
-        for h, outer in zip(self.hidden, self.outer, strict=True):
-            residuals.append(frames.x - anp.dot(h, outer.T))
-        super().__init__(shared, states, frames, residuals)
+        means = [anp.dot(h, outer.T) for h, outer in zip(self.hidden, self.outer, strict=True)]
+        super().__init__(states, frames, [frames.x - mean for mean in means])
 
-    def layers(self, k, rows, signal):
+    def mean_layers(self, k, frames, signal):
         """The inner layer, by what is carried back to it, and the outer one."""
-        h = self.hidden[k][rows]
+        h = self.hidden[k][frames]
         units = h[:, :-1]
         back = signal @ self.outer[k, :, :-1]
-        inner = Layer(back * (1.0 - units**2), self.frames.design[rows])
+        inner = Layer(back * (1.0 - units**2), self.frames.design[frames])
         return [inner, Layer(signal, h)]
 
-    def information(self, pairs):
-        return NetworkInformation(self, pairs)
+    def information(self, groups):
+        return NetworkInformation(self, groups)
 
 
 class NetworkInformation:
     """Minus the second derivatives of sum_p mass_p log p, by passes through the networks."""
 
-    def __init__(self, point, pairs):
-        self.point = point
-        self.pairs = pairs
-        self.by_log_sd = point.by_log_sd(pairs)
+    def __init__(self, point, groups):
+        self.shape = point.states.shape
+        self.passes = {group.state: _Passes(point, group) for group in groups}
 
-    def multiply(self, shared, states):
-        by_log_sd = self.by_log_sd * shared
+    def multiply(self, states):
         out = np.zeros_like(states)
-        for k, passes in self._passes():
-            moved, *sums = passes.multiply(shared, states[:, k])
-            by_log_sd[:, 0] += moved
-            flat = [total.reshape(len(states), -1) for total in sums]
-            out[:, k] = np.concatenate(flat, axis=1)
-        return by_log_sd, out
-
-    def _passes(self):
-        for k, frames, mass in self.pairs.by_state():
-            yield k, _Passes(self.point, k, frames, mass)
+        for k, passes in self.passes.items():
+            out[:, k] = passes.multiply(states[:, k])
+        return out
 
     def blocks(self):
         """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
-        n_states, d = self.point.states.shape
-        blocks = np.zeros((n_states, d, d))
-        for k, passes in self._passes():
+        n_states, size = self.shape
+        blocks = np.zeros((n_states, size - 1, size - 1))
+        by_log_sd = 0.0
+        for k, passes in self.passes.items():
             blocks[k] = passes.gauss_newton()
-        return np.array([[self.by_log_sd]]), blocks
+            by_log_sd += passes.by_log_sd
+        return np.array([[by_log_sd]]), blocks
 
 
 class _Passes:
@@ -160,9 +148,11 @@ class _Passes:
     outer (R, H); units, slope (n, H): tanh and its slope; back (n, H): the residual carried back
     """
 
-    def __init__(self, point, k, frames, mass):
+    def __init__(self, point, pairs):
+        k, _, frames, mass = pairs
         self.weights = point.emission.weights
         self.mass = point.precision * mass[:, None]
+        self.by_log_sd = 2.0 * (point.squares[frames, k] @ self.mass[:, 0])
         self.inputs = point.frames.design[frames]
         self.h = point.hidden[k][frames]
         self.units = self.h[:, :-1]
@@ -171,8 +161,9 @@ class _Passes:
         self.outer = point.outer[k, :, :-1]
         self.back = self.residual @ self.outer
 
-    def multiply(self, log_sd, states):
-        """The derivative of the gradient along B directions: by log sigma, and by both layers."""
+    def multiply(self, states):
+        """The second derivatives times B directions (B, 1 + d): log sigma, inner and outer."""
+        log_sd = states[:, :1]
         inner, outer = self.weights(states, len(self.outer))
         h_moved = self.inputs @ inner.swapaxes(1, 2)
         h_moved *= self.slope
@@ -182,15 +173,16 @@ class _Passes:
         back_moved -= mean_moved @ self.outer
         shrink = 2.0 * log_sd[:, :, None]
         bend = 2.0 * self.back * self.units  # minus the derivative of back * slope by h
-        by_inner = shrink * self.back - back_moved
-        by_inner = by_inner * self.slope + bend * h_moved
+        by_inner = (shrink * self.back - back_moved) * self.slope + bend * h_moved
         by_outer = shrink * self.residual + mean_moved
         weighted = self.mass * self.residual
         inner_sum = self._weighted(by_inner) @ self.inputs
         outer_sum = self._weighted(by_outer) @ self.h
         outer_sum[:, :, :-1] -= weighted.T @ h_moved
-        by_log_sd = 2.0 * np.einsum("bnr,nr->b", mean_moved, weighted)
-        return by_log_sd, inner_sum, outer_sum
+        by_log_sd = 2.0 * np.einsum("bnr,nr->b", mean_moved, weighted)[:, None]
+        by_log_sd += self.by_log_sd * log_sd
+        sums = [by_log_sd, inner_sum, outer_sum]
+        return np.hstack([total.reshape(len(states), -1) for total in sums])
 
     def _weighted(self, signals):
         """(B, o, n) of signals (B, n, o)."""
@@ -204,10 +196,9 @@ class _Passes:
         n, n_inputs = inputs.shape
         jacobian = self.slope[:, :, None] * inputs[:, None, :]
         jacobian = jacobian.reshape(n, -1)
-        between = np.kron(self.outer.T @ self.outer, np.ones((n_inputs, n_inputs)))
-        gram = between * (jacobian.T @ jacobian)
-        by_outer = np.repeat(self.outer.T, n_inputs, axis=0)
-        cross = by_outer[:, :, None] * (jacobian.T @ h)[:, None, :]
+        outer = np.repeat(self.outer, n_inputs, axis=1)
+        gram = (outer.T @ outer) * (jacobian.T @ jacobian)
+        cross = outer.T[:, :, None] * (jacobian.T @ h)[:, None, :]
         cross = cross.reshape(len(gram), -1)
-        own = np.kron(np.eye(len(self.outer)), h.T @ h)
+        own = np.kron(np.eye(len(outer)), h.T @ h)
         return np.block([[gram, cross], [cross.T, own]])

@@ -1,0 +1,228 @@
+"""What an HMM takes for data: every reading that is taken is the right one, all others refused."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.wrappers import ByAutograd
+
+import acvlib as acv
+from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM
+
+
+def regimes(seed=0, shape=(60, 1)):
+    """Two states, far apart, for long stretches."""
+    rng = np.random.default_rng(seed)
+    state = np.repeat(np.arange(6) % 2, shape[0] // 6)
+    return 3.0 * state[:, None] + rng.normal(size=shape)
+
+
+def shapes(model):
+    return [sequence.shape for sequence in model.sequences]
+
+
+def objective(model):
+    params = model.initial_params()
+    return model.objective(params, np.ones(model.n_sites))
+
+
+def test_a_list_means_sequences_however_long():
+    x = regimes(shape=(60, 1))[:, 0]
+    assert shapes(GaussianHMM(x, 2)) == [(60, 1)]
+    assert shapes(GaussianHMM(x.tolist(), 2)) == [(60, 1)]
+    assert shapes(GaussianHMM(x.reshape(30, 2), 2)) == [(30, 2)]
+    assert shapes(GaussianHMM(list(x.reshape(30, 2)), 2)) == [(2, 1)] * 30
+    assert shapes(GaussianHMM([x[:20], x[20:]], 2)) == [(20, 1), (40, 1)]
+    assert shapes(GaussianHMM([x.reshape(30, 2)] * 2, 2)) == [(30, 2)] * 2
+    assert shapes(GaussianHMM(x.reshape(2, 15, 2), 2)) == [(15, 2)] * 2
+
+
+@pytest.mark.parametrize("door", [GaussianHMM, HMM, AutoRegressiveHMM])
+def test_lengths_part_one_array(door):
+    x = regimes(shape=(60, 2))
+    by_lengths = door((x, [20, 40]), 2)
+    listed = door([x[:20], x[20:]], 2)
+    assert shapes(by_lengths) == [(20, 2), (40, 2)]
+    assert objective(by_lengths) == objective(listed)
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [
+        ((np.ones((9, 2)), [4, 4]), r"lengths, \[4, 4\], sum to 8"),
+        ((np.ones((9, 2)), [9, 0]), "positive lengths"),
+        ((np.arange(9.0), [4, 5]), "takes a 2-d X"),
+        (np.ones((2, 3, 4, 5)), r"must be \(T, R\)"),
+        (np.array(["1", "2", "3"]), "not real numbers"),
+        (np.arange(9) * (1 + 1j), "not real numbers"),
+        (np.arange(9) + 2**60, "beyond 2\\^53"),
+        (np.array([2**63, 2**63 + 5, 9], np.uint64), "beyond 2\\^53"),
+        ([10**30, 1, 2, 3], "beyond 2\\^53"),
+        (np.array([0.0, 1.0, 2.0, 1e200]), "beyond 1e\\+100: rescale"),
+        (np.arange(9) * 1e-200, "rescale it"),
+        (np.ones(9), "channel 0 is 1 in every frame of every sequence: drop it"),
+        (np.ones(1), "drop it"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(x, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianHMM(x, 2)
+
+
+@pytest.mark.parametrize("door", [HMM, AutoRegressiveHMM])
+def test_one_array_in_place_of_a_list_is_refused_with_both_readings(door):
+    readings = r"pass \[x\] if it is one sequence of 30 frames with 2 channels, or list\(x\) if"
+    with pytest.raises(ValueError, match=readings):
+        door(regimes(shape=(30, 2)), 2)
+    with pytest.raises(ValueError, match="one sequence of 30 frames with 1 channels"):
+        door(regimes(shape=(30, 1))[:, 0], 2)
+
+
+def test_a_masked_frame_is_missing():
+    x = regimes(shape=(60, 2))
+    with_nan = x.copy()
+    with_nan[7] = np.nan
+    x[7] = -9999.0
+    masked = np.ma.masked_equal(x, -9999.0)
+    models = GaussianHMM(with_nan, 2), GaussianHMM(masked, 2), GaussianHMM((masked, [60]), 2)
+    assert_array_equal(np.flatnonzero(~models[1].observed), [7])
+    assert len({objective(model) for model in models}) == 1
+    masked[8, 0] = np.ma.masked
+    with pytest.raises(ValueError, match="frame 8 of sequence 0: .* or wholly masked"):
+        GaussianHMM(masked, 2)
+    ints = np.ma.masked_equal([1, 2, -(2**60), 4, 1, 3], -(2**60))  # what is masked is not counted
+    assert GaussianHMM(ints, 2).observed.sum() == 5
+
+
+def test_new_sequences_are_read_alike():
+    x = regimes(shape=(60, 1))
+    model = GaussianHMM(x, 2)
+    params = model.initial_params()
+    masked = np.ma.masked_array(x, np.arange(60)[:, None] == 5)
+    with_nan = np.where(np.arange(60)[:, None] == 5, np.nan, x)
+    assert model.sequence_losses(params, [masked]) == model.sequence_losses(params, [with_nan])
+    with pytest.raises(ValueError, match="2 channels: the model has 1"):
+        model.sequence_losses(params, [regimes(shape=(60, 2))])
+
+
+@pytest.mark.parametrize("fold", [[20, 59, 60], [-1], [3, 3], [0.5], [True] * 60, [5]])
+@pytest.mark.parametrize("sites", ["steps", "sequences"])
+def test_sites_that_are_not_there_cannot_be_held_out(fold, sites):
+    x = regimes()
+    x[5] = np.nan
+    model = GaussianHMM(x, 2) if sites == "steps" else HMM([x], 2)
+    with pytest.raises(ValueError, match="must hold distinct numbers of observed sites, 0 ... "):
+        model.heldout_loss(model.initial_params(), fold)
+
+
+def test_what_the_caller_changes_later_changes_nothing():
+    x = regimes()
+    listed = [x[:30], x[30:]]
+    lengths = np.array([30, 30])
+    one, two = HMM(listed, 2), HMM((x, lengths), 2)
+    before = objective(HMM([x[:30].copy(), x[30:].copy()], 2))
+    x[:] = 7.0
+    lengths[:] = 1
+    listed.clear()
+    assert objective(one) == objective(two) == before
+    with pytest.raises(ValueError, match="read-only"):
+        one.sequences[0][0] = 1.0
+
+
+def fold_losses(x, method=acv.infinitesimal_jackknife):
+    model = GaussianHMM(x, 2)
+    fit = acv.fit(model)
+    assert fit.newton_decrement <= 1e-6
+    return method(model, fit, acv.folds.k_fold(model.n_sites, 5)).fold_losses
+
+
+@pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.exact])
+def test_units_and_offsets_do_not_matter(method):
+    x = np.round(regimes(shape=(60, 2)) * 2**10) / 2**10  # exact after the shift
+    losses = fold_losses(x, method)
+    assert_allclose(fold_losses(x + 2.0**20, method), losses, rtol=1e-9)
+    assert_allclose(fold_losses(x + 1e6, method), losses, rtol=1e-6)
+    scaled = fold_losses(1e6 * x + 1e6, method)
+    per_fold = 12 * 2 * np.log(1e6)
+    assert_allclose(scaled - per_fold, losses, rtol=1e-6)
+
+
+def awkward():
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=60)
+    outlier = noise.copy()
+    outlier[30] = 1e6
+    return {
+        "a price-like walk": 1e5 + 100.0 * np.cumsum(noise),
+        "log-normal": np.exp(3.0 * noise),
+        "one outlier": outlier,
+        "tiny": 1e-8 * noise,
+        "huge": 1e90 * noise,
+        "events": (rng.random(60) < 0.1).astype(int),
+    }
+
+
+@pytest.mark.parametrize("name", awkward())
+def test_awkward_data_are_fitted(name):
+    assert np.isfinite(fold_losses(awkward()[name])).all()
+
+
+def test_an_outlier_leaves_the_other_state_alone():
+    x = awkward()["one outlier"]
+    model = GaussianHMM(x, 2)
+    sd = model.unpack(acv.fit(model).params).emission.sd
+    assert_allclose(sd.min(), np.delete(x, 30).std(), rtol=0.1)
+
+
+def test_one_state_is_a_normal_sample():
+    x = regimes()
+    model = GaussianHMM(x, 1)
+    found = model.unpack(acv.fit(model).params).emission
+    assert_allclose([found.mean[0, 0], found.sd[0, 0]], [x.mean(), x.std()], rtol=0.05)
+    assert np.isfinite(fold_losses(x)).all()
+
+
+@pytest.mark.parametrize("n_states", [2, 3])
+@pytest.mark.parametrize("odds", [700.0, 745.0, 746.0, 2000.0, 1e5])
+def test_derivatives_are_finite_however_unlikely_a_state(n_states, odds):
+    model = GaussianHMM(regimes(), n_states)
+    folds = acv.folds.Folds([[3], [30, 31]])
+    for sign in (-1.0, 1.0):
+        params = model.initial_params()
+        params[0] = sign * odds
+        params[model.n_chain - 1] = -sign * odds
+        value, gradient = model.derivatives.value_and_gradient(params, np.ones(60))
+        hessian = np.asarray(model.derivatives.hessian(params, np.ones(60)))
+        cross = model.derivatives.cross(params, folds)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+        assert np.isfinite(hessian).all()
+        assert np.isfinite(cross).all()
+
+
+def test_derivatives_equal_autograd_where_the_only_path_is_unlikely():
+    """Moves and densities that both underflow: hessian and cross were nan, F was off by 1e298."""
+    x = regimes(2, (12, 1)) * 20.0
+    model = GaussianHMM(x, 4)
+    slow = acv.derivatives.derivatives_of(ByAutograd(model))
+    folds = acv.folds.Folds([[3], [4, 5]])
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        params = model.initial_params(rng)
+        odds = rng.choice([0.0, 745.0, -746.0, 3000.0, -1e6], model.n_chain)
+        params[: model.n_chain] += odds
+        found = model.derivatives.value_and_gradient(params, np.ones(12))
+        expected = slow.value_and_gradient(params, np.ones(12))
+        assert_allclose(found[0], expected[0], rtol=1e-9)
+        assert_allclose(found[1], expected[1], atol=1e-6 * abs(expected[1]).max())
+        hessian = np.asarray(slow.hessian(params, np.ones(12)))
+        found = np.asarray(model.derivatives.hessian(params, np.ones(12)))
+        assert_allclose(found, hessian, atol=1e-6 * abs(hessian).max())
+        cross = slow.cross(params, folds)
+        found = model.derivatives.cross(params, folds)
+        assert_allclose(found, cross, atol=1e-6 * abs(cross).max())
+
+
+def test_regressions_far_from_zero_are_refused():
+    with pytest.raises(ValueError, match="channel 0 lies .* times its range from 0: subtract its"):
+        AutoRegressiveHMM([regimes() + 1e6], 2)
+    assert AutoRegressiveHMM([1e5 + 100.0 * np.cumsum(regimes())], 2).n_sites == 1
