@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import pooch
 
 from . import dodgers_uci, registry
 
-# For each set with an `archive`: what turns the folder of unpacked originals into canonical files.
-_INSTALL = {"dodgers": dodgers_uci.install}
+LARGEST_DOWNLOAD = 100_000_000  # bytes; no data set has more than 15 million
+# For each set with an `archive`: what turns the folder of unpacked originals into canonical files,
+# and the most bytes that each original may have.
+_INSTALL = {"dodgers": (dodgers_uci.install, dodgers_uci.LARGEST)}
 
 
 def fetch(name: str) -> Path:
@@ -25,7 +29,7 @@ def fetch(name: str) -> Path:
         raise registry.DataNotFound(f"{name} has no download; {data_set.how_to_get}")
     try:
         _fetch_archive(data_set) if data_set.archive else _fetch_files(data_set)
-    except (OSError, BadZipFile) as error:
+    except (OSError, BadZipFile, zlib.error) as error:
         raise registry.DataNotFound(
             f"{name}: download failed ({error}). {data_set.by_hand}"
         ) from error
@@ -35,12 +39,52 @@ def fetch(name: str) -> Path:
 def _fetch_files(data_set):
     for file, url in data_set.urls.items():
         known_hash = f"sha256:{data_set.files[file]}"
-        pooch.retrieve(url, known_hash, fname=file, path=registry.cache_folder(data_set.name))
+        folder = registry.cache_folder(data_set.name)
+        pooch.retrieve(url, known_hash, fname=file, path=folder, downloader=_download)
 
 
 def _fetch_archive(data_set):
     # A temporary folder, so that a bad archive is not taken for a good one next time.
+    install, largest = _INSTALL[data_set.name]
     with TemporaryDirectory() as folder:
-        unzip = pooch.Unzip(extract_dir="original")
-        pooch.retrieve(data_set.archive, known_hash=None, path=folder, processor=unzip)
-        _INSTALL[data_set.name](Path(folder, "original"))
+        archive = pooch.retrieve(data_set.archive, None, path=folder, downloader=_download)
+        original = Path(folder, "original")
+        unpack(archive, original, largest)
+        install(original)
+
+
+def unpack(archive: Path | str, folder: Path, largest: Mapping[str, int]) -> None:
+    """Write the named members of a zip file, and no others, into `folder`.
+
+    Raises DataCorrupt for a member that is absent or has more bytes than `largest` says, whatever
+    size the archive declares for it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with ZipFile(archive) as zipped:
+        for name, limit in largest.items():
+            if name not in zipped.namelist():
+                raise registry.DataCorrupt(f"{archive}: there is no {name} in it")
+            with zipped.open(name) as member:
+                content = member.read(limit + 1)
+            if len(content) > limit:
+                raise registry.DataCorrupt(f"{archive}: {name} has more than {limit:,} bytes")
+            Path(folder, Path(name).name).write_bytes(content)
+
+
+class _Limited:
+    """A file that takes no more than so many bytes."""
+
+    def __init__(self, stream, limit):
+        self._stream = stream
+        self._left = limit
+
+    def write(self, content):
+        self._left -= len(content)
+        if self._left < 0:
+            raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came, which no data set has")
+        return self._stream.write(content)
+
+
+def _download(url, path, pooch_object):
+    with open(path, "wb") as stream:
+        pooch.HTTPDownloader()(url, _Limited(stream, LARGEST_DOWNLOAD), pooch_object)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from ..whole import replacing
 from .batches import in_order, make_batch, one_thread
 from .training import run_key, train
 
@@ -77,9 +78,8 @@ def _save(path, trained, text, key):
         .numpy()
         .astype(float)
     )
-    draft = path.with_name("draft.npz")
-    np.savez(draft, **scores, crf=crf, history=np.array(trained.history), key=key)
-    draft.replace(path)
+    with replacing(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, **scores, crf=crf, history=np.array(trained.history), key=key)
 
 
 @one_thread()
