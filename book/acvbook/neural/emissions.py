@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ..whole import replacing
-from .batches import in_order, make_batch, one_thread
+from .batches import in_order, make_batch, one_torch_thread
 from .training import run_key, train
 
 SPLITS = ("train", "valid", "test")
@@ -82,7 +82,7 @@ def _save(path, trained, text, key):
         np.savez(stream, **scores, crf=crf, history=np.array(trained.history), key=key)
 
 
-@one_thread()
+@one_torch_thread
 @torch.no_grad()
 def score(trained, sentences):
     """Emission scores of sentences, a list of (T_n, K) float64."""
