@@ -81,8 +81,7 @@ class Claim:
             raise LedgerError(f"{self.id}: data = {self.data!r} is neither real nor simulated")
         for name, kind in (("must", dict), ("scales", list | tuple)):
             value = getattr(self, name)
-            unknown = set(value) - set(SCALES) if isinstance(value, kind) else [value]
-            if unknown:
+            if not isinstance(value, kind) or any(scale not in SCALES for scale in value):
                 raise LedgerError(
                     f"{self.id}: {name} = {value!r}: the scales are {' and '.join(SCALES)}"
                 )
@@ -125,25 +124,27 @@ def load_claims(path: Path | str = CLAIMS) -> dict[str, Claim]:
 
 def _claims(tables):
     _known(tables, {"papers", "claims"}, "the file")
-    if not isinstance(tables.get("claims"), dict):
-        raise LedgerError("there is no table [claims]")
     papers, claims = tables.get("papers"), {}
+    _known(tables.get("claims"), None, "claims")
     for id, table in tables["claims"].items():
         if papers is not None and id.split(".")[0] not in papers:
             raise LedgerError(f"{id}: its first word is no paper of [papers]: {', '.join(papers)}")
-        _known(table, _KEYS, id)
-        parts = table.pop("parts", {})
-        _known(parts, set(parts), f"{id}, parts")
-        for name, part in parts.items():
-            _known(part, _KEYS - {"parts"}, f"{id}.{name}")
-        names = tuple(f"{id}.{name}" for name in parts)
-        made = [_claim(id, table | {"parts": names})]
-        made += [_claim(name, table | parts[name.removeprefix(f"{id}.")]) for name in names]
-        for claim in made:
+        for claim in _with_parts(id, table):
             if claim.id in claims:
                 raise LedgerError(f"{claim.id} stands there twice")
             claims[claim.id] = claim
     return claims
+
+
+def _with_parts(id, table):
+    _known(table, _KEYS, id)
+    own = {key: value for key, value in table.items() if key != "parts"}
+    parts = table.get("parts", {})
+    _known(parts, None, f"{id}, parts")
+    yield _claim(id, own | {"parts": tuple(f"{id}.{name}" for name in parts)})
+    for name, part in parts.items():
+        _known(part, _KEYS - {"parts"}, f"{id}.{name}")
+        yield _claim(f"{id}.{name}", own | part)
 
 
 def _claim(id, table):
@@ -156,7 +157,7 @@ def _claim(id, table):
 def _known(table, keys, where):
     if not isinstance(table, dict):
         raise LedgerError(f"{where}: {table!r} is not a table")
-    unknown = sorted(set(table) - keys)
+    unknown = sorted(set(table) - keys) if keys is not None else []
     if unknown:
         raise LedgerError(
             f"{where}: no key {', '.join(unknown)}; there are {', '.join(sorted(keys))}"

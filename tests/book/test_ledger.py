@@ -3,6 +3,7 @@ and nothing is silently missing.
 """
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -191,6 +192,84 @@ def test_a_claim_of_parts_is_explained_by_them(explanation, found):
         ledger.problems(records, {"a": claims_file.Claim("a", "", "", parts=("a.x",)), "a.x": part})
         == found
     )
+
+
+PLAIN = """
+[claims.plain]
+source = "Table 9"
+shows = "a number"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('must = { quik = ">= 3" }', r"plain: must = .*quik.*the scales are quick and paper"),
+        ('must = ">= 3"', r"plain: must = '>= 3'"),
+        ('must.quick = "=> 3"', r"plain: no such rule: '=> 3'"),
+        ('must.quick = ">= three"', r"plain: no such rule: '>= three'"),
+        ('must.quick = "<= inf"', r"plain: no such rule: '<= inf'"),
+        ('must.quick = ">= nan"', r"plain: no such rule"),
+        ('must.quick = "== 3 ± -1"', r"plain: no such rule"),
+        ("must.quick = 3", r"plain: no such rule: 3"),
+        ('data = "Real"', r"plain: data = 'Real' is neither real nor simulated"),
+        ('scales = ["papre"]', r"plain: scales = \['papre'\]"),
+        ('scales = [["paper"]]', r"plain: scales = \[\['paper'\]\]"),
+        ('scales = "paper"', r"plain: scales = 'paper'"),
+        ('mus.quick = ">= 3"', r"plain: no key mus; there are data, explanation"),
+        ("notebook = 7", r"plain: notebook = 7 is not a text"),
+        ("parts = 3", r"plain, parts: 3 is not a table"),
+        ('parts.left = { must.quik = "> 1" }', r"plain\.left: must = .*quik"),
+        ('parts.left = { dta = "real" }', r"plain\.left: no key dta"),
+        ("parts.left = 3", r"plain\.left: 3 is not a table"),
+        ('[claims."plain.left"]', r"plain\.left: no shows and no source"),
+        ("[claim.other]", r"the file: no key claim; there are claims, papers"),
+        ('[papers]\nghosh = "x"', r"plain: its first word is no paper"),
+        ('source = "twice"', r"Cannot overwrite a value"),
+        ('must = { quick = ">= 3"', r"Unclosed inline table"),
+    ],
+)
+def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
+    """A verdict that is switched off by a slip would look like one that was never asked for."""
+    path = tmp_path / "claims.toml"
+    path.write_text(PLAIN + line, "utf-8")
+    with pytest.raises(ledger.LedgerError, match=complaint) as raised:
+        _load(path)
+    assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"[claims", b"claims = 3"])
+def test_damaged_claims_are_named(tmp_path, content):
+    path = tmp_path / "claims.toml"
+    path.write_bytes(content)
+    with pytest.raises(ledger.LedgerError, match=re.escape(str(path))):
+        _load(path)
+
+
+def test_a_part_that_is_a_claim_already_is_refused(tmp_path):
+    twice = PLAIN + "parts.left = {}\n" + PLAIN.replace("plain", '"plain.left"')
+    (tmp_path / "claims.toml").write_text(twice, "utf-8")
+    with pytest.raises(ledger.LedgerError, match=r"plain\.left stands there twice"):
+        _load(tmp_path / "claims.toml")
+
+
+@pytest.mark.parametrize("scale", ["qiuck", "", None])
+def test_scale_without_rules_is_refused(claims, scale):
+    with pytest.raises(ledger.LedgerError, match="scale = .* is not quick or paper"):
+        ledger.begin("demo", scale, 7)
+
+
+def test_provenance_without_meaning_is_refused(claims):
+    with pytest.raises(ledger.LedgerError, match="provenance = 'Real' is neither"):
+        ledger.record("plain", 3, SimpleNamespace(provenance="Real", sha256="ab"))
+
+
+@pytest.mark.parametrize("content", ["", "[", "3", "[3]", '[{"id": "plain"}]', "[[]]"])
+def test_damaged_record_is_named(claims, tmp_path, content):
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "demo.json").write_text(content)
+    with pytest.raises(ledger.LedgerError, match=r"demo\.json is damaged .* run demo"):
+        ledger.merge(tmp_path)
 
 
 def test_interrupted_write_leaves_the_old_file(claims, tmp_path, monkeypatch):

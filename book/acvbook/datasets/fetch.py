@@ -18,17 +18,22 @@ LARGEST_DOWNLOAD = 100_000_000  # bytes; no data set has more than 15 million
 _INSTALL = {"dodgers": (dodgers_uci.install, dodgers_uci.LARGEST)}
 
 
-def fetch(name: str) -> Path:
+def fetch(name: str, largest: int = LARGEST_DOWNLOAD) -> Path:
     """Download a data set, verify it and keep it in the cache; returns its folder there.
 
-    Raises DataNotFound if the set has no download or its origin cannot be reached, and DataCorrupt
+    Raises DataNotFound if the set has no download, its origin cannot be reached or sends more than
+    `largest` bytes a file, and DataCorrupt
     (or pooch's ValueError) if what came is not what was expected; nothing is kept then.
     """
     data_set = registry.get(name)
     if not (data_set.archive or data_set.urls):
         raise registry.DataNotFound(f"{name} has no download; {data_set.how_to_get}")
     try:
-        _fetch_archive(data_set) if data_set.archive else _fetch_files(data_set)
+        download = _Download(largest)
+        if data_set.archive:
+            _fetch_archive(data_set, download)
+        else:
+            _fetch_files(data_set, download)
     except (OSError, BadZipFile, zlib.error) as error:
         raise registry.DataNotFound(
             f"{name}: download failed ({error}). {data_set.by_hand}"
@@ -36,18 +41,18 @@ def fetch(name: str) -> Path:
     return registry.cache_folder(name)
 
 
-def _fetch_files(data_set):
+def _fetch_files(data_set, download):
     for file, url in data_set.urls.items():
         known_hash = f"sha256:{data_set.files[file]}"
         folder = registry.cache_folder(data_set.name)
-        pooch.retrieve(url, known_hash, fname=file, path=folder, downloader=_download)
+        pooch.retrieve(url, known_hash, fname=file, path=folder, downloader=download)
 
 
-def _fetch_archive(data_set):
+def _fetch_archive(data_set, download):
     # A temporary folder, so that a bad archive is not taken for a good one next time.
     install, largest = _INSTALL[data_set.name]
     with TemporaryDirectory() as folder:
-        archive = pooch.retrieve(data_set.archive, None, path=folder, downloader=_download)
+        archive = pooch.retrieve(data_set.archive, None, path=folder, downloader=download)
         original = Path(folder, "original")
         unpack(archive, original, largest)
         install(original)
@@ -71,20 +76,24 @@ def unpack(archive: Path | str, folder: Path, largest: Mapping[str, int]) -> Non
             Path(folder, Path(name).name).write_bytes(content)
 
 
-class _Limited:
-    """A file that takes no more than so many bytes."""
+class _Download:
+    """Downloads as pooch does, but no more than so many bytes."""
 
-    def __init__(self, stream, limit):
-        self._stream = stream
-        self._left = limit
+    def __init__(self, largest):
+        self._largest = largest
+        self._left = largest
+        self._stream = None
+
+    def __call__(self, url, path, pooch_object):
+        self._left = self._largest
+        with open(path, "wb") as self._stream:
+            pooch.HTTPDownloader()(url, self, pooch_object)
 
     def write(self, content):
         self._left -= len(content)
         if self._left < 0:
-            raise OSError(f"more than {LARGEST_DOWNLOAD:,} bytes came, which no data set has")
-        return self._stream.write(content)
+            raise OSError(f"more than {self._largest:,} bytes came, which no data set has")
+        self._stream.write(content)
 
-
-def _download(url, path, pooch_object):
-    with open(path, "wb") as stream:
-        pooch.HTTPDownloader()(url, _Limited(stream, LARGEST_DOWNLOAD), pooch_object)
+    def flush(self):
+        self._stream.flush()

@@ -75,7 +75,7 @@ def predicted(model, full, folds):
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
-@one_torch_thread  # before there are threads: each would put back what another one set
+@one_torch_thread
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
     jobs = (
