@@ -190,7 +190,7 @@ def test_without_torch_the_rest_works():
 
 
 def test_the_limit_on_torch_threads_is_lifted_by_the_last_who_leaves():
-    """Two who overlap: the first to leave must neither lift it nor note 1 as the number to restore."""
+    """Two who overlap: the first to leave does not lift it."""
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
