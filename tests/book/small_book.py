@@ -101,7 +101,8 @@ class SmallBook:
         self.write("acvlib/__init__.py", "")
         self.write("book/claims.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
-        self.write("book/pyproject.toml", "")
+        for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
+            self.write(name, "")
         self.write("book/published/ledger.json", "[]")
         for name, content in STUBS.items():
             self.write(f"stubs/{name}", content)
