@@ -18,9 +18,9 @@ def main(source, html):
         end_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
         build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
         strict = ["-W", "--keep-going", "-n", "--all", "-q"]
-        failed = subprocess.run([*build, *strict]).returncode
-        if failed:
-            sys.exit(failed)
+        process = subprocess.run([*build, *strict], stdout=subprocess.PIPE, text=True)
+        if process.returncode:  # otherwise it praises a folder that is about to be renamed
+            sys.exit(process.stdout)
         with replacing_folder(html) as draft:
             Path(folder, "_build", "html").rename(draft)
 
