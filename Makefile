@@ -50,12 +50,16 @@ check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html
 
 # Each is touched last, so that an interrupted installation is never taken for a finished one.
-$(LIBRARY): requirements.lock pyproject.toml
+# Packages come by their sha256; what is left then is torch, and what another system needs besides.
+$(LIBRARY): requirements.lock requirements/library.txt pyproject.toml
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements/library.txt
 	$(BIN)/pip install --quiet --constraint requirements.lock --editable '.[all,dev]'
 	@touch $@
 
-$(READY): $(LIBRARY) book/pyproject.toml
-	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --requirement requirements.lock  # seqeval has no wheel
+$(READY): $(LIBRARY) requirements/book.txt book/pyproject.toml
+	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --require-hashes --no-deps \
+		--requirement requirements/book.txt  # seqeval has no wheel
+	$(BIN)/pip install --quiet --requirement requirements.lock
 	$(BIN)/pip install --quiet --no-deps --editable book
 	@touch $@

@@ -2,33 +2,34 @@
 
 `scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/,
 running nothing. Imports stay light: when nothing changed, this file is all that runs.
+
+doit keeps the order of the tasks, and nothing on disk. What is finished says a stamp a task in
+build/.made/: the checksum of all that the task reads. It is removed before the task begins and
+written after it ended, so that a build may be stopped at any point.
 """
 
+import hashlib
+import json
 import os
 import signal
 import sys
+import tempfile
+from functools import partial
 from pathlib import Path
 
+from acvbook.orphan import end_with_parent
+from acvbook.whole import lock, recover, write
 from doit import get_var
 from doit.reporter import ErrorOnlyReporter
-from doit.tools import config_changed
 
 SCALE = get_var("scale", "quick")
 OUTPUT = Path("book/published") if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
-EXECUTED = [str(OUTPUT / f"{notebook.stem}.ipynb") for notebook in NOTEBOOKS]
-LIBRARY = [
-    str(path)
-    for kind in ("py", "toml")
-    for folder in ("acvlib", "book/acvbook")
-    for path in sorted(Path(folder).rglob(f"*.{kind}"))
-]
+EXECUTED = [OUTPUT / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
 NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
-PAGES = [
-    str(path) for path in sorted(Path("book").glob("**/*.*")) if not NOT_PROSE & set(path.parts)
-]
-MATHJAX = "build/extra/mathjax/tex-svg-full.js"
-INDEX = "book/_build/html/index.html"
+MATHJAX = Path("build/extra/mathjax/tex-svg-full.js")
+HTML = Path("book/_build/html")
+STAMPS = Path("build/.made")
 
 
 class FailuresOnly(ErrorOnlyReporter):
@@ -39,60 +40,124 @@ class FailuresOnly(ErrorOnlyReporter):
             super().add_failure(task, fail_info)
 
 
-Path("build").mkdir(exist_ok=True)
 DOIT_CONFIG = {
-    "dep_file": "build/.doit.db",
+    "backend": "sqlite3",
+    "dep_file": ":memory:",
     "continue": True,
     "num_process": 2,
     "par_type": "thread",
     "reporter": FailuresOnly,
     "verbosity": 2,
 }
-# A terminated run saves what it finished, as one stopped by Ctrl-C does.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def prepare():
+    """One build at a time, in a folder that can be written, after what a stopped one left."""
+    try:
+        Path("build").mkdir(exist_ok=True)
+        tempfile.TemporaryFile(dir="build").close()
+    except OSError as error:
+        sys.exit(f"{Path('build').resolve()}: {error.strerror}; the book is built in this folder")
+    descriptor = lock(".", "another make")  # until this process ends
+    for folder in (Path("book/published"), HTML, MATHJAX.parent):
+        recover(folder)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if "MAKELEVEL" in os.environ:
+        end_with_parent()
+    return descriptor
+
+
+LOCK = prepare()
 
 
 def python(*arguments):
     return [sys.executable, *map(str, arguments)]
 
 
+def library():
+    """Code that notebooks and pages are made of."""
+    files = [*Path("acvlib").rglob("*"), *Path("book/acvbook").rglob("*")]
+    return [path for path in files if path.suffix in (".py", ".toml")]
+
+
+def files_in(folder):
+    """Files below a folder but for hidden ones, which are unfinished or bookkeeping."""
+    paths = [path for path in Path(folder).rglob("*.*") if path.is_file()]
+    return [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+
+
 def data_state():
     """Name, size and time of every data file,
     so that notebooks run again when real data arrive or change.
     """
-    roots = [Path(root) for root in (os.environ.get("ACVLIB_DATA"), "data/cache") if root]
-    files = [
-        (root, path, path.stat())
-        for root in roots
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    ]
+    state = {}
+    for root in (os.environ.get("ACVLIB_DATA"), "data/cache"):
+        for path in files_in_data(root):
+            stat = path.stat()
+            state[str(path.relative_to(root))] = [stat.st_size, stat.st_mtime_ns]
+    return state
+
+
+def files_in_data(root):
+    paths = sorted(Path(root).rglob("*")) if root else []
+    return [path for path in paths if path.is_file() and not path.name.startswith(".")]
+
+
+def checksum(paths, *values):
+    """One sha256 of the content of files, and of values that JSON has."""
+    whole = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
+    for path in sorted(map(Path, paths)):
+        content = path.read_bytes() if path.is_file() else b"missing"
+        whole.update(f"{path} {hashlib.sha256(content).hexdigest()}\n".encode())
+    return whole.hexdigest()
+
+
+def step(name, actions, state, target):
+    """A task that runs unless its stamp says that it finished in the present `state()`."""
+    stamp, began = STAMPS / name, []
+
+    def is_finished():
+        return stamp.is_file() and stamp.read_text() == state()
+
+    def begin():
+        stamp.unlink(missing_ok=True)
+        began.append(state())
+
+    def end():
+        if state() == began.pop():  # nothing was edited meanwhile
+            write(stamp, state())
+
     return {
-        str(path.relative_to(root)): [stat.st_size, stat.st_mtime_ns] for root, path, stat in files
+        "actions": [begin, *actions, end],
+        "targets": [str(target)],
+        "uptodate": [is_finished],
     }
 
 
 def task_execute():
     """Execute a notebook."""
     for notebook, executed in zip(NOTEBOOKS, EXECUTED, strict=True):
-        yield {
-            "name": f"{SCALE}/{notebook.stem}",
-            "actions": [python("tools/run_notebook.py", notebook, OUTPUT)],
-            "file_dep": [str(notebook), *LIBRARY, "requirements.lock", "tools/run_notebook.py"],
-            "targets": [executed],
-            "uptodate": [config_changed(data_state())],
-        }
+        tools = ["requirements.lock", "tools/run_notebook.py"]
+
+        def state(notebook=notebook, tools=tools):
+            return checksum([notebook, *library(), *tools], data_state())
+
+        run = python("tools/run_notebook.py", notebook, OUTPUT)
+        name = f"{SCALE}/{notebook.stem}"
+        yield {"name": name, **step(name, [run], state, executed)}
 
 
 def task_ledger():
     """Merge what the notebooks recorded, and judge it by book/claims.toml."""
+
+    def state():
+        code = ["book/claims.toml", "book/acvbook/claims.py", "book/acvbook/ledger.py"]
+        return checksum([*EXECUTED, *files_in(OUTPUT / "ledger"), *code, "tools/judge.py"])
+
     if NOTEBOOKS:
-        yield {
-            "name": SCALE,
-            "actions": [python("tools/judge.py", "merge", OUTPUT)],
-            "file_dep": [*EXECUTED, "book/claims.toml", "book/acvbook/ledger.py", "tools/judge.py"],
-            "targets": [str(OUTPUT / "ledger.json")],
-        }
+        merge = python("tools/judge.py", "merge", OUTPUT)
+        made = step(f"{SCALE}/ledger", [merge], state, OUTPUT / "ledger.json")
+        yield {"name": SCALE, "task_dep": ["execute"], **made}
 
 
 def task_publish():
@@ -105,43 +170,21 @@ def task_publish():
 
 def task_mathjax():
     """Put MathJax in place, so that the book reads offline."""
-    return {
-        "actions": [python("tools/mathjax.py", Path(MATHJAX).parent)],
-        "file_dep": ["tools/mathjax.py"],
-        "targets": [MATHJAX],
-    }
-
-
-def task_outputs():
-    """What the book is made of; known only after the notebooks ran."""
-
-    def outputs():
-        return {"file_dep": [str(path) for path in sorted(OUTPUT.glob("**/*.*")) if path.is_file()]}
-
-    return {"actions": [outputs], "task_dep": ["execute", "ledger"]}
+    fetch = python("tools/mathjax.py", MATHJAX.parent)
+    return step("mathjax", [fetch], partial(checksum, ["tools/mathjax.py"]), MATHJAX)
 
 
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
-    build = [
-        "jupyter-book",
-        "build",
-        "build/book",
-        "--path-output",
-        "book",
-        "-W",
-        "--keep-going",
-        "-n",
-        "--all",
-        "-q",
+
+    def state():
+        pages = [path for path in files_in("book") if not NOT_PROSE & set(path.parts)]
+        tools = [f"tools/{name}.py" for name in ("assemble", "scoreboard", "build_html")]
+        return checksum([*pages, *library(), *files_in(OUTPUT), *tools, MATHJAX], SCALE)
+
+    actions = [
+        python("tools/assemble.py", OUTPUT, "build/book"),
+        python("tools/build_html.py", "build/book", HTML),
     ]
-    return {
-        "actions": [
-            python("tools/assemble.py", OUTPUT, "build/book"),
-            [str(Path(sys.executable).parent / build[0]), *build[1:]],
-        ],
-        "file_dep": [*PAGES, *LIBRARY, MATHJAX, "tools/assemble.py", "tools/scoreboard.py"],
-        "calc_dep": ["outputs"],
-        "targets": [INDEX],
-        "uptodate": [config_changed(SCALE)],
-    }
+    made = step("html", actions, state, HTML / "index.html")
+    return {"task_dep": ["execute", "ledger", "mathjax"], **made}

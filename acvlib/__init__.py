@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from . import folds, weighting
+from . import folds, kernel_cache, weighting
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_model, difference_estimate
@@ -17,6 +17,8 @@ from .methods.newton_step import newton_step
 from .methods.no_adjustment import no_adjustment
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
+
+kernel_cache.ensure()
 
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {

@@ -7,7 +7,7 @@ wait for each other and spin on after a call: they pay from `SHARED` on.
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from threading import Lock
 
@@ -26,7 +26,14 @@ def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
 
 
 def parallel(**settings) -> Parallel:
-    """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads."""
+    """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads.
+
+    Threads are a new pool each time: one that Ctrl-C stopped midway serves nobody any more.
+    """
+    kinds = {key: settings[key] for key in ("prefer", "require") if key in settings}
+    backend, _ = get_active_backend(**kinds)
+    if getattr(backend, "supports_sharedmem", False):
+        settings["backend"] = "threading"
     return Parallel(n_jobs=effective_n_jobs(None), **settings)
 
 
@@ -48,7 +55,11 @@ def in_threads(
     if n_pieces <= 1 or n_threads == 1:
         return _collect(map(function, pieces), label, n_pieces)
     with ThreadPoolExecutor(n_threads) as pool:
-        return _collect(pool.map(function, pieces), label, n_pieces)
+        try:
+            return _collect(pool.map(function, pieces), label, n_pieces)
+        except BaseException:  # Ctrl-C does not wait for pieces that have not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
@@ -79,35 +90,46 @@ def _blas_threads():
     return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
-class _OneBlasThread:
-    """BLAS on one thread while anyone is inside: the limit is the process', the last lifts it."""
+class OneThread(ContextDecorator):
+    """One thread for a library while anyone is inside: the limit is the process', so that those
+    inside are counted, under a lock, and the last one lifts it.
 
-    def __init__(self):
+    `count()` tells how many threads the library has; `limit()` makes it one and returns what puts
+    the number back.
+    """
+
+    def __init__(self, count: Callable[[], int], limit: Callable[[], Callable]):
+        self._count = count
+        self._limit = limit
         self._lock = Lock()
         self._inside = 0
-        self._limit = None
         self._before = 1
+        self._restore = None
 
-    def n_threads(self):
-        """How many threads BLAS may use, or might if nobody were inside."""
+    def n_threads(self) -> int:
+        """How many threads the library may use, or might if nobody were inside."""
         with self._lock:
-            return self._before if self._inside else _blas_threads()
+            return self._before if self._inside else self._count()
 
     def __enter__(self):
         with self._lock:
             if not self._inside:
-                self._before = _blas_threads()
-                self._limit = _blas().limit(limits=1)
+                self._before = self._count()
+                self._restore = self._limit()
             self._inside += 1
 
     def __exit__(self, *_):
         with self._lock:
             self._inside -= 1
             if not self._inside:
-                self._limit.restore_original_limits()
+                self._restore()
 
 
-one_blas_thread = _OneBlasThread()
+def _limit_blas():
+    return _blas().limit(limits=1).restore_original_limits
+
+
+one_blas_thread = OneThread(_blas_threads, _limit_blas)
 
 
 def blas_for(multiplications: float) -> AbstractContextManager:

@@ -15,7 +15,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # A unit may import from the rows above its own, and from itself; units of one row do not see each
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
-    {"folds", "weighting", "parallel", "extras", "scores"},
+    {"folds", "weighting", "parallel", "extras", "scores", "kernel_cache"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators"},
     {"derivatives", "spatial_folds"},

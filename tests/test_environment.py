@@ -54,6 +54,22 @@ def test_lock_is_portable():
     assert not [line for line in lines if line.startswith(("nvidia", "triton"))]
 
 
+def test_all_that_is_locked_has_hashes_but_torch():
+    """`python tools/lock.py` refreshes them; a wheel of torch is another one on every machine."""
+    hashed = {}
+    for path in (ROOT / "requirements").glob("*.txt"):
+        entries = re.split(r"\n(?=\w)", path.read_text("utf-8").strip())
+        hashed |= {name(entry): entry for entry in entries}
+    lines = (ROOT / "requirements.lock").read_text("utf-8").splitlines()
+    locked = {name(line): line.split("==")[1] for line in lines if line[0] != "#"}
+    assert set(locked) - {"torch"} == set(hashed)
+    for package, entry in hashed.items():
+        version, *hashes = re.split(r"\s*\\\s+", entry)
+        assert version.split("==")[1] == locked[package], version
+        assert hashes, package
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", line) for line in hashes), package
+
+
 @pytest.mark.parametrize("requirement", DIRECT)
 def test_dependency_has_a_reason(requirement):
     reasons = (ROOT / "CONTRIBUTING.md").read_text("utf-8")

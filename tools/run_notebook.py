@@ -1,18 +1,24 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
 FOLDER receives NAME.ipynb, figures/ and ledger/NAME.json once the whole notebook has run,
-and nothing before.
+and nothing before. FOLDER/.NAME/ lists what it received, so that the next run removes what it no
+longer makes.
 """
 
+import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import jupytext
 import papermill
+from acvbook.orphan import end_with_parent
+from acvbook.whole import locked, write
 from papermill.exceptions import PapermillExecutionError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,12 +58,20 @@ def shown(tags):
     return ["remove-cell", *tags] if "injected-parameters" in tags else tags
 
 
-def move(staging, folder):
-    """Move every staged file into its place, each atomically."""
-    for path in [path for path in staging.rglob("*") if path.is_file()]:
-        target = folder / path.relative_to(staging)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(target)
+def deliver(staging, folder, listing):
+    """Move every staged file into its place, and remove what only an earlier run made.
+
+    Stopped anywhere, ``listing`` names at least the files that are there. The notebook goes last.
+    """
+    new = [str(path.relative_to(staging)) for path in staging.rglob("*") if path.is_file()]
+    old = json.loads(listing.read_text("utf-8")) if listing.exists() else []
+    write(listing, json.dumps(sorted({*old, *new})))
+    for name in sorted(new, key=lambda name: name.endswith(".ipynb")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (staging / name).replace(folder / name)
+    for name in set(old).difference(new):
+        (folder / name).unlink(missing_ok=True)
+    write(listing, json.dumps(sorted(new)))
 
 
 def explain(name, error):
@@ -68,18 +82,27 @@ def explain(name, error):
 
 def main(notebook, folder):
     name, folder, started = Path(notebook).stem, Path(folder).resolve(), time.perf_counter()
-    folder.mkdir(parents=True, exist_ok=True)
-    print(f"{name}: started at {folder.name} scale", flush=True)
-    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=folder) as staging:
-        try:
-            executed = execute(notebook, staging, folder.name)
-        except PapermillExecutionError as error:
-            sys.exit(explain(name, error))
-        move(Path(staging), folder)
-        # The notebook goes last: where it is, its figures and records are.
-        Path(staging, f"{name}.ipynb").write_text(tidy(executed), "utf-8")
-        move(Path(staging), folder)
+    private = folder / f".{name}"
+    private.mkdir(parents=True, exist_ok=True)
+    with locked(private, f"another run of {name}"):
+        for path in private.glob("run_*"):
+            shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
+        print(f"{name}: started at {folder.name} scale", flush=True)
+        with tempfile.TemporaryDirectory(prefix="run_", dir=private) as staging:
+            run(name, notebook, folder, Path(staging), private / "files.json")
     print(f"{name}: finished in {time.perf_counter() - started:.1f} s", flush=True)
+
+
+def run(name, notebook, folder, staging, listing):
+    end_with_parent(partial(shutil.rmtree, staging, ignore_errors=True))
+    try:
+        executed = execute(notebook, str(staging), folder.name)
+        (staging / f"{name}.ipynb").write_text(tidy(executed), "utf-8")
+        deliver(staging, folder, listing)
+    except PapermillExecutionError as error:
+        sys.exit(explain(name, error))
+    except OSError as error:
+        sys.exit(f"{name}: {error}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import tomllib
 
-from acvbook.ledger import CLAIMS, load_claims
+from acvbook.claims import CLAIMS, load_claims
 
 HEAD = """# Scoreboard
 

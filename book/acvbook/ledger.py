@@ -7,18 +7,16 @@ numbers come from a simulated stand-in for the data set that the claim is about)
 """
 
 import json
-import operator
 import os
 import platform
-import re
 import subprocess
-import tomllib
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-CLAIMS = ROOT / "book" / "claims.toml"
+from . import whole
+from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, load_claims
+
 KEYS = [
     "id",
     "value",
@@ -34,73 +32,6 @@ KEYS = [
     "versions",
 ]
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
-
-_COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-_RULE = re.compile(r"(<=|>=|<|>|==) (\S+)(?: ± (\S+))?")
-
-
-class LedgerError(ValueError):
-    """A record or a claims file that cannot be right; the message names the id and the file."""
-
-
-def holds(rule, value):
-    """Whether `value` meets `rule`: `is true`, `<= x`, `>= x`, `< x`, `> x`, `== x`, `== x ±
-    tol`.
-    """
-    if rule == "is true":
-        return value is True
-    match = _RULE.fullmatch(rule)
-    if match is None or (match[3] and match[1] != "=="):
-        raise LedgerError(f"no such rule: {rule!r}")
-    if match[1] == "==":
-        return abs(value - float(match[2])) <= float(match[3] or 0)
-    return bool(_COMPARE[match[1]](value, float(match[2])))
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is
-    measured; `stand_in` says why a stand-in is published where the real data cannot be had; `parts`
-    are ids, each a claim of its own.
-    """
-
-    id: str
-    source: str
-    shows: str
-    paper: object = None
-    must: dict = field(default_factory=dict)
-    data: str = "real"
-    notebook: str | None = None
-    explanation: str | None = None
-    scales: tuple = ("quick", "paper")
-    stand_in: str | None = None
-    parts: tuple = ()
-
-    def is_stand_in(self, data):
-        """Whether `data` ("real" or "simulated") only takes the place of what the claim is
-        about.
-        """
-        return self.data == "real" and data == "simulated"
-
-    def judge(self, value, data, scale):
-        """`True` or `False` by this scale's rule;
-        `None` without a rule or on a stand-in for real data.
-        """
-        if self.is_stand_in(data) or scale not in self.must:
-            return None
-        return holds(self.must[scale], value)
-
-
-def load_claims(path=CLAIMS):
-    """All claims of a claims file by id, each followed by its parts,
-    which inherit what they do not set.
-    """
-    claims = {}
-    for id, table in tomllib.loads(Path(path).read_text("utf-8"))["claims"].items():
-        parts = {f"{id}.{name}": part for name, part in table.pop("parts", {}).items()}
-        claims[id] = Claim(id=id, parts=tuple(parts), **table)
-        claims |= {key: Claim(id=key, **(table | part)) for key, part in parts.items()}
-    return claims
 
 
 @dataclass
@@ -121,6 +52,8 @@ def begin(notebook, scale, seed):
     before anything is recorded.
     """
     global _run
+    if scale not in SCALES:
+        raise LedgerError(f"{notebook}: scale = {scale!r} is not {' or '.join(SCALES)}")
     shared = {
         "notebook": notebook,
         "scale": scale,
@@ -169,6 +102,8 @@ def _plain(id, value):
 def _provenance(data):
     if data is None:
         return {"data": "simulated", "data_sha256": None}
+    if data.provenance not in PROVENANCES:
+        raise LedgerError(f"provenance = {data.provenance!r} is neither real nor simulated")
     return {"data": data.provenance, "data_sha256": data.sha256}
 
 
@@ -190,7 +125,7 @@ def merge(folder, claims=None):
     claims = claims or load_claims()
     records = {}
     for part in sorted(Path(folder, "ledger").glob("*.json")):
-        for record in json.loads(part.read_text("utf-8")):
+        for record in _read(part):
             if record["id"] not in claims or record["id"] in records:
                 raise LedgerError(
                     f"{record['id']} in {part.name}: not listed in the claims, or recorded before"
@@ -203,6 +138,19 @@ def merge(folder, claims=None):
     merged = [records[id] for id in claims if id in records]
     _write(Path(folder, "ledger.json"), merged)
     return merged
+
+
+def _read(path):
+    """The records of one notebook; LedgerError, with the file, for anything else."""
+    try:
+        records = json.loads(path.read_text("utf-8"))
+        for record in records:
+            missing = set(KEYS).difference(record)
+            if missing or not {record["data"]} <= {*PROVENANCES}:
+                raise ValueError(f"not a record: {record!r:.100}")
+    except (ValueError, TypeError) as error:
+        raise LedgerError(f"{path} is damaged ({error}): delete it and run {path.stem}") from None
+    return records
 
 
 def _parent(claim, recorded, claims):
@@ -265,9 +213,5 @@ def versions():
 
 def _write(path, records):
     """Write atomically: a reader sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
-    draft.write_text(
-        json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-    )
-    draft.replace(path)
+    text = json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False)
+    whole.write(path, text + "\n")

@@ -1,7 +1,10 @@
 """The original UCI files of the Dodgers set: their format, their conversion, their checksum."""
 
+import hashlib
 import os
 import zipfile
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +43,15 @@ def empty_cache(monkeypatch, tmp_path):
     return tmp_path / "cache" / "dodgers"
 
 
+COUNTS_SHA256 = counts_sha256(np.array([-1, 7, 9, -1, 4]))
+
+
 @pytest.fixture
 def accept_invented(monkeypatch):
-    digest = counts_sha256(np.array([-1, 7, 9, -1, 4]))
-    monkeypatch.setattr(dodgers_uci, "_COUNTS_SHA256", digest)
+    """The registry as it would be if the invented numbers were the real ones."""
+    known = {"dodgers_counts.csv": hashlib.sha256(CANONICAL.encode()).hexdigest()}
+    invented = replace(registry.get("dodgers"), files=known)
+    monkeypatch.setattr(registry, "data_sets", lambda: {"dodgers": invented})
 
 
 def test_original_format(uci_folder):
@@ -69,7 +77,9 @@ def test_download_converts_and_keeps(uci_folder, empty_cache, accept_invented, m
     with zipfile.ZipFile(archive, "w") as zipped:
         for file in uci_folder.iterdir():
             zipped.write(file, file.name)
-    monkeypatch.setattr(fetch.pooch, "retrieve", unpack_instead_of_fetching(archive))
+    monkeypatch.setattr(fetch.pooch, "retrieve", lambda *_, **__: str(archive))
+    install = partial(dodgers_uci.install, known_counts=COUNTS_SHA256)
+    monkeypatch.setitem(fetch._INSTALL, "dodgers", (install, dodgers_uci.LARGEST))
     data = datasets.load_dodgers(download=True)
     np.testing.assert_array_equal(data.counts, [-1, 7, 9, -1, 4])
     np.testing.assert_array_equal(data.in_game, [False, True, True, False, False])
@@ -78,13 +88,26 @@ def test_download_converts_and_keeps(uci_folder, empty_cache, accept_invented, m
     assert datasets.load_dodgers(download=True).sha256 == data.sha256
 
 
-def unpack_instead_of_fetching(archive):
-    def retrieve(url, known_hash, path, processor):
-        copy = Path(path, archive.name)
-        copy.write_bytes(archive.read_bytes())
-        return processor(str(copy), "download", None)
+@pytest.mark.parametrize("end", ["00:18:00", "00:10:00", "00:20:00"])
+def test_games_end_to_the_five_minutes_that_the_canonical_file_knows(
+    uci_folder, empty_cache, accept_invented, end
+):
+    """An end on a full five minutes may be counted or not, as the canonical file has it."""
+    events = (uci_folder / "Dodgers.events").read_text("latin-1")
+    (uci_folder / "Dodgers.events").write_text(events.replace("00:18:00", end), "latin-1")
+    path = dodgers_uci.install(uci_folder, COUNTS_SHA256)
+    assert path.read_text() == CANONICAL
 
-    return retrieve
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("00:18:00", "00:25:00"), ("00:05:00", "00:09:00"), (UCI_EVENTS, "")]
+)
+def test_forged_games_are_refused(uci_folder, empty_cache, accept_invented, old, new):
+    forged = UCI_EVENTS.replace(old, new) or "04/11/05,00:05:00,00:18:00,1,A,W 1-0\n"
+    (uci_folder / "Dodgers.events").write_text(forged, "latin-1")
+    with pytest.raises(datasets.DataCorrupt, match=r"games of .*Dodgers\.events: sha256 is"):
+        dodgers_uci.install(uci_folder, COUNTS_SHA256)
+    assert not empty_cache.exists()
 
 
 @needs_real_data
@@ -100,3 +123,6 @@ def test_real_series_survives_the_original_format(tmp_path, monkeypatch):
     (tmp_path / "Dodgers.events").write_text("\n".join(games) + "\n")
     monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache")
     assert registry.file_sha256(dodgers_uci.install(tmp_path)) == data.sha256
+    (tmp_path / "Dodgers.events").write_text("\n".join(games[1:]) + "\n")  # one game forgotten
+    with pytest.raises(datasets.DataCorrupt, match="games of"):
+        dodgers_uci.install(tmp_path)

@@ -2,8 +2,8 @@
 
 import hashlib
 import http.server
-import os
 import threading
+import tracemalloc
 import zipfile
 from dataclasses import replace
 from functools import partial
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from acvbook.datasets import __main__ as command_line
 from acvbook.datasets import registry
-from acvbook.datasets.fetch import _INSTALL, fetch
+from acvbook.datasets.fetch import _INSTALL, fetch, unpack
 
 CONTENT = b"made up\n"
 TOY = registry.DataSet(
@@ -108,37 +108,34 @@ def test_mistyped_data_folder_is_not_taken_for_absence(monkeypatch, tmp_path):
         registry.folders("dodgers")
 
 
-def test_converted_file_is_checked_against_its_own_checksum(toy):
-    path = registry.store_converted("toy", "a.csv", b"converted\n")
+def test_converted_file_must_be_the_canonical_one(toy):
+    with pytest.raises(registry.DataCorrupt, match=r"converted a\.csv: sha256 is .*, expected"):
+        registry.store_converted("toy", "a.csv", b"converted\n")
+    assert not list(registry.cache_folder("toy").iterdir())
+    path = registry.store_converted("toy", "a.csv", CONTENT)
     assert registry.find("toy", "a.csv") == path
-    assert sorted(file.name for file in path.parent.iterdir()) == ["SHA256SUMS", "a.csv"]
-    path.write_bytes(b"convert")  # cut short
+    path.write_bytes(CONTENT[:-1])  # cut short
     with pytest.raises(registry.DataCorrupt):
         registry.find("toy", "a.csv")
-    path.write_bytes(CONTENT)  # the canonical file is always right
-    assert registry.find("toy", "a.csv") == path
+
+
+def test_no_folder_has_checksums_of_its_own(toy):
+    for folder in toy:
+        (folder / "a.csv").write_bytes(b"forged")
+        digest = hashlib.sha256(b"forged").hexdigest()
+        (folder / "SHA256SUMS").write_text(f"{digest}  a.csv\n")
+        with pytest.raises(registry.DataCorrupt):
+            registry.find("toy", "a.csv")
 
 
 def test_interrupted_conversion_leaves_nothing_that_looks_found(toy, monkeypatch):
-    def stop_at_the_data(part, path):
-        if path.name == "a.csv":
-            raise KeyboardInterrupt
-        return os.replace(part, path)
+    def stop(draft, path):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "replace", stop_at_the_data)
+    monkeypatch.setattr(Path, "replace", stop)
     with pytest.raises(KeyboardInterrupt):
-        registry.store_converted("toy", "a.csv", b"converted\n")
-    with pytest.raises(registry.DataNotFound):
-        registry.find("toy", "a.csv")
-
-
-def test_only_the_cache_may_have_its_own_checksums(toy):
-    given, _ = toy
-    registry.store_converted("toy", "a.csv", b"converted\n")
-    for name in ("SHA256SUMS", "a.csv"):
-        (given / name).write_bytes((registry.cache_folder("toy") / name).read_bytes())
-    with pytest.raises(registry.DataCorrupt):
-        registry.find("toy", "a.csv")
+        registry.store_converted("toy", "a.csv", CONTENT)
+    assert not list(registry.cache_folder("toy").iterdir())
 
 
 def test_fetch_verifies_each_file(toy, served, monkeypatch):
@@ -157,11 +154,48 @@ def test_fetch_unpacks_an_archive_and_hands_it_on(toy, served, monkeypatch):
     public, address = served
     with zipfile.ZipFile(public / "original.zip", "w") as archive:
         archive.writestr("original.txt", CONTENT)
+        archive.writestr("../../elsewhere.txt", "never unpacked")
     installed = {}
-    monkeypatch.setitem(_INSTALL, "toy", lambda folder: installed.update(read_all(folder)))
+    originals = {"original.txt": len(CONTENT)}
+    monkeypatch.setitem(_INSTALL, "toy", (lambda f: installed.update(read_all(f)), originals))
     use_only(monkeypatch, archive=f"{address}/original.zip")
     fetch("toy")
     assert installed == {"original.txt": CONTENT}
+
+
+@pytest.mark.parametrize("declared", [30_000_000, 4])
+def test_a_bomb_is_refused_whatever_size_it_declares(tmp_path, declared):
+    """30 MB of zeros, packed to 30 kB; also where the archive says that it is 4 bytes long."""
+    size, archive = 30_000_000, tmp_path / "bomb.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("big.txt", bytes(size))
+    content = archive.read_bytes()
+    assert content.count(size.to_bytes(4, "little")) == 2
+    said = content.replace(size.to_bytes(4, "little"), declared.to_bytes(4, "little"))
+    archive.write_bytes(said)
+    tracemalloc.start()
+    with pytest.raises((registry.DataCorrupt, zipfile.BadZipFile), match="than 1,000|Bad CRC"):
+        unpack(archive, tmp_path / "out", {"big.txt": 1000})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1_000_000
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_an_archive_without_the_original_says_so(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as zipped:
+        zipped.writestr("other.txt", "")
+    with pytest.raises(registry.DataCorrupt, match=r"there is no original\.txt in it"):
+        unpack(tmp_path / "a.zip", tmp_path / "out", {"original.txt": 10})
+
+
+def test_a_download_without_end_is_cut_off(toy, served, monkeypatch):
+    public, address = served
+    (public / "a.csv").write_bytes(bytes(200_000))
+    use_only(monkeypatch, urls={"a.csv": f"{address}/a.csv"})
+    with pytest.raises(registry.DataNotFound, match="more than 100,000 bytes came"):
+        fetch("toy", largest=100_000)
+    assert not list(registry.cache_folder("toy").iterdir())
 
 
 def read_all(folder):
@@ -171,6 +205,7 @@ def read_all(folder):
 def test_fetch_of_something_else_than_an_archive(toy, served, monkeypatch):
     public, address = served
     (public / "original.zip").write_bytes(b"<html>Sorry</html>")
+    monkeypatch.setitem(_INSTALL, "toy", (pytest.fail, {"original.txt": 10}))
     use_only(monkeypatch, archive=f"{address}/original.zip")
     with pytest.raises(registry.DataNotFound, match=r"not a zip file.* Ask\."):
         fetch("toy")

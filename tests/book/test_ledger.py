@@ -3,10 +3,12 @@ and nothing is silently missing.
 """
 
 import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from acvbook import claims as claims_file
 from acvbook import ledger
 
 CLAIMS = """
@@ -37,7 +39,7 @@ REAL = SimpleNamespace(provenance="real", sha256="ab" * 32)
 STAND_IN = SimpleNamespace(provenance="simulated", sha256=None)
 
 
-_load = ledger.load_claims
+_load = claims_file.load_claims
 
 
 @pytest.fixture
@@ -66,13 +68,13 @@ def claims(tmp_path, monkeypatch):
     ],
 )
 def test_rule(rule, value, expected):
-    assert ledger.holds(rule, value) is expected
+    assert claims_file.holds(rule, value) is expected
 
 
 @pytest.mark.parametrize("rule", ["about 3", ">= 3 ± 1", "is false", "<=3"])
 def test_rule_that_is_none_is_refused(rule):
     with pytest.raises(ledger.LedgerError, match="no such rule"):
-        ledger.holds(rule, 3)
+        claims_file.holds(rule, 3)
 
 
 def test_record_has_all_keys_and_plain_values(claims, tmp_path):
@@ -184,12 +186,90 @@ def test_missing_and_unexplained_are_problems(claims, tmp_path):
     ("explanation", "found"), [("why", []), (None, ["a.x: 0 does not meet '> 1', unexplained"])]
 )
 def test_a_claim_of_parts_is_explained_by_them(explanation, found):
-    part = ledger.Claim("a.x", "", "", must={"quick": "> 1"}, explanation=explanation)
+    part = claims_file.Claim("a.x", "", "", must={"quick": "> 1"}, explanation=explanation)
     records = [{"id": id, "ok": False, "value": 0, "scale": "quick"} for id in ("a", "a.x")]
     assert (
-        ledger.problems(records, {"a": ledger.Claim("a", "", "", parts=("a.x",)), "a.x": part})
+        ledger.problems(records, {"a": claims_file.Claim("a", "", "", parts=("a.x",)), "a.x": part})
         == found
     )
+
+
+PLAIN = """
+[claims.plain]
+source = "Table 9"
+shows = "a number"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('must = { quik = ">= 3" }', r"plain: must = .*quik.*the scales are quick and paper"),
+        ('must = ">= 3"', r"plain: must = '>= 3'"),
+        ('must.quick = "=> 3"', r"plain: no such rule: '=> 3'"),
+        ('must.quick = ">= three"', r"plain: no such rule: '>= three'"),
+        ('must.quick = "<= inf"', r"plain: no such rule: '<= inf'"),
+        ('must.quick = ">= nan"', r"plain: no such rule"),
+        ('must.quick = "== 3 ± -1"', r"plain: no such rule"),
+        ("must.quick = 3", r"plain: no such rule: 3"),
+        ('data = "Real"', r"plain: data = 'Real' is neither real nor simulated"),
+        ('scales = ["papre"]', r"plain: scales = \['papre'\]"),
+        ('scales = [["paper"]]', r"plain: scales = \[\['paper'\]\]"),
+        ('scales = "paper"', r"plain: scales = 'paper'"),
+        ('mus.quick = ">= 3"', r"plain: no key mus; there are data, explanation"),
+        ("notebook = 7", r"plain: notebook = 7 is not a text"),
+        ("parts = 3", r"plain, parts: 3 is not a table"),
+        ('parts.left = { must.quik = "> 1" }', r"plain\.left: must = .*quik"),
+        ('parts.left = { dta = "real" }', r"plain\.left: no key dta"),
+        ("parts.left = 3", r"plain\.left: 3 is not a table"),
+        ('[claims."plain.left"]', r"plain\.left: no shows and no source"),
+        ("[claim.other]", r"the file: no key claim; there are claims, papers"),
+        ('[papers]\nghosh = "x"', r"plain: its first word is no paper"),
+        ('source = "twice"', r"Cannot overwrite a value"),
+        ('must = { quick = ">= 3"', r"Unclosed inline table"),
+    ],
+)
+def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
+    """A verdict that is switched off by a slip would look like one that was never asked for."""
+    path = tmp_path / "claims.toml"
+    path.write_text(PLAIN + line, "utf-8")
+    with pytest.raises(ledger.LedgerError, match=complaint) as raised:
+        _load(path)
+    assert str(raised.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"[claims", b"claims = 3"])
+def test_damaged_claims_are_named(tmp_path, content):
+    path = tmp_path / "claims.toml"
+    path.write_bytes(content)
+    with pytest.raises(ledger.LedgerError, match=re.escape(str(path))):
+        _load(path)
+
+
+def test_a_part_that_is_a_claim_already_is_refused(tmp_path):
+    twice = PLAIN + "parts.left = {}\n" + PLAIN.replace("plain", '"plain.left"')
+    (tmp_path / "claims.toml").write_text(twice, "utf-8")
+    with pytest.raises(ledger.LedgerError, match=r"plain\.left stands there twice"):
+        _load(tmp_path / "claims.toml")
+
+
+@pytest.mark.parametrize("scale", ["qiuck", "", None])
+def test_scale_without_rules_is_refused(claims, scale):
+    with pytest.raises(ledger.LedgerError, match="scale = .* is not quick or paper"):
+        ledger.begin("demo", scale, 7)
+
+
+def test_provenance_without_meaning_is_refused(claims):
+    with pytest.raises(ledger.LedgerError, match="provenance = 'Real' is neither"):
+        ledger.record("plain", 3, SimpleNamespace(provenance="Real", sha256="ab"))
+
+
+@pytest.mark.parametrize("content", ["", "[", "3", "[3]", '[{"id": "plain"}]', "[[]]"])
+def test_damaged_record_is_named(claims, tmp_path, content):
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "demo.json").write_text(content)
+    with pytest.raises(ledger.LedgerError, match=r"demo\.json is damaged .* run demo"):
+        ledger.merge(tmp_path)
 
 
 def test_interrupted_write_leaves_the_old_file(claims, tmp_path, monkeypatch):
@@ -206,4 +286,4 @@ def test_every_claim_of_the_book_can_be_judged():
         assert claim.data in ("real", "simulated"), claim.id
         for scale, rule in claim.must.items():
             assert scale in ("quick", "paper"), claim.id
-            assert ledger.holds(rule, 0.0) in (True, False), claim.id
+            assert claims_file.holds(rule, 0.0) in (True, False), claim.id

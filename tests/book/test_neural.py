@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 neural = pytest.importorskip("acvbook.neural")
 
 from acvbook.neural import checkpoint  # noqa: E402
-from acvbook.neural.batches import in_order, make_batch, shuffled  # noqa: E402
+from acvbook.neural.batches import in_order, make_batch, one_torch_thread, shuffled  # noqa: E402
 from acvbook.neural.crf_layer import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
 from acvbook.neural.glove import embedding  # noqa: E402
@@ -187,3 +187,18 @@ def test_without_torch_the_rest_works():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install torch" in done.stdout
+
+
+def test_the_limit_on_torch_threads_is_lifted_by_the_last_who_leaves():
+    """Two who overlap: the first to leave does not lift it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        one_torch_thread.__enter__()
+        one_torch_thread.__enter__()
+        one_torch_thread.__exit__()
+        assert torch.get_num_threads() == 1
+        one_torch_thread.__exit__()
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -2,7 +2,7 @@
 
 import pytest
 import scoreboard
-from acvbook.ledger import Claim
+from acvbook.claims import Claim
 
 RULE = {"quick": ">= 1", "paper": ">= 1"}
 CLAIM = Claim(

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from ..whole import write
+
 _CHECKOUT = Path(__file__).parents[3]
-_CHECKSUMS = "SHA256SUMS"
 
 
 class DataNotFound(FileNotFoundError):
@@ -100,10 +101,10 @@ def find(name: str, file: str) -> Path:
     raise DataNotFound(f"{name}: no {file} in {places}. To get it: {get(name).how_to_get}")
 
 
-def check(what: str, actual: str, accepted: list[str], remedy: str) -> None:
-    """Raise DataCorrupt unless the actual sha256 is an accepted one."""
-    if actual not in accepted:
-        raise DataCorrupt(f"{what}: sha256 is {actual}, expected {' or '.join(accepted)}. {remedy}")
+def check(what: str, actual: str, expected: str, remedy: str) -> None:
+    """Raise DataCorrupt unless the actual sha256 is the expected one."""
+    if actual != expected:
+        raise DataCorrupt(f"{what}: sha256 is {actual}, expected {expected}. {remedy}")
 
 
 def file_sha256(path: Path) -> str:
@@ -113,36 +114,17 @@ def file_sha256(path: Path) -> str:
 
 
 def store_converted(name: str, file: str, content: bytes) -> Path:
-    """Keep a converted original in the cache, whole or not at all, beside its own sha256.
+    """Keep a converted original in the cache, whole or not at all.
 
-    A conversion may differ from the canonical file in what only the original knows, so the cache
-    has its own checksums. They are written first: a crash between the two leaves nothing that looks
-    found.
+    Raises DataCorrupt unless it has the sha256 of the canonical file.
     """
-    folder = cache_folder(name)
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_atomically(
-        folder / _CHECKSUMS, f"{hashlib.sha256(content).hexdigest()}  {file}\n".encode()
-    )
-    return _write_atomically(folder / file, content)
+    actual = hashlib.sha256(content).hexdigest()
+    check(f"{name}: converted {file}", actual, get(name).files[file], get(name).by_hand)
+    return write(cache_folder(name) / file, content)
 
 
 def _verified(folder: Path, data_set: DataSet, file: str) -> Path:
     path = folder / file
-    accepted = [data_set.files[file], *_converted_sha256(data_set.name, folder)]
     remedy = f"Delete the file and get it again: {data_set.how_to_get}"
-    check(str(path), file_sha256(path), accepted, remedy)
+    check(str(path), file_sha256(path), data_set.files[file], remedy)
     return path
-
-
-def _converted_sha256(name: str, folder: Path) -> list[str]:
-    checksums = folder / _CHECKSUMS
-    if folder != cache_folder(name) or not checksums.is_file():
-        return []
-    return [line.split()[0] for line in checksums.read_text().splitlines()]
-
-
-def _write_atomically(path: Path, content: bytes) -> Path:
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_bytes(content)
-    return part.replace(path)

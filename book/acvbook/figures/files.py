@@ -5,6 +5,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
+from ..whole import replacing
+
 
 def save(fig, name, data=None):
     """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed
@@ -20,9 +22,7 @@ def save(fig, name, data=None):
             0.995, 0.005, "simulated data", ha="right", va="bottom", color="#b00020", fontsize=9
         )
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".part")
-    fig.savefig(draft, format="svg", metadata={"Date": None})
-    draft.replace(path)
+    with replacing(path) as draft:
+        fig.savefig(draft, format="svg", metadata={"Date": None})
     plt.close(fig)
     return fig

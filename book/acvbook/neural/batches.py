@@ -1,10 +1,12 @@
 """Sentences of different lengths as padded tensors."""
 
-from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import torch
+
+from acvlib.parallel import OneThread
 
 from .vocabulary import LONGEST_WORD, PADDING
 
@@ -63,14 +65,11 @@ def in_order(lengths, size=256):
     return [order[i : i + size] for i in range(0, len(order), size)]
 
 
-@contextmanager
-def one_thread():
-    """One thread for torch: a batch is too small to share,
-    and threads would wait longer than they work.
-    """
+def _limit_torch():
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return partial(torch.set_num_threads, before)
+
+
+# A batch is too small to share, and threads would wait longer than they work.
+one_torch_thread = OneThread(torch.get_num_threads, _limit_torch)

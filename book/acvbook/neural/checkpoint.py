@@ -6,6 +6,8 @@ from pathlib import Path
 
 import torch
 
+from ..whole import write
+
 _MAGIC = b"acvlib-checkpoint-1 "
 
 
@@ -19,11 +21,8 @@ def save(path, state):
     """
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    content, path = buffer.getvalue(), Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".part")
-    draft.write_bytes(_MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
-    draft.replace(path)
+    content = buffer.getvalue()
+    write(path, _MAGIC + hashlib.sha256(content).hexdigest().encode() + content)
 
 
 def load(path, expected_key):

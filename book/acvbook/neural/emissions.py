@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from .batches import in_order, make_batch, one_thread
+from ..whole import replacing
+from .batches import in_order, make_batch, one_torch_thread
 from .training import run_key, train
 
 SPLITS = ("train", "valid", "test")
@@ -77,12 +78,11 @@ def _save(path, trained, text, key):
         .numpy()
         .astype(float)
     )
-    draft = path.with_name("draft.npz")
-    np.savez(draft, **scores, crf=crf, history=np.array(trained.history), key=key)
-    draft.replace(path)
+    with replacing(path) as draft, draft.open("wb") as stream:
+        np.savez(stream, **scores, crf=crf, history=np.array(trained.history), key=key)
 
 
-@one_thread()
+@one_torch_thread
 @torch.no_grad()
 def score(trained, sentences):
     """Emission scores of sentences, a list of (T_n, K) float64."""

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from acvlib.protocol import ModelDefaults, own_copy
 
-from .batches import one_thread
+from .batches import one_torch_thread
 from .siamese_derivatives import SiameseDerivatives, fold_cross
 
 TINY = 1e-12  # added to squared distances, whose root has no derivative at 0
@@ -112,7 +112,7 @@ class Siamese(ModelDefaults):
         """F as a float; not for autograd, whose part `derivatives` plays."""
         return self.derivatives.value_and_gradient(params, weights)[0]
 
-    @one_thread()
+    @one_torch_thread
     @torch.no_grad()
     def pair_losses(self, params, fold):
         """loss of every pair inside the fold, (len(fold), len(fold))."""

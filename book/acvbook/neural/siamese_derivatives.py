@@ -11,7 +11,7 @@ from acvlib.derivatives import Derivatives
 from acvlib.folds import weights as fold_weights
 from acvlib.protocol import override
 
-from .batches import one_thread
+from .batches import one_torch_thread
 
 TOGETHER = 10  # vectors that are multiplied at once
 FORWARD_MODE = threading.Lock()  # torch has a single one for all threads
@@ -24,7 +24,7 @@ def jvp(function, point, direction):
         return torch.func.jvp(function, (point,), (direction,))
 
 
-@one_thread()
+@one_torch_thread
 def fold_cross(model, function, params, folds):
     """d/de dfunction/dparams at weights 1 + e (w_o - 1), e = 0, for each fold, (n_folds, D).
 
@@ -46,7 +46,7 @@ class SiameseDerivatives(Derivatives):
     matrix_free = True
 
     @override
-    @one_thread()
+    @one_torch_thread
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams)."""
         sites = torch.arange(self.n_sites)
@@ -62,7 +62,7 @@ class SiameseDerivatives(Derivatives):
         return fold_cross(self.model, lambda p, w, _: weighted(p, w, sites), params, folds)
 
     @override
-    @one_thread()
+    @one_torch_thread
     def heldout_expansion(self, params, move, fold):
         """`heldout_loss` at params + move, to first order, (len(fold),)."""
         sites = torch.as_tensor(fold)
@@ -105,7 +105,7 @@ class Products:
         """The vectors themselves."""
         return vectors.copy()
 
-    @one_thread()
+    @one_torch_thread
     def multiply(self, vectors, rows):
         """H v of each vector (n, D), for the rows that they belong to."""
         products = np.empty_like(vectors)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from .batches import one_thread
+from .batches import one_torch_thread
 
 
 class Adam(NamedTuple):
@@ -17,7 +17,7 @@ class Adam(NamedTuple):
     learning_rate: float = 3e-3
 
 
-@one_thread()
+@one_torch_thread
 def train_siamese(model, training, seed, weights=None):
     """(params (D,), objective after each step):
     the same seed and weights give the same network, bit for bit.

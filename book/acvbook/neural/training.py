@@ -12,7 +12,7 @@ import torch
 from acvlib.parallel import track
 
 from . import checkpoint
-from .batches import in_order, make_batch, one_thread, shuffled
+from .batches import in_order, make_batch, one_torch_thread, shuffled
 from .bilstm_crf import BiLSTMCRF, Sizes
 from .glove import embedding
 from .vocabulary import Vocabulary, check_trainable, normalised
@@ -56,7 +56,7 @@ def run_key(text, training, vectors):
     return digest.hexdigest()
 
 
-@one_thread()
+@one_torch_thread
 def train(text, training, folder, vectors=None):
     """A `Trained` network of the training and validation sentences of a `TaggedText`.
 

@@ -23,7 +23,7 @@ from acvlib.parallel import threads
 from acvlib.protocol import Fit
 
 from ..neural import Siamese, train_siamese
-from ..neural.batches import one_thread
+from ..neural.batches import one_torch_thread
 from .general import correlation
 
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
@@ -57,7 +57,7 @@ def _lambda(damping, products, dim, rng):
     return damping * largest - min(smallest, 0.0)
 
 
-@one_thread()
+@one_torch_thread
 def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
@@ -75,7 +75,7 @@ def predicted(model, full, folds):
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
 
 
-@one_thread()  # before there are threads: each would put back what another one set
+@one_torch_thread
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
     jobs = (

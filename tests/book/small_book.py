@@ -1,0 +1,198 @@
+"""A book of two notebooks that builds in about a second, made of the real Makefile, dodo.py, tools
+and acvbook; stubs take the place of Jupyter Book and MathJax and, unless asked for, of kernels.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parent.parent.parent
+NOTEBOOK = """# ---
+# jupyter:
+#   kernelspec: {{display_name: Python 3, language: python, name: python3}}
+# ---
+# %% tags=["parameters"]
+scale = "none"
+
+# %%
+import os, pathlib, time
+from acvbook import ledger
+ledger.begin("{name}", scale, 1)
+ledger.record("demo.{name}", {value})
+figures = pathlib.Path(os.environ["ACVLIB_OUTPUT"], "figures")
+figures.mkdir(exist_ok=True)
+(figures / "{name}-{value}.svg").write_text("{value} " * 10_000)
+with open("executions", "a") as log:
+    print("{name}", os.getpid(), file=log)
+time.sleep({seconds})
+"""
+CLAIMS = """
+[papers]
+demo = "Demo, nobody"
+[claims]
+"demo.one" = { source = "s", shows = "s", data = "simulated", notebook = "one" }
+"demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
+"""
+STUBS = {
+    "html/jupyter_book/cli/main.py": """
+import pathlib, sys
+def main():
+    source, output = pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[4], "_build", "html")
+    output.mkdir(parents=True)
+    pages = [source / "scoreboard.md", *sorted(source.glob("figures/*.svg"))]
+    text = "".join(f"{page.name} {page.read_text()}" for page in pages)
+    (output / "index.html").write_text(text)
+    (output / "end.html").write_text("whole")
+""",
+    "kernel/jupytext.py": """
+import json, pathlib
+def read(path):
+    return pathlib.Path(path).read_text()
+def writes(executed, fmt):
+    return json.dumps(executed.text)
+""",
+    "kernel/papermill/__init__.py": """
+from types import SimpleNamespace
+def execute_notebook(source, target, parameters, **settings):
+    text = source.replace('scale = "none"', f"scale = {parameters['scale']!r}")
+    exec(text, {})
+    return SimpleNamespace(metadata={"papermill": {}}, cells=[], text=text)
+""",
+    "kernel/papermill/exceptions.py": "class PapermillExecutionError(Exception): pass\n",
+    # Kills the whole build before its KILL_AT-th change of a file, in whichever process that is.
+    "kill/sitecustomize.py": """
+import os, signal, sys
+CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "open"}
+count = os.open(os.environ["KILL_COUNT"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+def hook(event, arguments):
+    if event not in CHANGES or (event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR)):
+        return
+    path = str(arguments[0])
+    if "pycache" in path or path.startswith("/dev/"):
+        return
+    os.write(count, b".")
+    if os.fstat(count).st_size == int(os.environ["KILL_AT"]):
+        os.killpg(0, signal.SIGKILL)
+sys.addaudithook(hook)
+""",
+}
+
+
+class SmallBook:
+    """Files of the project below `root`; `make` runs it, `start` begins to."""
+
+    def __init__(self, root, kernels=False):
+        self.root = root
+        self.kernels = kernels
+
+    def create(self):
+        for name in ("Makefile", "dodo.py", "requirements.lock", "pyproject.toml"):
+            self.write(name, (ROOT / name).read_text("utf-8"))
+        no_cache = shutil.ignore_patterns("__pycache__")
+        for name in ("tools", "book/acvbook"):
+            shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
+        self.write("tools/mathjax.py", MATHJAX)
+        self.write("acvlib/__init__.py", "")
+        self.write("book/claims.toml", CLAIMS)
+        self.write("book/_config.yml", "title: Demo\n")
+        for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
+            self.write(name, "")
+        self.write("book/published/ledger.json", "[]")
+        for name, content in STUBS.items():
+            self.write(f"stubs/{name}", content)
+        for package in ("jupyter_book", "jupyter_book/cli"):
+            self.write(f"stubs/html/{package}/__init__.py", "")
+        self.write(".venv/bin/doit", f'#!/bin/sh\nexec "{sys.executable}" -m doit "$@"\n')
+        (self.root / ".venv/bin/doit").chmod(0o755)
+        for name in (".venv/.library", ".venv/.ready"):
+            self.write(name, "")
+        self.notebooks(1)
+        return self
+
+    def write(self, name, content):
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(content, "utf-8")
+
+    def notebooks(self, value, seconds=0):
+        """Write both notebooks: they record `value`, and draw it."""
+        for name in ("one", "two"):
+            text = NOTEBOOK.format(name=name, value=value, seconds=seconds)
+            self.write(f"notebooks/{name}.py", text)
+
+    def start(self, target="book", *before, **variables):
+        """A make in a process group of its own."""
+        stubs = ["html"] if self.kernels else ["html", "kernel"]
+        stubs += ["kill"] if "KILL_AT" in variables else []
+        path = [self.root / "book", *(self.root / "stubs" / name for name in stubs)]
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB")}
+        kept.pop("MAKELEVEL", None)
+        kept["ACVLIB_DATA"] = ""
+        kept["PYTHONPATH"] = os.pathsep.join(map(str, path))
+        return subprocess.Popen(
+            [*before, "make", target],
+            cwd=self.root,
+            env=kept | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def make(self, target="book", *before, **variables):
+        """(exit code, output) of a make that has ended."""
+        process = self.start(target, *before, **variables)
+        output, _ = process.communicate(timeout=60)
+        return process.returncode, output
+
+    @property
+    def page(self):
+        return (self.root / "book/_build/html/index.html").read_text("utf-8")
+
+    def executions(self):
+        """[(notebook, process id)], as they were begun."""
+        log = self.root / "executions"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [(line.split()[0], int(line.split()[1])) for line in lines]
+
+    def processes(self):
+        """Those that are running in this project."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.cwd() == str(self.root) and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+MATHJAX = """
+import sys
+from acvbook.whole import replacing_folder
+with replacing_folder(sys.argv[1]) as draft:
+    draft.mkdir()
+    (draft / "tex-svg-full.js").write_text("")
+"""
+
+
+def wait_for(condition, seconds=20):
+    """Return whether `condition()` came true in time."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def stop(process, how):
+    """Send a signal to make, as a terminal does (to the group) or as a supervisor does."""
+    if how == signal.SIGINT:
+        os.killpg(process.pid, how)
+    else:
+        process.send_signal(how)
+    process.communicate(timeout=20)

@@ -1,0 +1,154 @@
+"""make book: killed anywhere, run twice at once, on a full disk or where it may not write, in a
+folder with spaces and umlauts: nothing is lost, and nothing half-written is shown.
+"""
+
+import os
+import shutil
+import signal
+import sys
+
+import psutil
+import pytest
+from small_book import SmallBook, stop, wait_for
+
+needs_setpriv = pytest.mark.skipif(
+    os.geteuid() == 0 and not shutil.which("setpriv"), reason="root may write everywhere"
+)
+# Root is made to keep to the rights of files, as others must.
+OBEYING = ["setpriv", "--bounding-set", "-dac_override"] if os.geteuid() == 0 else []
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A small book that two makes built at once."""
+    book = SmallBook(tmp_path_factory.mktemp("Bücher und mehr") / "Straße").create()
+    makes = [book.start(), book.start()]
+    outputs = [make.communicate(timeout=60)[0] for make in makes]
+    assert [make.returncode for make in makes] == [0, 0], outputs
+    assert any("another make is at work" in output for output in outputs)
+    return book
+
+
+@pytest.fixture
+def book(built, tmp_path):
+    """A copy of the built book."""
+    root = tmp_path / "ein Buch für uns"
+    shutil.copytree(built.root, root, symlinks=True)
+    return SmallBook(root)
+
+
+def shows(book, value):
+    """Whether the finished book, and all that it is made of, is of the sources with `value`."""
+    figures = sorted(path.name for path in (book.root / "build/quick/figures").iterdir())
+    return (
+        figures == [f"one-{value}.svg", f"two-{value}.svg"]
+        and all(f"{figure} {value} {value}" in book.page for figure in figures)
+        and book.page.count(f"|  | {value} |") == 2
+        and (book.root / "book/_build/html/end.html").read_text() == "whole"
+    )
+
+
+def test_two_makes_at_once_execute_each_notebook_once(built):
+    assert sorted(name for name, _ in built.executions()) == ["one", "two"]
+    assert shows(built, 1)
+
+
+def test_nothing_is_done_twice_and_a_reverted_source_is_built_again(book):
+    before = len(book.executions())
+    assert book.make()[0] == 0
+    assert len(book.executions()) == before
+    for value in (2, 1):
+        book.notebooks(value)
+        assert book.make()[0] == 0
+        assert shows(book, value)
+
+
+@pytest.mark.parametrize("step", [15, 40, 70, 88, 102, 112, 120])
+def test_killed_between_two_steps_and_reverted(book, step):
+    """All processes of the build are killed before its `step`-th change of a file."""
+    book.notebooks(2)
+    count = str(book.root / "count")
+    code, _ = book.make("book", KILL_AT=str(step), KILL_COUNT=count)
+    assert code == -signal.SIGKILL
+    assert shows_one_book(book)
+    book.notebooks(1)
+    code, output = book.make()
+    assert code == 0, output
+    assert shows(book, 1)
+    assert not list((book.root / "build/quick").glob(".*/run_*"))
+
+
+def shows_one_book(book):
+    """Whether the site, if it is there now, is whole and of one of the two sources."""
+    html = book.root / "book/_build/html"
+    if not html.exists():  # between two renamings: the next make brings it back
+        html = html.with_name(".html.old")
+    page = (html / "index.html").read_text("utf-8")
+    values = {value for value in (1, 2) for name in ["one", "two"] if f"{name}-{value}" in page}
+    return (html / "end.html").read_text() == "whole" and len(values) == 1
+
+
+def test_source_edited_during_its_build_is_built_again(book):
+    book.notebooks(2, seconds=0.5)
+    make = book.start()
+    assert wait_for(lambda: len(book.executions()) == 4)
+    book.notebooks(3)
+    assert make.wait(timeout=30) == 0
+    make.communicate()
+    assert book.make()[0] == 0
+    assert shows(book, 3)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_no_kernel_survives_its_make(book, how):
+    book.kernels = True
+    book.notebooks(2, seconds=60)
+    make = book.start()
+    assert wait_for(lambda: len(book.executions()) == 4)
+    kernels = [number for _, number in book.executions()[2:]]
+    assert {psutil.Process(number).cwd() for number in kernels} == {str(book.root)}
+    stop(make, how)
+    assert wait_for(lambda: not book.processes(), 8), book.processes()
+    assert not (book.root / "build/quick/figures/one-2.svg").exists()
+    assert shows(book, 1)
+
+
+def test_full_disk_loses_nothing(book):
+    """No file may have more than 20 kB, as if the disk were full: figures have more."""
+    book.notebooks(22)
+    limited = ["bash", "-c", 'ulimit -f 20; exec "$@"', "bash"]
+    code, output = book.make("book", *limited)
+    assert code == 2
+    assert "File too large" in output
+    assert shows(book, 1)
+    book.notebooks(1)
+    before = len(book.executions())
+    assert book.make()[0] == 0
+    assert len(book.executions()) - before == 2
+    assert shows(book, 1)
+
+
+@needs_setpriv
+def test_read_only_checkout_is_refused_in_one_sentence(book):
+    folders = [book.root, *(path for path in book.root.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    try:
+        code, output = book.make("book", *OBEYING)
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
+    assert code == 2
+    assert f"{book.root / 'build'}: Permission denied; the book is built in this folder" in output
+    assert "Traceback" not in output
+    assert shows(book, 1)
+
+
+def test_publish_and_site(book):
+    assert book.make("publish")[0] == 0
+    published = book.root / "book/published"
+    names = sorted(path.name for path in published.rglob("*") if path.is_file())
+    assert names == ["ledger.json", "one-1.svg", "one.ipynb", "two-1.svg", "two.ipynb"]
+    assert book.make("site")[0] == 0
+    assert "one-1.svg" in book.page
+    assert sys.executable not in book.page
