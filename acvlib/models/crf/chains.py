@@ -8,11 +8,9 @@ import numpy as np
 
 from ...inference.smoothing import Factors, smooth, transition_counts
 from ...parallel import in_blas_threads
-from .blocks import block_sums, side_by_side
 from .moments import covariances
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
-SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
 
 
 class CRFParams(NamedTuple):
@@ -29,6 +27,11 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     transitions = params[n_tags:-n_tags].reshape(n_tags, n_tags)
     end = params[-n_tags:]
     return CRFParams(start, transitions, end)
+
+
+def starts_of(lengths):
+    """Where each of the sequences put end to end begins, and their end, (N + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)])
 
 
 def portions(sizes, limit):
@@ -64,8 +67,7 @@ class Chains:
         """
         rows = self.tokens(sentences)
         density = Factors(self.density.scaled[rows] * known, self.density.log_scale[rows])
-        ends = np.cumsum(self.lengths[sentences])
-        return Chains(density, np.concatenate([[0], ends]))
+        return Chains(density, starts_of(self.lengths[sentences]))
 
     def smooth(self, params):
         """The `Smoothed` posteriors of all sentences."""
@@ -82,68 +84,35 @@ class Chains:
         last = smoothed.gamma[self.starts[1:] - 1]
         return np.hstack([first, links.reshape(len(self), self.n_tags**2), last])
 
-    def sums(self, params, weights):
-        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)) of a few sentences."""
-        log_z, features = self.each(params)
-        return weights @ log_z, weights @ features
-
     @cached_property
-    def _blocks(self):
-        return side_by_side(self.density.scaled, self.starts)
+    def _pieces(self):
+        """(slice of the sentences, their chains) for each piece that a thread takes."""
+        numbers = np.arange(len(self))
+        parts = portions(self.lengths, PIECE)
+        return [(part, self.take(numbers[part])) for part in parts]
 
-    def many_sums(self, params, weights, run=in_blas_threads):
-        """`sums` of many sentences, shared out by `run`."""
-        parts = split(params, self.n_tags)
-        if max(np.ptp(part) for part in parts) > SPREAD:
-            return self.sums(params, weights)
-        start, link, end = (part.max() for part in parts)
-        potentials = [np.exp(part - part.max()) for part in parts]
-        log_z, features = block_sums(self._blocks, weights, potentials, run)
-        lost = np.add.reduceat(self.density.log_scale, self.starts[:-1])
-        lost += start + (self.lengths - 1) * link + end
-        return log_z + weights @ lost, features
+    def sums(self, params, weights):
+        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)), on threads."""
+
+        def of_piece(piece):
+            part, chains = piece
+            log_z, features = chains.each(params)
+            return weights[part] @ log_z, weights[part] @ features
+
+        log_z, features = zip(*in_blas_threads(of_piece, self._pieces), strict=True)
+        return sum(log_z), sum(features)
 
     def covariance(self, params, weights):
         """sum_n weights_n Cov(features), (D, D): the Hessian of sum_n weights_n log Z_n."""
 
-        def of_part(rows):
-            chains = self.take(np.arange(rows.start, rows.stop))
-            bounds = np.array([0, len(chains)])
-            return chains.covariances(params, weights[rows], bounds)[0]
+        def of_piece(piece):
+            part, chains = piece
+            everything = np.array([0, len(chains)])
+            return chains.covariances(params, weights[part], everything)[0]
 
-        return sum(in_blas_threads(of_part, portions(self.lengths, PIECE)))
+        return sum(in_blas_threads(of_piece, self._pieces))
 
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
-        posterior = (smoothed.gamma, smoothed.filtered, smoothed.ahead, smoothed.transition)
-        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
-
-
-class OwnChains(NamedTuple):
-    """The chains in folds' own terms: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
-
-    sentence (N,): which one each chain is; labels: where sites are tokens, the row among the
-    chains' tokens and the tag of each omitted site.
-    """
-
-    chains: Chains
-    sentence: np.ndarray
-    bounds: np.ndarray
-    labels: tuple = ()
-
-    def covariances(self, params):
-        """sum Cov(features) over the chains of each fold, (n_folds, D, D)."""
-        return self.chains.covariances(params, np.ones(len(self.chains)), self.bounds)
-
-    def smooth(self, params):
-        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""
-        if params.ndim == 1:
-            smoothed = [self.chains.smooth(params)]
-        else:
-            numbers = np.split(np.arange(len(self.chains)), self.bounds[1:-1])
-            folds = zip(numbers, params, strict=True)
-            smoothed = [self.chains.take(chains).smooth(point) for chains, point in folds]
-        log_z = [each.log_z for each in smoothed]
-        gamma = [each.gamma for each in smoothed]
-        return np.concatenate(log_z), np.concatenate(gamma)
+        return covariances(smoothed[1:5], self._features(smoothed), self.starts, weights, bounds)
