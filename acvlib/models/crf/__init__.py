@@ -17,10 +17,8 @@ from ...folds import Folds
 from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, hide_labels
-from .chains import Chains, CRFParams, split, starts_of
+from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
-
-SPREAD = 300.0  # nats between scores of a token: products of two stay in range
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,11 @@ import numpy as np
 
 from ...inference.smoothing import Factors, smooth, transition_counts
 from ...parallel import in_blas_threads
+from .blocks import block_sums, side_by_side
 from .moments import covariances
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
+SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
 
 
 class CRFParams(NamedTuple):
@@ -85,34 +87,64 @@ class Chains:
         return np.hstack([first, links.reshape(len(self), self.n_tags**2), last])
 
     @cached_property
-    def _pieces(self):
-        """(slice of the sentences, their chains) for each piece that a thread takes."""
-        numbers = np.arange(len(self))
-        parts = portions(self.lengths, PIECE)
-        return [(part, self.take(numbers[part])) for part in parts]
+    def _blocks(self):
+        return side_by_side(self.density.scaled, self.starts)
 
-    def sums(self, params, weights):
-        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)), on threads."""
-
-        def of_piece(piece):
-            part, chains = piece
-            log_z, features = chains.each(params)
-            return weights[part] @ log_z, weights[part] @ features
-
-        log_z, features = zip(*in_blas_threads(of_piece, self._pieces), strict=True)
-        return sum(log_z), sum(features)
+    def sums(self, params, weights, run=in_blas_threads):
+        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)), shared out by `run`."""
+        parts = split(params, self.n_tags)
+        if max(np.ptp(part) for part in parts) > SPREAD:
+            log_z, features = self.each(params)
+            return weights @ log_z, weights @ features
+        tops = [part.max() for part in parts]
+        potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
+        log_z, features = block_sums(self._blocks, weights, potentials, run)
+        scale = np.add.reduceat(self.density.log_scale, self.starts[:-1])
+        scale += tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        return log_z + weights @ scale, features
 
     def covariance(self, params, weights):
         """sum_n weights_n Cov(features), (D, D): the Hessian of sum_n weights_n log Z_n."""
 
-        def of_piece(piece):
-            part, chains = piece
+        def of_piece(rows):
+            chains = self.take(np.arange(rows.start, rows.stop))
             everything = np.array([0, len(chains)])
-            return chains.covariances(params, weights[part], everything)[0]
+            return chains.covariances(params, weights[rows], everything)[0]
 
-        return sum(in_blas_threads(of_piece, self._pieces))
+        return sum(in_blas_threads(of_piece, portions(self.lengths, PIECE)))
 
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
         return covariances(smoothed[1:5], self._features(smoothed), self.starts, weights, bounds)
+
+
+class OwnChains(NamedTuple):
+    """The chains in folds' own terms: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
+
+    sentence (N,): which one each chain is; labels: where sites are tokens, the row among the
+    chains' tokens and the tag of each omitted site.
+    """
+
+    chains: Chains
+    sentence: np.ndarray
+    bounds: np.ndarray
+    labels: tuple = ()
+
+    def covariances(self, params):
+        """sum Cov(features) over the chains of each fold, (n_folds, D, D)."""
+        return self.chains.covariances(params, np.ones(len(self.chains)), self.bounds)
+
+    def smooth(self, params):
+        """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""
+        if params.ndim == 1:
+            smoothed = self.chains.smooth(params)
+            return smoothed.log_z, smoothed.gamma
+        log_z = []
+        gamma = []
+        numbers = np.arange(len(self.chains))
+        for point, own in zip(params, np.split(numbers, self.bounds[1:-1]), strict=True):
+            smoothed = self.chains.take(own).smooth(point)
+            log_z.append(smoothed.log_z)
+            gamma.append(smoothed.gamma)
+        return np.concatenate(log_z), np.concatenate(gamma)

@@ -5,35 +5,23 @@ F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences that the f
     own = sum_n log sum exp(scores of all that agrees with what is known) - score of the labels
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...derivatives import Derivatives
+from ...derivatives import Derivatives, at
 from ...folds import Folds
+from ...folds import weights as fold_weights
 from ...inference.smoothing import factors
-from ...parallel import in_blas_threads
+from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import hide_labels
-from .chains import Chains, portions, starts_of
+from .chains import Chains, OwnChains, portions, starts_of
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
-
-
-class OwnChains(NamedTuple):
-    """The chains in folds' own terms: of fold o those numbered bounds[o] ... bounds[o + 1] - 1.
-
-    sentence (N,): which one each chain is; labels: where sites are tokens, the row among the
-    chains' tokens and the tag of each omitted site.
-    """
-
-    chains: Chains
-    sentence: np.ndarray
-    bounds: np.ndarray
-    labels: tuple = ()
 
 
 class CRFDerivatives(Derivatives):
@@ -56,13 +44,16 @@ class CRFDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        value, gradient = self._likelihood(params, weights)
+        return self._value_and_gradient(params, weights, in_blas_threads)
+
+    def _value_and_gradient(self, params, weights, run):
+        value, gradient = self._likelihood(params, weights, run)
         ridge = self.model.ridge * params
         return float(value + 0.5 * ridge @ params), gradient + ridge
 
-    def _likelihood(self, params, weights):
+    def _likelihood(self, params, weights, run):
         """sum_n weights_n (-log p(z_n | x_n)) and its gradient (D,)."""
-        log_z, expected = self._chains.sums(params, weights)
+        log_z, expected = self._chains.sums(params, weights, run)
         observed = weights @ self._features
         score = observed @ params + weights @ self._emitted
         return log_z - score, expected - observed
@@ -88,10 +79,22 @@ class CRFDerivatives(Derivatives):
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """At one point, those of all sentences less the fold's own terms."""
         if params.ndim == 2 or len(folds) == 1:
-            return super().fold_gradients(params, folds)
+            return self._each_at_its_own(np.atleast_2d(params), folds)
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
         own_values, own_gradients = self._own_sums(params, folds)
         return value - own_values, gradient - own_gradients
+
+    def _each_at_its_own(self, params, folds):
+        """A weighting for each fold; threads share the folds, or the sentences of a single one."""
+        run = in_blas_threads if len(folds) == 1 else partial(in_threads, n_threads=1)
+
+        def at_fold(pair):
+            point, fold = pair
+            return self._value_and_gradient(point, fold_weights(self.n_sites, fold), run)
+
+        pairs = in_blas_threads(at_fold, list(zip(params, folds, strict=True)), "gradients")
+        values, gradients = zip(*pairs, strict=True)
+        return np.array(values), np.array(gradients)
 
     @override
     def fold_hessians(
@@ -106,49 +109,44 @@ class CRFDerivatives(Derivatives):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
 
-        def covariances(own):
-            return own.chains.covariances(params, np.ones(len(own.sentence)), own.bounds)
-
-        own = self._by_portions(covariances, folds)
+        own = self._by_portions(lambda _, own: own.covariances(params), folds)
         return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-
-        def of_fold(number):
-            own = self._own_chains(Folds([folds[number]]))
-            return self._heldout(points[number], own)
-
-        return folds.pick(in_blas_threads(of_fold, range(len(folds))))
+        parts = self._by_portions(lambda rows, own: self._heldout(at(params, rows), own), folds)
+        losses = np.concatenate(parts)
+        return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
     def _heldout(self, params, own):
-        """-log p(z_n | x_n) of a fold's sentences."""
-        losses, _ = self._own_terms(params, own)
-        return losses
+        """-log p(z_n | x_n) of folds' sentences, end to end; params (D,) or (n_folds, D)."""
+        log_z, _ = own.smooth(params)
+        points = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
+        score, _ = self._label_scores(points, own)
+        return log_z - score
 
     def _own_sums(self, params, folds):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
-        parts = self._by_portions(lambda own: self._summed(params, own), folds)
+        parts = self._by_portions(lambda _, own: self._summed(params, own), folds)
         values, gradients = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(gradients)
 
     def _summed(self, params, own):
-        terms = self._own_terms(params, own)
-        return tuple(np.add.reduceat(each, own.bounds[:-1]) for each in terms)
-
-    def _own_terms(self, params, own):
-        """(log Z less the score of the labels (N,), its gradient (N, D)) of each chain."""
         log_z, expected = own.chains.each(params)
-        observed = self._features[own.sentence].toarray()
-        score = observed @ params + self._emitted[own.sentence]
-        return log_z - score, expected - observed
+        score, observed = self._label_scores(params, own)
+        firsts = own.bounds[:-1]
+        return np.add.reduceat(log_z - score, firsts), np.add.reduceat(expected - observed, firsts)
 
-    def _by_portions(self, function: Callable, folds: Folds) -> list:
-        """[function(own chains of some folds) for portions of the folds], on threads."""
+    def _label_scores(self, params, own):
+        """(score of the labels (N,), their features (N, D)); params (D,) or a row for each."""
+        observed = self._features[own.sentence].toarray()
+        return (observed * params).sum(axis=1) + self._emitted[own.sentence], observed
+
+    def _by_portions(self, function, folds):
+        """[function(rows, own chains of folds[rows])] for slices of all folds, on threads."""
 
         def of_portion(rows):
-            return function(self._own_chains(folds[rows]))
+            return function(rows, self._own_chains(folds[rows]))
 
         return in_blas_threads(of_portion, portions(folds.sizes, TOGETHER))
 
@@ -163,9 +161,9 @@ class TokenDerivatives(CRFDerivatives):
     F is that of all sentences, and own is -log p(hidden labels | x, all others).
     """
 
-    def _likelihood(self, params, weights):
+    def _likelihood(self, params, weights, run):
         """-log p(known labels) and its gradient (D,)."""
-        value, gradient = super()._likelihood(params, np.ones(len(self._chains)))
+        value, gradient = super()._likelihood(params, np.ones(len(self._chains)), run)
         if weights.min() == 1.0:
             return value, gradient
         values, gradients = self._summed(params, self._hidden(weights))
@@ -201,8 +199,9 @@ class TokenDerivatives(CRFDerivatives):
         return OwnChains(clamped, sentence, bounds, (rows, tags[rows]))
 
     def _heldout(self, params, own):
-        """-log p(z_t | x, labels outside the fold) of a fold's tokens."""
-        return -np.log(own.chains.smooth(params).gamma[own.labels])
+        """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
+        _, gamma = own.smooth(params)
+        return -np.log(gamma[own.labels])
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:

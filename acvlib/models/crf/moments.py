@@ -55,13 +55,17 @@ def _fill_past(filtered, transition, past):
         past[0, j, j] = filtered[0, j]
     for t in range(1, len(filtered)):
         np.dot(into, past[t - 1], past[t])
-        scale = filtered[t] / np.dot(into, filtered[t - 1])
+        before = filtered[t - 1]
         for j in range(k):
+            predicted = 0.0
+            for i in range(k):
+                predicted += before[i] * into[j, i]
+            scale = filtered[t, j] / predicted
             row = past[t, j]
             for d in range(len(row)):
-                row[d] *= scale[j]
+                row[d] *= scale
             for i in range(k):
-                row[k + i * k + j] += scale[j] * filtered[t - 1, i] * into[j, i]
+                row[k + i * k + j] += scale * before[i] * into[j, i]
 
 
 @_jit
