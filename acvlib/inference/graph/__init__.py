@@ -47,7 +47,9 @@ class GraphPosterior:
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
         self.elimination = elimination
-        self.log_partition, self._conditional, _ = passes.collect(elimination, node, edge)
+        found = passes.collect(elimination, node, edge)
+        self.log_partition = found.log_partition
+        self._conditional = found.conditional
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
@@ -76,7 +78,7 @@ def marginals_at(
     everywhere = np.arange(len(node))
     if not np.isin(sites, everywhere).all():
         raise ValueError(f"sites must be among 0 ... {len(node) - 1}; got {sites}")
-    _, conditional, _ = passes.collect(elimination, node, edge)
+    conditional = passes.collect(elimination, node, edge).conditional
     gamma, _ = passes.distribute(elimination, conditional, np.isin(everywhere, sites))
     return gamma[np.asarray(sites, int)]
 
@@ -93,7 +95,7 @@ def tangent(
     d_node, d_edge = check_potentials(d_node, d_edge, elimination)
     node = node + STEP * 1j * d_node
     edge = edge + STEP * 1j * d_edge
-    _, conditional, _ = passes.collect(elimination, node, edge)
+    conditional = passes.collect(elimination, node, edge).conditional
     moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
     return tuple(part.imag / STEP for part in moved)
 
