@@ -57,27 +57,28 @@ def _sum_moments(t, conditional, sums, pairs, wanted, known, new):
     index = index_buffer(t)
     buffers = np.empty((n_sums, t.n_states * len(index)))
     for b in np.flatnonzero(wanted):
+        here = columns(t, b)
         given = table_of(t, b, conditional)
-        out = new[:, columns(t, b)]
-        out[n_sums:] = 0.0
         for d in range(n_sums):
             table_in(t, b, buffers[d])[:] = sums[d, t.site[b]].reshape((-1, 1))
+        new[n_sums:, here] = 0.0
         for c in children(t, b):
             rows = new if wanted[c] else known
-            found = rows[:, columns(t, c)]
+            there = columns(t, c)
             locate(t, c, index)
             for d in range(n_sums):
-                gather(found[d], table_in(t, b, buffers[d]), index, True)
+                gather(rows[d, there], table_in(t, b, buffers[d]), index, True)
             for p in range(n_sums, len(new)):
-                _expect_child(given, found[p], index, out[p])
+                _expect_child(given, rows[p, there], index, new[p, here])
         for d in range(n_sums):
-            _expect(given, table_in(t, b, buffers[d]), out[d])
+            _expect(given, table_in(t, b, buffers[d]), new[d, here])
         for p in range(len(pairs)):
             i = pairs[p, 0]
             j = pairs[p, 1]
             first = table_in(t, b, buffers[i])
             second = table_in(t, b, buffers[j])
-            _expect_product(given, first, out[i], second, out[j], out[n_sums + p])
+            out = new[n_sums + p, here]
+            _expect_product(given, first, new[i, here], second, new[j, here], out)
 
 
 class SumMoments:
