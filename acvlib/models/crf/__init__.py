@@ -21,7 +21,7 @@ from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearChainCRF(ModelDefaults):
     """Fit start (K,), transitions (K, K) and end (K,) by ridge-penalised maximum likelihood.
 
@@ -55,8 +55,8 @@ class LinearChainCRF(ModelDefaults):
         emissions = [own_copy(scores) for scores in self.emissions]
         labels = [np.asarray(tags) for tags in self.labels]
         _check_sentences(emissions, labels)
-        object.__setattr__(self, "emissions", emissions)
-        object.__setattr__(self, "labels", [own_copy(tags, np.int64) for tags in labels])
+        object.__setattr__(self, "emissions", tuple(emissions))
+        object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
 
     @cached_property
     def starts(self) -> np.ndarray:

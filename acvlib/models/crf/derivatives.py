@@ -18,7 +18,7 @@ from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from ...weighting import hide_labels
+from ...weighting import check, hide_labels
 from .chains import Chains, OwnChains, portions, starts_of
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
@@ -47,6 +47,7 @@ class CRFDerivatives(Derivatives):
         return self._value_and_gradient(params, weights, in_blas_threads)
 
     def _value_and_gradient(self, params, weights, run):
+        check(weights, self.n_sites)
         value, gradient = self._likelihood(params, weights, run)
         ridge = self.model.ridge * params
         return float(value + 0.5 * ridge @ params), gradient + ridge
@@ -60,6 +61,7 @@ class CRFDerivatives(Derivatives):
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        check(weights, self.n_sites)
         ridge = self.model.ridge * np.eye(len(params))
         return DenseHessian(self._curvature(params, weights) + ridge)
 
