@@ -48,9 +48,7 @@ class GraphPosterior:
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
         self.elimination = elimination
-        found = passes.collect(elimination, node, edge)
-        self.log_partition = found.log_partition
-        self._conditional = found.conditional
+        self.log_partition, self._conditional, _ = passes.collect(elimination, node, edge)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
@@ -78,7 +76,7 @@ def marginals_at(
     node, edge = check_potentials(node, edge, elimination)
     sites = check_sites(sites, len(node))
     wanted = np.isin(np.arange(len(node)), sites)
-    conditional = passes.collect(elimination, node, edge).conditional
+    _, conditional, _ = passes.collect(elimination, node, edge)
     gamma, _ = passes.distribute(elimination, conditional, wanted)
     return gamma[sites]
 
@@ -95,7 +93,7 @@ def tangent(
     d_node, d_edge = check_potentials(d_node, d_edge, elimination)
     node = node + STEP * 1j * d_node
     edge = edge + STEP * 1j * d_edge
-    conditional = passes.collect(elimination, node, edge).conditional
+    _, conditional, _ = passes.collect(elimination, node, edge)
     moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
     return tuple(part.imag / STEP for part in moved)
 

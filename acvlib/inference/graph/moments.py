@@ -11,8 +11,17 @@ import numpy as np
 
 from .checks import check_finite, check_potentials, check_shape
 from .elimination import EliminationOrder
-from .passes import ancestors, collect, collect_anew
-from .tables import children, columns, gather, index_buffer, jit, locate, table_in, table_of
+from .passes import TINY, ancestors, factors
+from .tables import (
+    columns,
+    gather,
+    index_buffer,
+    jit,
+    locate,
+    read_potentials,
+    sum_out,
+    table_in,
+)
 
 
 class Moments(NamedTuple):
@@ -34,7 +43,8 @@ def _expect(conditional, values, out):
 
 @jit
 def _expect_product(conditional, a, mean_a, b, mean_b, out):
-    """Add sum_z p(z | scope) (a - mean_a) (b - mean_b), the means given the scope."""
+    """out = sum_z p(z | scope) (a - mean_a) (b - mean_b), the means given the scope."""
+    out[:] = 0.0
     for z in range(len(a)):
         for r in range(len(out)):
             out[r] += conditional[z, r] * (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])
@@ -51,34 +61,47 @@ def _expect_child(conditional, row, index, out):
 
 
 @jit
-def _sum_moments(t, conditional, sums, pairs, wanted, known, new):
-    """Fill rows of new (D + P, columns) where wanted: E[S_d | scope], Cov(S_a, S_b | scope)."""
-    n_sums = len(sums)
+def _renew(t, node, edge, sums, pairs, sites, log_norm, new, known, logs):
+    """Sum out anew the buckets of the sites marked and those above them; True if accurate.
+
+    log_norm (n,) of what messages were divided by; rows of new and known (1 + D + P, columns): the
+    messages, E[S_d | scope], then Cov(S_a, S_b | scope) of the pairs.
+    """
+    n_own = 1 + len(sums)
     index = index_buffer(t)
-    buffers = np.empty((n_sums, t.n_states * len(index)))
-    for b in np.flatnonzero(wanted):
+    buffers = np.empty((n_own, t.n_states * len(index)))
+    changed = ancestors(t, sites)
+    for b in np.flatnonzero(changed):
         here = columns(t, b)
-        given = table_of(t, b, conditional)
-        for d in range(n_sums):
-            table_in(t, b, buffers[d])[:] = sums[d, t.site[b]].reshape((-1, 1))
-        new[n_sums:, here] = 0.0
-        for c in children(t, b):
-            rows = new if wanted[c] else known
-            there = columns(t, c)
+        children = t.child[t.child_start[b] : t.child_start[b + 1]]
+        conditional = table_in(t, b, buffers[0])
+        read_potentials(t, b, node, edge, conditional, logs)
+        for d in range(len(sums)):
+            table_in(t, b, buffers[1 + d])[:] = sums[d, t.site[b]].reshape((-1, 1))
+        for c in children:
+            rows = new if changed[c] else known
             locate(t, c, index)
-            for d in range(n_sums):
-                gather(rows[d, there], table_in(t, b, buffers[d]), index, True)
-            for p in range(n_sums, len(new)):
-                _expect_child(given, rows[p, there], index, new[p, here])
-        for d in range(n_sums):
-            _expect(given, table_in(t, b, buffers[d]), new[d, here])
+            for d in range(n_own):
+                add = logs or d > 0
+                gather(rows[d, columns(t, c)], table_in(t, b, buffers[d]), index, add)
+        log_norm[b], least = sum_out(conditional, new[0, here], logs)
+        if not least > TINY:
+            return False
+        for d in range(1, n_own):
+            _expect(conditional, table_in(t, b, buffers[d]), new[d, here])
         for p in range(len(pairs)):
-            i = pairs[p, 0]
-            j = pairs[p, 1]
+            i = 1 + pairs[p, 0]
+            j = 1 + pairs[p, 1]
             first = table_in(t, b, buffers[i])
             second = table_in(t, b, buffers[j])
-            out = new[n_sums + p, here]
-            _expect_product(given, first, new[i, here], second, new[j, here], out)
+            out = new[n_own + p, here]
+            _expect_product(conditional, first, new[i, here], second, new[j, here], out)
+        for c in children:
+            rows = new if changed[c] else known
+            locate(t, c, index)
+            for d in range(n_own, len(new)):
+                _expect_child(conditional, rows[d, columns(t, c)], index, new[d, here])
+    return True
 
 
 class SumMoments:
@@ -89,26 +112,28 @@ class SumMoments:
     """
 
     def __init__(self, node, edge, sums, pairs, elimination: EliminationOrder):
-        t = elimination
-        self.elimination = t
+        self.elimination = elimination
         self.pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
         self._given = self._check(node, edge, sums)
-        self._roots = t.start[:-1][t.parent < 0]  # their tables' one column
-        self._rows = np.empty((len(sums) + len(self.pairs), t.start[-1]))
-        self._known = collect(t, *self._given[:2])
-        everywhere = np.ones(len(t.site), bool)
-        self.whole: Moments = self._moments(self._known, self._given[2], everywhere, self._rows)
+        self._roots = elimination.start[:-1][elimination.parent < 0]  # their tables' one column
+        everywhere = np.ones(len(node), bool)
+        n_rows = 1 + len(sums) + len(self.pairs)
+        self._log_norm = np.empty(len(node))
+        self._rows = np.empty((n_rows, elimination.start[-1]))
+        self._logs = False
+        whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
+        if whole is None:
+            self._logs = True
+            whole = self._sum(self._given, everywhere, self._log_norm, self._rows)
+        self.whole: Moments = whole
 
     def renewed(self, node, edge, sums) -> Moments:
         """Moments where potentials and sums differ from those given: cheap if at a few sites."""
-        node, edge, sums = self._check(node, edge, sums)
-        wanted = ancestors(self.elimination, self._moved(node, edge, sums))
-        found = collect_anew(self.elimination, node, edge, self._known, wanted)
-        if found is None:
-            return SumMoments(node, edge, sums, self.pairs, self.elimination).whole
+        given = self._check(node, edge, sums)
         rows = np.empty_like(self._rows)
         rows[:, self._roots] = self._rows[:, self._roots]
-        return self._moments(found, sums, wanted, rows)
+        found = self._sum(given, self._moved(*given), self._log_norm.copy(), rows)
+        return found or SumMoments(node, edge, sums, self.pairs, self.elimination).whole
 
     def _check(self, node, edge, sums):
         node, edge = check_potentials(node, edge, self.elimination)
@@ -125,9 +150,13 @@ class SumMoments:
         moved[self.elimination.ends[edge_moved]] = True
         return moved
 
-    def _moments(self, found, sums, wanted, rows):
-        """Moments, from what the buckets wanted change and what is known."""
-        conditional = found.conditional
-        _sum_moments(self.elimination, conditional, sums, self.pairs, wanted, self._rows, rows)
-        moments = rows[:, self._roots].sum(axis=1)
-        return Moments(found.log_partition, moments[: len(sums)], moments[len(sums) :])
+    def _sum(self, given, sites, log_norm, rows):
+        """Moments, from what the sites change and what is known; None if products underflow."""
+        node, edge, sums = given
+        node, edge, shift = factors(node, edge, self._logs)
+        found = (log_norm, rows, self._rows, self._logs)
+        if not _renew(self.elimination, node, edge, sums, self.pairs, sites, *found):
+            return None
+        moments = rows[1:, self._roots].sum(axis=1)
+        log_z = float(shift + log_norm.sum())
+        return Moments(log_z, moments[: len(sums)], moments[len(sums) :])

@@ -4,12 +4,9 @@ Up, each bucket sums out its site and keeps p(z | scope), its *conditional*. Dow
 buckets follows; from both come marginals and samples. Every pass takes real or complex potentials.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .tables import (
-    children,
     columns,
     gather,
     index_buffer,
@@ -41,63 +38,35 @@ def factors(node, edge, logs):
     return (node, edge, shift) if logs else (np.exp(node), np.exp(edge), shift)
 
 
-class Upward(NamedTuple):
-    """What the way up leaves: log Z, the conditionals of all buckets in one array, their messages.
-
-    log_norm (n,): logarithms of what messages were divided by; logs: whether messages are
-    logarithms.
-    """
-
-    log_partition: float
-    conditional: np.ndarray
-    message: np.ndarray
-    log_norm: np.ndarray
-    logs: bool
-
-
 def collect(t, node, edge, logs=False):
-    """Go up by products, which none but large potentials underflow, or else by logarithms.
+    """(log Z, all conditionals, whether by products, which none but large potentials underflow).
 
-    These, or `logs`, are slower, and accurate for any potentials.
+    Where they do, or where `logs`, by sums of logarithms: slower, and accurate for any potentials.
     """
-    everywhere = np.ones(len(t.site), bool)
-    return _up(t, node, edge, logs, everywhere) or _up(t, node, edge, True, everywhere)
-
-
-def collect_anew(t, node, edge, known, wanted):
-    """`Upward` of the buckets wanted, with all above them; None if products underflow.
-
-    known: `Upward` of potentials that differ in these buckets alone.
-    """
-    return _up(t, node, edge, known.logs, wanted, known)
-
-
-def _up(t, node, edge, logs, wanted, known=None):
     *scaled, shift = factors(node, edge, logs)
-    message = np.empty(t.start[-1], node.dtype)
-    conditional = np.empty(t.n_states * t.start[-1], node.dtype)
-    log_norm = np.empty(len(wanted)) if known is None else known.log_norm.copy()
-    other = message if known is None else known.message
-    if not _collect(t, *scaled, logs, wanted, other, message, conditional, log_norm):
-        return None
-    return Upward(float(log_norm.sum() + shift), conditional, message, log_norm, logs)
+    log_z, conditional, accurate = _collect(t, *scaled, logs)
+    if accurate or logs:
+        return log_z + shift, conditional, not logs
+    return collect(t, node, edge, logs=True)
 
 
 @jit
-def _collect(t, node, edge, logs, wanted, known, message, conditional, log_norm):
-    """Sum out the buckets wanted; messages of others are known. False where one underflows."""
+def _collect(t, node, edge, logs):
+    message = np.empty(t.start[-1], node.dtype)
+    conditional = np.empty(t.n_states * t.start[-1], node.dtype)
     index = index_buffer(t)
-    for b in np.flatnonzero(wanted):
+    log_z = 0.0
+    for b in range(len(t.site)):
         table = table_of(t, b, conditional)
         read_potentials(t, b, node, edge, table, logs)
-        for c in children(t, b):
-            source = message if wanted[c] else known
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
             locate(t, c, index)
-            gather(source[columns(t, c)], table, index, logs)
-        log_norm[b], least = sum_out(table, message[columns(t, b)], logs)
+            gather(message[columns(t, c)], table, index, logs)
+        log_top, least = sum_out(table, message[columns(t, b)], logs)
         if not least > TINY:
-            return False
-    return True
+            return log_z, conditional, False
+        log_z += log_top
+    return log_z, conditional, True
 
 
 @jit
@@ -128,8 +97,10 @@ def distribute(t, conditional, sites):
         joint = table_in(t, b, buffer)
         given = table_of(t, b, conditional)
         scope = separator[columns(t, b)]
-        np.multiply(given, scope, joint)
-        for c in children(t, b):
+        for z in range(k):
+            for r in range(len(scope)):
+                joint[z, r] = given[z, r] * scope[r]
+        for c in t.child[t.child_start[b] : t.child_start[b + 1]]:
             if wanted[c]:
                 locate(t, c, index)
                 scatter(joint, separator[columns(t, c)], index)

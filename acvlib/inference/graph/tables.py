@@ -25,12 +25,6 @@ def columns(t, b):
 
 
 @jit
-def children(t, b):
-    """The buckets whose messages bucket b reads."""
-    return t.child[t.child_start[b] : t.child_start[b + 1]]
-
-
-@jit
 def table_in(t, b, buffer):
     """The table of bucket b at the start of a flat buffer."""
     size = t.start[b + 1] - t.start[b]
@@ -142,6 +136,20 @@ def _sum_products(table, message):
 
 
 @jit
+def _exponentiate(table):
+    """Replace a table by exp(table - tops), and return tops, the largest entry of each column."""
+    tops = np.empty(table.shape[1])
+    for r in range(len(tops)):
+        top = table[0, r].real
+        for z in range(1, len(table)):
+            top = max(top, table[z, r].real)
+        tops[r] = top
+        for z in range(len(table)):
+            table[z, r] = np.exp(table[z, r] - top)
+    return tops
+
+
+@jit
 def sum_out(table, message, logs):
     """message = sum_z table, divided by its max; the table becomes p(z | scope).
 
@@ -149,12 +157,11 @@ def sum_out(table, message, logs):
     """
     if not logs:
         return _sum_products(table, message)
-    tops = table[0].real.copy()
-    for row in table:
-        tops = np.maximum(tops, row.real)
-    table[:] = np.exp(table - tops)
+    tops = _exponentiate(table)
     log_top, least = _sum_products(table, message)
-    message[:] = np.log(message) + tops
-    shift = message.real.max()
+    shift = -np.inf
+    for r in range(len(message)):
+        message[r] = np.log(message[r]) + tops[r]
+        shift = max(shift, message[r].real)
     message -= shift
     return shift + log_top, least
