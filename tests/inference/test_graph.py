@@ -269,6 +269,42 @@ def test_nothing_unchecked_reaches_a_kernel(bad):
             call()
 
 
+@pytest.mark.parametrize("sites", [[True, False, True], 3, [-1], [3], [0.5], [2**40], [[0, 1]]])
+def test_sites_that_are_none_are_refused(sites):
+    """Flags would be read as the sites 0 and 1."""
+    order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
+    with pytest.raises(ValueError, match=r"sites must be numbers among 0 ... 2"):
+        graph.marginals_at(np.zeros((3, 2)), np.zeros((2, 2, 2)), order, sites)
+
+
+@pytest.mark.parametrize("node", [np.full((3, 2), 1j), np.array([[1e308, -1e308]] * 3)])
+def test_potentials_that_no_kernel_can_add_are_refused(node):
+    order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
+    with pytest.raises(ValueError, match="node is complex|too large"):
+        graph.log_partition(node, np.zeros((2, 2, 2)), order)
+
+
+@pytest.mark.parametrize("change", [{"n_states": 2.5}, {"n_states": 0}, {"restarts": 0}])
+def test_numbers_of_states_and_restarts_are_whole(change):
+    with pytest.raises(ValueError, match="must be a whole number, at least 1"):
+        graph.eliminate(**({"n_sites": 3, "edges": [[0, 1]], "n_states": 2} | change))
+
+
+def test_an_order_that_is_kept_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        graph.eliminate(3, [[0, 1]], 2).site[0] = 1
+
+
+def test_one_site_alone_and_one_state():
+    alone = graph.eliminate(1, [], 3)
+    node = np.array([[0.5, -1.0, 2.0]])
+    posterior = graph.GraphPosterior(node, np.zeros((0, 3, 3)), alone)
+    assert posterior.log_partition == pytest.approx(logsumexp(node))
+    np.testing.assert_allclose(posterior.marginals()[0], np.exp(node - logsumexp(node)))
+    ring = graph.eliminate(4, [[0, 1], [1, 2], [2, 3], [3, 0]], 1)
+    assert graph.log_partition(np.full((4, 1), 0.5), np.full((4, 1, 1), 2.0), ring) == 10.0
+
+
 def test_a_graph_needs_sites_and_states_and_edges_among_them():
     with pytest.raises(ValueError, match="n_sites = 0"):
         graph.eliminate(0, [], 2)

@@ -151,9 +151,9 @@ def test_sums_side_by_side_are_those_of_single_sentences():
     rng = np.random.default_rng(5)
     params, weights = rng.normal(0, 3, D), rng.uniform(size=len(lengths))
     log_z, features = chains.each(params)
-    for value, total in (chains.sums(params, weights), chains.many_sums(params, weights)):
-        assert value == pytest.approx(weights @ log_z, rel=1e-12)
-        assert total == pytest.approx(weights @ features, rel=1e-9)
+    value, total = chains.sums(params, weights)
+    assert value == pytest.approx(weights @ log_z, rel=1e-12)
+    assert total == pytest.approx(weights @ features, rel=1e-9)
 
 
 def test_no_sentence_has_weight():
@@ -371,8 +371,54 @@ def test_bad_input_is_named(change, message):
         LinearChainCRF(**(good | change))
 
 
+@pytest.mark.parametrize("n_tags", [1, 2])
+def test_leaving_sentences_out_is_deletion(n_tags):
+    emissions, labels = data(13, n_tags=n_tags)
+    model = LinearChainCRF(emissions, labels, 0.3)
+    folds = [np.array([0]), np.array([1, 3])]
+    result = acv.exact(model, acv.fit(model), folds)
+    for fold, params in zip(folds, result.params, strict=True):
+        left = np.setdiff1d(np.arange(len(labels)), fold)
+        deleted = LinearChainCRF([emissions[n] for n in left], [labels[n] for n in left], 0.3)
+        assert params == pytest.approx(acv.fit(deleted).params, abs=1e-6)
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_folds_that_leave_nothing_are_refused_and_one_of_a_whole_sentence_is_right(scheme):
+    model = crf(scheme, ridge=0.3, n_tags=2)
+    fit = acv.fit(model)
+    with pytest.raises(ValueError, match="nothing is left to fit"):
+        acv.exact(model, fit, [np.arange(model.n_sites)])
+    fold = np.arange(1, 5)  # under hide_labels, every label of the second sentence
+    params = acv.exact(model, fit, [fold]).params[0]
+    weights = acv.folds.weights(model.n_sites, fold)
+    refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
+    assert params == pytest.approx(refitted, abs=1e-5)
+
+
+def test_large_scores_of_any_level_give_the_same_objective():
+    model = crf()
+    params = np.random.default_rng(14).normal(size=D)
+    raised = LinearChainCRF([scores + 2.0**14 for scores in model.emissions], model.labels, 0.1)
+    ones = np.ones(model.n_sites)
+    assert raised.objective(params, ones) == pytest.approx(model.objective(params, ones), rel=1e-9)
+
+
+@pytest.mark.parametrize("scheme", [None, hide_labels])
+def test_bad_folds_and_weights_are_refused(scheme):
+    model = crf(scheme)
+    for fold in ([], [99], [-1], [True, False], [0.5]):
+        with pytest.raises(ValueError, match="fold"):
+            model.heldout_loss(np.zeros(D), fold)
+    for method in (model.derivatives.value_and_gradient, model.derivatives.hessian):
+        with pytest.raises(ValueError, match="one weight a site"):
+            method(np.zeros(D), np.ones(2))
+
+
 def test_bad_input_of_methods():
     model = crf()
+    with pytest.raises(ValueError, match="no sentences"):
+        model.predict(np.zeros(D), [])
     with pytest.raises(ValueError, match="outside"):
         acv.no_adjustment(model, acv.fit(model), [np.array([99])])
     with pytest.raises(ValueError, match=r"scores \(2, 2\)"):

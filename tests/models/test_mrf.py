@@ -300,9 +300,37 @@ def test_disconnected_graphs_and_islands_work():
     assert apart.objective(fit.params, np.ones(8)) == pytest.approx(mixture, rel=1e-12)
 
 
+@pytest.mark.parametrize("n_states", [1, 2])
+def test_leaving_out_of_loops_and_islands_is_deletion(n_states):
+    """Two rings and an island, style B: the refit is that of the model without the sites."""
+    rings = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 6), (6, 3)]
+    counts = np.array([1, 9, 12, 2, 14, 8, 3, 11])
+    model = HiddenMRF(counts, rings, 0.4, n_states)
+    fit = acv.fit(model)
+    folds = [np.array([1]), np.array([7]), np.array([0, 1, 2])]
+    result = acv.exact(model, fit, folds)
+    for fold, params in zip(folds, result.params, strict=True):
+        left = np.setdiff1d(np.arange(8), fold)
+        place = np.searchsorted(left, rings)
+        rest = place[~np.isin(rings, fold).any(axis=1)]
+        deleted = HiddenMRF(counts[left], rest, 0.4, n_states)
+        again = acv.fit_at(deleted, params)
+        assert again.newton_decrement <= 1e-6
+        if n_states == 1:
+            assert params == pytest.approx(np.log(counts[left].mean()), abs=1e-6)
+
+
+@pytest.mark.parametrize("fold", [[9], [-1], [True, False], [0.5], 2])
+def test_heldout_sites_that_are_none_are_refused(fold):
+    model = HiddenMRF(COUNTS, EDGES, 0.7)
+    with pytest.raises(ValueError, match=r"sites must be numbers among 0 ... 6"):
+        model.heldout_loss(params_of(2), fold)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"n_states": 2.0}, "n_states = 2.0: must be a whole number"),
         ({"counts": [0] * 7}, "all 7 counts are 0"),
         ({"counts": [1, 2, -1, 0, 3, 4, 5]}, r"count -1.0 of site 2"),
         ({"counts": [1, 2, 0.5, 0, 3, 4, 5]}, r"count 0.5 of site 2"),

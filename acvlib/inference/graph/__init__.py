@@ -15,7 +15,7 @@ import numpy as np
 from autograd.extend import defvjp, primitive
 
 from . import passes
-from .checks import check_edges, check_potentials, check_shapes, edges_of
+from .checks import check_edges, check_potentials, check_shapes, check_sites, edges_of
 from .elimination import EliminationOrder, TooWide, eliminate
 from .moments import Moments, SumMoments
 from .tables import table_of
@@ -27,6 +27,7 @@ __all__ = [
     "SumMoments",
     "TooWide",
     "check_edges",
+    "check_sites",
     "edges_of",
     "eliminate",
     "log_partition",
@@ -73,12 +74,11 @@ def marginals_at(
 ) -> np.ndarray:
     """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
     node, edge = check_potentials(node, edge, elimination)
-    everywhere = np.arange(len(node))
-    if not np.isin(sites, everywhere).all():
-        raise ValueError(f"sites must be among 0 ... {len(node) - 1}; got {sites}")
+    sites = check_sites(sites, len(node))
+    wanted = np.isin(np.arange(len(node)), sites)
     _, conditional, _ = passes.collect(elimination, node, edge)
-    gamma, _ = passes.distribute(elimination, conditional, np.isin(everywhere, sites))
-    return gamma[np.asarray(sites, int)]
+    gamma, _ = passes.distribute(elimination, conditional, wanted)
+    return gamma[sites]
 
 
 def tangent(

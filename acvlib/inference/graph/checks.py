@@ -67,7 +67,21 @@ def check_shape(name: str, values: Any, shape: tuple) -> None:
 
 def check_finite(name: str, values: Any) -> np.ndarray:
     """Return values as floats for a kernel; ValueError if one is not finite."""
+    if np.iscomplexobj(values):
+        raise ValueError(f"{name} is complex: give real numbers")
     array = np.ascontiguousarray(values, float)
-    if not np.isfinite(array).all():
-        raise ValueError(f"potentials must be finite: {name} has an entry that is nan or infinite")
+    with np.errstate(over="ignore"):
+        size = np.abs(array).sum()
+    if not np.isfinite(size):
+        found = f"{name} has an entry that is nan, infinite or too large to add up"
+        raise ValueError(f"potentials must be finite: {found}")
     return array
+
+
+def check_sites(sites: Any, n_sites: int) -> np.ndarray:
+    """Return site numbers as integers (s,); ValueError for flags and for what is no site."""
+    numbers = np.asarray(sites)
+    flags = numbers.dtype == bool
+    if numbers.ndim != 1 or flags or not np.isin(numbers, np.arange(n_sites)).all():
+        raise ValueError(f"sites must be numbers among 0 ... {n_sites - 1}; got {sites}")
+    return numbers.astype(np.int64)

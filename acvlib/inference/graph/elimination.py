@@ -57,10 +57,12 @@ def eliminate(
 
     Raises TooWide if the tables would take more than `memory` bytes.
     """
-    if n_sites < 1 or n_states < 1:
-        raise ValueError(f"n_sites = {n_sites} and n_states = {n_states}: both must be at least 1")
+    given = {"n_sites": n_sites, "n_states": n_states, "restarts": restarts}
+    for name, number in given.items():
+        if not isinstance(number, int | np.integer) or number < 1:
+            raise ValueError(f"{name} = {number}: must be a whole number, at least 1")
     pairs = check_edges(edges, n_sites)
-    return _eliminate(n_sites, pairs.tobytes(), n_states, restarts, memory)
+    return _eliminate(int(n_sites), pairs.tobytes(), int(n_states), int(restarts), memory)
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +73,10 @@ def _eliminate(n_sites, edge_bytes, n_states, restarts, memory):
     found = [min_fill(adjacent, rng) for _ in range(restarts)]
     order, scopes = min(found, key=lambda pair: _entries(pair[1], n_states))
     _check_memory(scopes, n_states, restarts, memory)
-    return _index_tables(order, scopes, edges, n_states)
+    tables = _index_tables(order, scopes, edges, n_states)
+    for array in tables[1:]:
+        array.setflags(write=False)  # they are shared by all who eliminate this graph
+    return tables
 
 
 def _bitsets(n_sites, edges):
@@ -133,6 +138,7 @@ def _check_memory(scopes, n_states, restarts, memory):
     if needed > memory:
         width = max(scope.bit_count() for scope in scopes)
         gib = 2**30
+        needed = min(needed, 10**300)  # more is no float
         raise TooWide(
             f"the best of {restarts} min-fill orders has width {width}: tables of "
             f"{n_states}^{width} entries, {needed / gib:.3g} GiB in all, above the limit of "

@@ -17,11 +17,11 @@ from ...folds import Folds
 from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, own_copy
 from ...weighting import check, hide_labels
-from .chains import SPREAD, Chains, CRFParams, split
+from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearChainCRF(ModelDefaults):
     """Fit start (K,), transitions (K, K) and end (K,) by ridge-penalised maximum likelihood.
 
@@ -44,24 +44,24 @@ class LinearChainCRF(ModelDefaults):
     convex = True
 
     def __post_init__(self):
-        emissions = [own_copy(scores) for scores in self.emissions]
-        labels = [np.asarray(tags) for tags in self.labels]
-        _check_sentences(emissions, labels)
-        if not 0.0 < self.ridge < np.inf:
-            raise ValueError(
-                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes nothing"
-            )
         if self.scheme not in (None, hide_labels):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        object.__setattr__(self, "emissions", emissions)
-        object.__setattr__(self, "labels", [own_copy(tags, np.int64) for tags in labels])
+        if not 0.0 < self.ridge < np.inf:
+            raise ValueError(
+                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes nothing"
+            )
+        emissions = [own_copy(scores) for scores in self.emissions]
+        labels = [np.asarray(tags) for tags in self.labels]
+        _check_sentences(emissions, labels)
+        object.__setattr__(self, "emissions", tuple(emissions))
+        object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
 
     @cached_property
     def starts(self) -> np.ndarray:
         """The number of each sentence's first token, and that of tokens, (N + 1,)."""
-        return _starts(self.labels)
+        return starts_of([len(tags) for tags in self.labels])
 
     @cached_property
     def scores(self) -> np.ndarray:
@@ -103,19 +103,26 @@ class LinearChainCRF(ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights) through autograd, in one pass over places for all sentences."""
         check(weights, self.n_sites)
-        ridge = 0.5 * self.ridge * anp.sum(params**2)
         one = np.ones(len(self.tags))
-        token_weights = one if self.scheme else weights[self._sentence]
-        known = hide_labels(weights if self.scheme else one, self.tags, self.n_tags)
-        every_path = self._log_partition(params, token_weights, 1.0)
-        return every_path - self._log_partition(params, token_weights, known) + ridge
+        if self.scheme:
+            sentence = one
+            label = weights
+        else:
+            sentence = weights[self.sentence_of]
+            label = one
+        known = hide_labels(label, self.tags, self.n_tags)
+        every_path = self._log_partition(params, sentence, 1.0)
+        known_paths = self._log_partition(params, sentence, known)
+        return every_path - known_paths + 0.5 * self.ridge * anp.sum(params**2)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
-        fold = np.atleast_1d(fold)
-        if fold.min() < 0 or fold.max() >= self.n_sites:
-            raise ValueError(f"sites {fold} are not all among 0 ... {self.n_sites - 1}")
-        return self.derivatives.heldout(np.asarray(params), Folds([fold]))[0]
+        folds = Folds([fold])
+        sites = folds[0]
+        if not sites.size or sites.min() < 0 or sites.max() >= self.n_sites:
+            last = self.n_sites - 1
+            raise ValueError(f"a fold needs sites, all of them among 0 ... {last}; got {sites}")
+        return self.derivatives.heldout(np.asarray(params), folds)[0]
 
     def predict(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
@@ -137,30 +144,33 @@ class LinearChainCRF(ModelDefaults):
         """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
         if emissions is None:
             return self.scores, self.starts
-        emissions = [np.asarray(scores, float) for scores in emissions]
-        for n, scores in enumerate(emissions):
+        others = [np.asarray(scores, float) for scores in emissions]
+        if not others:
+            raise ValueError("no sentences: give the emission scores of one or more")
+        for n, scores in enumerate(others):
             _check_scores(n, scores, self.n_tags)
-        return np.concatenate(emissions), _starts(emissions)
+        return np.concatenate(others), starts_of([len(scores) for scores in others])
 
     @cached_property
-    def _sentence(self):
-        """The sentence of each token."""
+    def sentence_of(self) -> np.ndarray:
+        """The sentence of each token, (n_tokens,)."""
         return np.repeat(np.arange(len(self.labels)), np.diff(self.starts))
 
     @cached_property
     def _places(self):
         """The tokens at each place of a sentence, those of longer sentences first."""
-        place = np.arange(len(self.tags)) - self.starts[self._sentence]
-        lengths = np.diff(self.starts)[self._sentence]
+        place = np.arange(len(self.tags)) - self.starts[self.sentence_of]
+        lengths = np.diff(self.starts)[self.sentence_of]
         order = np.lexsort((-lengths, place))
         return np.split(order, np.cumsum(np.bincount(place))[:-1])
 
     def _log_partition(self, params, weights, known):
         """sum_t weights_t log(Z_1..t / Z_1..t-1), Z_1..t summed over the tags up to t."""
         start, transitions, end = self.unpack(params)
-        node = np.exp(self.scores) * known
+        node = factors(self.scores).scaled * known  # the scale cancels in F
         link = anp.exp(transitions)
-        last = np.isin(np.arange(1, len(node) + 1), self.starts)[:, None]
+        after = np.arange(1, len(node) + 1)
+        last = np.isin(after, self.starts)[:, None]
         alpha = anp.exp(start)
         total = 0.0
         for t, here in enumerate(self._places):
@@ -172,35 +182,31 @@ class LinearChainCRF(ModelDefaults):
         return total
 
 
-def _starts(sentences):
-    lengths = [len(each) for each in sentences]
-    return np.concatenate([[0], np.cumsum(lengths)])
-
-
 def _check_sentences(emissions, labels):
-    if not emissions or len(emissions) != len(labels):
-        raise ValueError(
-            f"{len(emissions)} sentences of emission scores, {len(labels)} of labels: "
-            "give as many, not 0"
-        )
-    n_tags = emissions[0].shape[-1]
+    n = len(emissions)
+    if n != len(labels) or not n:
+        found = f"{n} sentences of emission scores, {len(labels)} of labels"
+        raise ValueError(f"{found}: give as many, not 0")
+    n_tags = emissions[0].shape[-1] if emissions[0].ndim else 0
     for n, (scores, tags) in enumerate(zip(emissions, labels, strict=True)):
-        if not tags.size:
-            raise ValueError(f"sentence {n} is empty: leave it out")
-        if tags.shape != scores.shape[:1]:
-            raise ValueError(
-                f"sentence {n}: scores {scores.shape} and labels {tags.shape} do not fit"
-            )
-        if not np.issubdtype(tags.dtype, np.integer) or tags.min() < 0 or tags.max() >= n_tags:
-            raise ValueError(
-                f"sentence {n}: labels must be 0 ... {n_tags - 1}, "
-                f"not {tags.min()} ... {tags.max()}"
-            )
+        _check_tags(n, tags, scores.shape[:1], n_tags)
         _check_scores(n, scores, n_tags)
 
 
+def _check_tags(n, tags, shape, n_tags):
+    if not tags.size:
+        raise ValueError(f"sentence {n} is empty: leave it out")
+    if tags.shape != shape:
+        raise ValueError(f"sentence {n}: labels {tags.shape} do not fit scores {shape}")
+    least = tags.min()
+    most = tags.max()
+    if tags.dtype.kind not in "iu" or least < 0 or most >= n_tags:
+        found = f"not {least} ... {most}"
+        raise ValueError(f"sentence {n}: labels must be integers 0 ... {n_tags - 1}, {found}")
+
+
 def _check_scores(n, scores, n_tags):
-    if scores.ndim != 2 or scores.shape[1] != n_tags or not len(scores):
+    if scores.ndim != 2 or scores.shape[1] != n_tags or not scores.size:
         raise ValueError(f"sentence {n}: scores {scores.shape} must be (T, {n_tags}), T at least 1")
     if not np.isfinite(scores).all() or np.ptp(scores, axis=1).max() > SPREAD:
         raise ValueError(

@@ -31,6 +31,11 @@ def split(params: np.ndarray, n_tags: int) -> CRFParams:
     return CRFParams(start, transitions, end)
 
 
+def starts_of(lengths):
+    """Where each of the sequences put end to end begins, and their end, (N + 1,)."""
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
 def portions(sizes, limit):
     """Slices of consecutive items, each of about `limit` in the sum of the items' sizes."""
     begins = np.cumsum(sizes) - sizes
@@ -64,8 +69,7 @@ class Chains:
         """
         rows = self.tokens(sentences)
         density = Factors(self.density.scaled[rows] * known, self.density.log_scale[rows])
-        ends = np.cumsum(self.lengths[sentences])
-        return Chains(density, np.concatenate([[0], ends]))
+        return Chains(density, starts_of(self.lengths[sentences]))
 
     def smooth(self, params):
         """The `Smoothed` posteriors of all sentences."""
@@ -82,42 +86,37 @@ class Chains:
         last = smoothed.gamma[self.starts[1:] - 1]
         return np.hstack([first, links.reshape(len(self), self.n_tags**2), last])
 
-    def sums(self, params, weights):
-        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)) of a few sentences."""
-        log_z, features = self.each(params)
-        return weights @ log_z, weights @ features
-
     @cached_property
     def _blocks(self):
         return side_by_side(self.density.scaled, self.starts)
 
-    def many_sums(self, params, weights, run=in_blas_threads):
-        """`sums` of many sentences, shared out by `run`."""
+    def sums(self, params, weights, run=in_blas_threads):
+        """(sum_n weights_n log Z_n, sum_n weights_n E[features] (D,)), shared out by `run`."""
         parts = split(params, self.n_tags)
         if max(np.ptp(part) for part in parts) > SPREAD:
-            return self.sums(params, weights)
-        start, link, end = (part.max() for part in parts)
-        potentials = [np.exp(part - part.max()) for part in parts]
+            log_z, features = self.each(params)
+            return weights @ log_z, weights @ features
+        tops = [part.max() for part in parts]
+        potentials = [np.exp(part - top) for part, top in zip(parts, tops, strict=True)]
         log_z, features = block_sums(self._blocks, weights, potentials, run)
-        lost = np.add.reduceat(self.density.log_scale, self.starts[:-1])
-        lost += start + (self.lengths - 1) * link + end
-        return log_z + weights @ lost, features
+        scale = np.add.reduceat(self.density.log_scale, self.starts[:-1])
+        scale += tops[0] + (self.lengths - 1) * tops[1] + tops[2]
+        return log_z + weights @ scale, features
 
     def covariance(self, params, weights):
         """sum_n weights_n Cov(features), (D, D): the Hessian of sum_n weights_n log Z_n."""
 
-        def of_part(rows):
+        def of_piece(rows):
             chains = self.take(np.arange(rows.start, rows.stop))
-            bounds = np.array([0, len(chains)])
-            return chains.covariances(params, weights[rows], bounds)[0]
+            everything = np.array([0, len(chains)])
+            return chains.covariances(params, weights[rows], everything)[0]
 
-        return sum(in_blas_threads(of_part, portions(self.lengths, PIECE)))
+        return sum(in_blas_threads(of_piece, portions(self.lengths, PIECE)))
 
     def covariances(self, params, weights, bounds):
         """The same of sentences bounds[o]:bounds[o + 1], for each o, (n, D, D)."""
         smoothed = self.smooth(params)
-        posterior = (smoothed.gamma, smoothed.filtered, smoothed.ahead, smoothed.transition)
-        return covariances(posterior, self._features(smoothed), self.starts, weights, bounds)
+        return covariances(smoothed[1:5], self._features(smoothed), self.starts, weights, bounds)
 
 
 class OwnChains(NamedTuple):
@@ -139,11 +138,13 @@ class OwnChains(NamedTuple):
     def smooth(self, params):
         """(log Z (N,), P(z_t = k) (M, K)) at params (D,), or a row for each fold."""
         if params.ndim == 1:
-            smoothed = [self.chains.smooth(params)]
-        else:
-            numbers = np.split(np.arange(len(self.chains)), self.bounds[1:-1])
-            folds = zip(numbers, params, strict=True)
-            smoothed = [self.chains.take(chains).smooth(point) for chains, point in folds]
-        log_z = [each.log_z for each in smoothed]
-        gamma = [each.gamma for each in smoothed]
+            smoothed = self.chains.smooth(params)
+            return smoothed.log_z, smoothed.gamma
+        log_z = []
+        gamma = []
+        numbers = np.arange(len(self.chains))
+        for point, own in zip(params, np.split(numbers, self.bounds[1:-1]), strict=True):
+            smoothed = self.chains.take(own).smooth(point)
+            log_z.append(smoothed.log_z)
+            gamma.append(smoothed.gamma)
         return np.concatenate(log_z), np.concatenate(gamma)

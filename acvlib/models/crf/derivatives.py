@@ -18,8 +18,8 @@ from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
-from ...weighting import hide_labels
-from .chains import Chains, OwnChains, portions
+from ...weighting import check, hide_labels
+from .chains import Chains, OwnChains, portions, starts_of
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
 
@@ -35,7 +35,7 @@ class CRFDerivatives(Derivatives):
         tags = model.tags
         emitted = model.scores[np.arange(len(tags)), tags]
         self._emitted = np.add.reduceat(emitted, model.starts[:-1])
-        self._features = label_features(tags, model.starts, model.n_tags)
+        self._features = label_features(model)
         self._chains = Chains(factors(model.scores), model.starts)
 
     # one weighting
@@ -47,23 +47,21 @@ class CRFDerivatives(Derivatives):
         return self._value_and_gradient(params, weights, in_blas_threads)
 
     def _value_and_gradient(self, params, weights, run):
+        check(weights, self.n_sites)
         value, gradient = self._likelihood(params, weights, run)
         ridge = self.model.ridge * params
         return float(value + 0.5 * ridge @ params), gradient + ridge
 
     def _likelihood(self, params, weights, run):
         """sum_n weights_n (-log p(z_n | x_n)) and its gradient (D,)."""
-        kept = np.flatnonzero(weights)
-        if 2 * len(kept) > len(weights):
-            log_z, expected = self._chains.many_sums(params, weights, run)
-        else:
-            log_z, expected = self._chains.take(kept).sums(params, weights[kept])
+        log_z, expected = self._chains.sums(params, weights, run)
         observed = weights @ self._features
         score = observed @ params + weights @ self._emitted
         return log_z - score, expected - observed
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        check(weights, self.n_sites)
         ridge = self.model.ridge * np.eye(len(params))
         return DenseHessian(self._curvature(params, weights) + ridge)
 
@@ -89,7 +87,7 @@ class CRFDerivatives(Derivatives):
         return value - own_values, gradient - own_gradients
 
     def _each_at_its_own(self, params, folds):
-        """The same, a weighting for each fold; threads share folds, or the sentences of one."""
+        """A weighting for each fold; threads share the folds, or the sentences of a single one."""
         run = in_blas_threads if len(folds) == 1 else partial(in_threads, n_threads=1)
 
         def at_fold(pair):
@@ -112,12 +110,13 @@ class CRFDerivatives(Derivatives):
         if params.ndim == 2 or len(folds) == 1:
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
-        own = self._in_portions(folds, lambda _, own: own.covariances(params))
+
+        own = self._by_portions(lambda _, own: own.covariances(params), folds)
         return DenseFolds(np.asarray(whole.damped(damping)) - np.concatenate(own))
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        parts = self._in_portions(folds, lambda rows, own: self._heldout(at(params, rows), own))
+        parts = self._by_portions(lambda rows, own: self._heldout(at(params, rows), own), folds)
         losses = np.concatenate(parts)
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
@@ -125,38 +124,37 @@ class CRFDerivatives(Derivatives):
         """-log p(z_n | x_n) of folds' sentences, end to end; params (D,) or (n_folds, D)."""
         log_z, _ = own.smooth(params)
         points = params if params.ndim == 1 else np.repeat(params, np.diff(own.bounds), axis=0)
-        scores = (self._observed(own) * points).sum(axis=1)
-        return log_z - scores - self._emitted[own.sentence]
+        score, _ = self._label_scores(points, own)
+        return log_z - score
 
     def _own_sums(self, params, folds):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
-        parts = self._in_portions(folds, lambda _, own: self._sums_of(own, params))
+        parts = self._by_portions(lambda _, own: self._summed(params, own), folds)
         values, gradients = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(gradients)
 
-    def _sums_of(self, own, params):
+    def _summed(self, params, own):
         log_z, expected = own.chains.each(params)
-        observed = self._observed(own)
-        losses = log_z - observed @ params - self._emitted[own.sentence]
+        score, observed = self._label_scores(params, own)
         firsts = own.bounds[:-1]
-        return np.add.reduceat(losses, firsts), np.add.reduceat(expected - observed, firsts)
+        return np.add.reduceat(log_z - score, firsts), np.add.reduceat(expected - observed, firsts)
 
-    def _observed(self, own):
-        """The features of the labels of each chain, (N, D)."""
-        return self._features[own.sentence].toarray()
+    def _label_scores(self, params, own):
+        """(score of the labels (N,), their features (N, D)); params (D,) or a row for each."""
+        observed = self._features[own.sentence].toarray()
+        return (observed * params).sum(axis=1) + self._emitted[own.sentence], observed
 
-    def _in_portions(self, folds, function):
+    def _by_portions(self, function, folds):
         """[function(rows, own chains of folds[rows])] for slices of all folds, on threads."""
 
-        def of_part(rows):
+        def of_portion(rows):
             return function(rows, self._own_chains(folds[rows]))
 
-        return in_blas_threads(of_part, portions(folds.sizes, TOGETHER))
+        return in_blas_threads(of_portion, portions(folds.sizes, TOGETHER))
 
     def _own_chains(self, folds):
         sentence = np.concatenate(list(folds))
-        bounds = np.concatenate([[0], np.cumsum(folds.sizes)])
-        return OwnChains(self._chains.take(sentence), sentence, bounds)
+        return OwnChains(self._chains.take(sentence), sentence, starts_of(folds.sizes))
 
 
 class TokenDerivatives(CRFDerivatives):
@@ -170,7 +168,7 @@ class TokenDerivatives(CRFDerivatives):
         value, gradient = super()._likelihood(params, np.ones(len(self._chains)), run)
         if weights.min() == 1.0:
             return value, gradient
-        values, gradients = self._sums_of(self._hidden(weights), params)
+        values, gradients = self._summed(params, self._hidden(weights))
         return value - values[0], gradient - gradients[0]
 
     def _curvature(self, params, weights):
@@ -188,21 +186,19 @@ class TokenDerivatives(CRFDerivatives):
     def _own_chains(self, folds, weights=None):
         """Each sentence that a fold touches, its labels hidden, or known with weights."""
         chains = self._chains
-        starts = chains.starts
         tokens = np.concatenate(list(folds))
-        touched = np.searchsorted(starts, tokens, side="right") - 1
-        pairs = np.repeat(np.arange(len(folds)), folds.sizes) * len(chains) + touched
-        pairs, chain = np.unique(pairs, return_inverse=True)
+        touched = self.model.sentence_of[tokens]
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)
+        pairs, chain = np.unique(fold * len(chains) + touched, return_inverse=True)
         fold, sentence = np.divmod(pairs, len(chains))
-        ends = np.cumsum(chains.lengths[sentence])
-        rows = ends[chain] - starts[touched + 1] + tokens
-        known = np.ones(ends[-1])
-        known[rows] = 0.0 if weights is None else weights[tokens]
+        begins = starts_of(chains.lengths[sentence])
+        rows = begins[chain] + tokens - chains.starts[touched]
         tags = self.model.tags[chains.tokens(sentence)]
+        known = np.ones(len(tags))
+        known[rows] = 0.0 if weights is None else weights[tokens]
         clamped = chains.take(sentence, hide_labels(known, tags, chains.n_tags))
         bounds = np.searchsorted(fold, np.arange(len(folds) + 1))
-        labels = (rows, self.model.tags[tokens])
-        return OwnChains(clamped, sentence, bounds, labels)
+        return OwnChains(clamped, sentence, bounds, (rows, tags[rows]))
 
     def _heldout(self, params, own):
         """-log p(z_t | x, labels outside the fold) of the folds' tokens, end to end."""
@@ -211,44 +207,23 @@ class TokenDerivatives(CRFDerivatives):
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """Each omitted site's part is sum_k exp(s(k) - s(z_t)) d(s(z_t) - s(k))/dparams.
-
-        s(k): the score of the sentence with label k at t and all others as they are.
-        """
+        """An omitted site's part is d(-log p) / p, p the probability of its label."""
         tokens = np.concatenate(list(folds))
-        own = (np.arange(len(tokens)), self.model.tags[tokens])
-        before, after = self._features_at(tokens)
-        score = params[before] + params[after] + self.model.scores[tokens]
-        ratio = np.exp(score - score[own][:, None])
-        ratio[own] -= ratio.sum(axis=1)
-        fold = np.repeat(np.arange(len(folds)), folds.sizes)[:, None]
-        cross = np.zeros((len(folds), len(params)))
-        np.subtract.at(cross, (fold, before), ratio)
-        np.subtract.at(cross, (fold, after), ratio)
-        return cross
-
-    def _features_at(self, tokens):
-        """Numbers of the two features of each label at each token, (n_tokens, K) each."""
-        tags = self.model.tags
-        k = self.model.n_tags
-        labels = np.arange(k)
-        first = np.isin(tokens, self.model.starts)[:, None]
-        last = np.isin(tokens + 1, self.model.starts)[:, None]
-        link_before = k + k * tags[tokens - 1][:, None] + labels
-        link_after = k + k * labels + np.take(tags, tokens + 1, mode="wrap")[:, None]
-        before = np.where(first, labels, link_before)
-        after = np.where(last, k + k**2 + labels, link_after)
-        return before, after
+        surprises, gradients = self._own_sums(params, Folds(tokens[:, None]))
+        parts = np.exp(surprises)[:, None] * gradients
+        return -np.add.reduceat(parts, starts_of(folds.sizes)[:-1])
 
 
-def label_features(tags, starts, n_tags):
+def label_features(model):
     """Count first tag, transitions and last tag of each labelled sentence, (N, D), sparse."""
-    links = n_tags + n_tags * np.roll(tags, 1) + tags
-    links[starts[:-1]] = tags[starts[:-1]]  # no token before it: the first tag
-    last = n_tags + n_tags**2 + tags[starts[1:] - 1]
-    columns = np.insert(links, starts[1:], last)
-    bounds = starts + np.arange(len(starts))
-    shape = (len(starts) - 1, 2 * n_tags + n_tags**2)
-    counts = csr_array((np.ones(len(columns)), columns, bounds), shape=shape)
-    counts.sum_duplicates()
-    return counts
+    tags = model.tags
+    k = model.n_tags
+    n = len(model.labels)
+    every = np.arange(n)
+    first = tags[model.starts[:-1]]
+    last = tags[model.starts[1:] - 1]
+    inside = np.flatnonzero(np.diff(model.sentence_of) == 0)  # tokens that are not the last
+    links = k * tags[inside] + tags[inside + 1]
+    rows = np.concatenate([every, model.sentence_of[inside], every])
+    columns = np.concatenate([first, k + links, k + k**2 + last])
+    return csr_array((np.ones(len(rows)), (rows, columns)), shape=(n, 2 * k + k**2))

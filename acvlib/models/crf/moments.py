@@ -25,25 +25,23 @@ def covariances(posterior, features, starts, weights, bounds):
     """
     gamma, filtered, ahead, transition = posterior
     k = len(transition)
-    inner = features.shape[1] - k  # features that are not the last tag
+    n_features = features.shape[1]
+    inner = n_features - k  # features that are not the last tag
     past = np.empty((np.diff(starts).max(), k, inner))
     met = np.empty((k, k * inner))
-    out = np.zeros((len(bounds) - 1, inner + k, inner + k))
+    out = np.zeros((len(bounds) - 1, n_features, n_features))
     for o in range(len(out)):
+        sentences = range(bounds[o], bounds[o + 1])
         met[:] = 0.0
-        for n in range(bounds[o], bounds[o + 1]):
+        for n in sentences:
             tokens = slice(starts[n], starts[n + 1])
-            last = starts[n + 1] - 1
             _fill_past(filtered[tokens], transition, past)
             _add_links(weights[n] * ahead[tokens], past, met)
+            last = starts[n + 1] - 1
             share = weights[n] * gamma[last] / np.maximum(filtered[last], TINY)
             out[o, inner:, :inner] += share.reshape(-1, 1) * past[last - starts[n]]
-        for j in range(k):
-            by_link = met[j].reshape(k, inner)
-            for i in range(k):
-                out[o, k + i * k + j, :inner] = transition[i, j] * by_link[i]
-        rows = slice(bounds[o], bounds[o + 1])
-        _finish(features[rows], weights[rows], out[o])
+        _place_links(met, transition, out[o])
+        _finish(features, weights, sentences, out[o])
     return out
 
 
@@ -52,22 +50,22 @@ def _fill_past(filtered, transition, past):
     """Fills past (T, K, K + K^2)."""
     k = len(transition)
     into = transition.T.copy()
-    mass = np.empty(k)
     past[0] = 0.0
     for j in range(k):
         past[0, j, j] = filtered[0, j]
     for t in range(1, len(filtered)):
         np.dot(into, past[t - 1], past[t])
+        before = filtered[t - 1]
         for j in range(k):
-            total = 0.0
+            predicted = 0.0
             for i in range(k):
-                mass[i] = filtered[t - 1, i] * transition[i, j]
-                total += mass[i]
-            scale = filtered[t, j] / total
-            for d in range(past.shape[2]):
-                past[t, j, d] *= scale
+                predicted += before[i] * into[j, i]
+            scale = filtered[t, j] / predicted
+            row = past[t, j]
+            for d in range(len(row)):
+                row[d] *= scale
             for i in range(k):
-                past[t, j, k + i * k + j] += scale * mass[i]
+                row[k + i * k + j] += scale * before[i] * into[j, i]
 
 
 @_jit
@@ -80,10 +78,20 @@ def _add_links(ahead, past, met):
 
 
 @_jit
-def _finish(features, weights, out):
+def _place_links(met, transition, out):
+    """Fills the rows of transitions (i, j) from what met at j."""
+    k = len(transition)
+    by_tags = met.reshape(k, k, -1)
+    for i in range(k):
+        for j in range(k):
+            row = out[k + i * k + j]
+            row[: len(by_tags[j, i])] = transition[i, j] * by_tags[j, i]
+
+
+@_jit
+def _finish(features, weights, sentences, out):
     """Takes products of one order to covariances, in place."""
-    weighted = weights.reshape(-1, 1) * features
-    out += out.T.copy() - np.dot(weighted.T, features)
+    rows = slice(sentences.start, sentences.stop)
+    weighted = weights[rows].reshape(-1, 1) * features[rows]
     means = weighted.sum(axis=0)
-    for c in range(len(means)):
-        out[c, c] += means[c]
+    out += out.T.copy() - np.dot(weighted.T, features[rows]) + np.diag(means)

@@ -124,6 +124,7 @@ class HiddenMRF(ModelDefaults):
         map is predicted from its neighbours'. Under scheme B this differs from log p(x; w) -
         log p(x; w_o), which scores a tract together with its place on the map.
         """
+        fold = graph.check_sites(fold, self.n_sites)
         density = self.log_densities(params)
         factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
         node, edge = self.potentials(density, factor)
@@ -153,6 +154,6 @@ def _check_counts(counts, n_states):
     if not counts.any():
         raise ValueError(f"all {len(counts)} counts are 0: their rate's logarithm is not finite")
     distinct = len(np.unique(counts))
-    if not 1 <= n_states <= distinct:
-        remedy = f"must be from 1 to the number of distinct counts, {distinct}"
+    if not isinstance(n_states, int | np.integer) or not 1 <= n_states <= distinct:
+        remedy = f"must be a whole number from 1 to the number of distinct counts, {distinct}"
         raise ValueError(f"n_states = {n_states}: {remedy}")

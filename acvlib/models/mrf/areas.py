@@ -126,8 +126,3 @@ def shared_corners(outlines: list[list[np.ndarray]], decimals: int = 5) -> np.nd
     for areas in owners.values():
         pairs |= set(combinations(sorted(areas), 2))
     return np.array(sorted(pairs), np.int64).reshape(-1, 2)
-
-
-def counts_sha256(counts: np.ndarray) -> str:
-    """Return the sha256 of counts as little-endian 64-bit integers."""
-    return hashlib.sha256(np.asarray(counts, "<i8").tobytes()).hexdigest()

@@ -11,7 +11,7 @@ from joblib import delayed
 
 from ...derivatives import Derivatives
 from ...folds import weights as fold_weights
-from ...inference.graph import SumMoments
+from ...inference.graph import GraphPosterior, SumMoments
 from ...parallel import threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -35,26 +35,26 @@ class MRFDerivatives(Derivatives):
     @override
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams (K,))."""
-        node, edge, sums = self._problem(params, weights)
-        slopes = sums[: self.model.n_states]
-        found = SumMoments(node, edge, slopes, [], self.model.elimination).whole
-        return -found.log_partition, -found.mean
+        model = self.model
+        node, edge, observation = model.weighted_potentials(params, weights)
+        posterior = GraphPosterior(node, edge, model.elimination)
+        gamma, _ = posterior.marginals()
+        excess = model.counts[:, None] - np.exp(params)
+        return -posterior.log_partition, -observation @ (gamma * excess)
 
     @override
     def hessian(self, params, weights):
         """d2F/dparams2 (K, K)."""
-        found = self._sum_moments(params, weights).whole
-        return DenseHessian(self._derivatives(found, params, weights)[2])
+        moments = self._sum_moments(params, weights).whole
+        return DenseHessian(self._curvature(moments, params, weights))
 
     @override
     def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, K))."""
         if params.ndim == 1:
-            values, gradients, _ = self._at_one_point(params, folds)
-            return values, gradients
-        pairs = self._each(self._fold_gradient, params, folds, "gradients")
-        found, gradients = zip(*pairs, strict=True)
-        return np.array(found), np.array(gradients)
+            return self._at_one_point(params, folds)[:2]
+        rows = self._each(self._fold_gradient, params, folds, "gradients")
+        return _columns(rows)
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
@@ -75,30 +75,6 @@ class MRFDerivatives(Derivatives):
         jobs = track(list(zip(points, folds, strict=True)), label)
         return threads()(delayed(function)(point, fold) for point, fold in jobs)
 
-    def _problem(self, params, weights):
-        """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
-        model = self.model
-        node, edge, observation = model.weighted_potentials(params, weights)
-        indicators = np.eye(model.n_states)[:, None, :] * observation[:, None]
-        slopes = indicators * (model.counts[:, None] - np.exp(params))
-        return node, edge, np.concatenate([slopes, indicators[:-1]])
-
-    def _sum_moments(self, params, weights):
-        pairs = np.argwhere(np.tri(self.model.n_states))
-        return SumMoments(*self._problem(params, weights), pairs, self.model.elimination)
-
-    def _derivatives(self, found, params, weights):
-        """(F, dF/dparams, d2F/dparams2) from moments."""
-        k = self.model.n_states
-        others = found.mean[k:]
-        n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
-        occupancy = np.append(others, n_observed - others.sum())
-        hessian = np.diag(np.exp(params) * occupancy)
-        rows, columns = np.tril_indices(k)
-        hessian[rows, columns] -= found.covariance
-        hessian[columns, rows] = hessian[rows, columns]
-        return -found.log_partition, -found.mean[:k], hessian
-
     def _at_one_point(self, params, folds):
         """F, dF/dparams and d2F/dparams2 of all folds, kept: they are asked for one at a time."""
         known_folds, known_params, known = self._kept
@@ -108,10 +84,38 @@ class MRFDerivatives(Derivatives):
 
         def derivatives(params, fold):
             weights = fold_weights(self.n_sites, fold)
-            found = shared.renewed(*self._problem(params, weights))
-            return self._derivatives(found, params, weights)
+            moments = shared.renewed(*self._problem(params, weights))
+            gradient = -moments.mean[: len(params)]
+            hessian = self._curvature(moments, params, weights)
+            return -moments.log_partition, gradient, hessian
 
-        rows = self._each(derivatives, params, folds, "derivatives")
-        found = [np.array(part) for part in zip(*rows, strict=True)]
-        self._kept = (folds, params, found)
+        found = _columns(self._each(derivatives, params, folds, "derivatives"))
+        self._kept = (folds, np.array(params), found)
         return found
+
+    def _sum_moments(self, params, weights):
+        pairs = np.argwhere(np.tri(len(params)))
+        return SumMoments(*self._problem(params, weights), pairs, self.model.elimination)
+
+    def _problem(self, params, weights):
+        """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
+        node, edge, observation = self.model.weighted_potentials(params, weights)
+        indicators = np.eye(len(params))[:, None, :] * observation[:, None]
+        slopes = indicators * (self.model.counts[:, None] - np.exp(params))
+        return node, edge, np.concatenate([slopes, indicators[:-1]])
+
+    def _curvature(self, moments, params, weights):
+        """d2F/dparams2 (K, K) from moments."""
+        k = len(params)
+        n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
+        others = moments.mean[k:]
+        occupancy = np.append(others, n_observed - others.sum())
+        lower = np.zeros((k, k))
+        lower[np.tril_indices(k)] = moments.covariance
+        covariance = lower + np.tril(lower, -1).T
+        return np.diag(np.exp(params) * occupancy) - covariance
+
+
+def _columns(rows):
+    """Tuples, one a fold, as an array of each of their parts."""
+    return tuple(np.array(part) for part in zip(*rows, strict=True))

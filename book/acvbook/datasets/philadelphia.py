@@ -8,9 +8,10 @@ import hashlib
 
 import numpy as np
 
-from acvlib.models.mrf.areas import Areas, counts_sha256, read_outlines
+from acvlib.models.mrf.areas import Areas, read_outlines
 
 from . import registry
+from .dodgers import counts_sha256
 
 JUNE_2015, MAY_2016 = (
     "violent_2015_06",
