@@ -126,7 +126,7 @@ def test_emission_derivatives_equal_finite_differences():
     close(emission.quiet_score[:, 0], first[0, 0], 1e-8)
     close(emission.ratio_score[:, :, 0], first[1] - first[0], 1e-8)
     quiet, ratio = emission.score_tables()
-    n, places = len(classes.counts), emission.places
+    n, places = len(classes.counts), classes.places
     close(np.take_along_axis(quiet, places, 1), first[0].T, 1e-8)
     close(np.take_along_axis(ratio, places, 1), (first[1] - first[0]).T, 1e-8)
     for state in (0, 1):

@@ -45,7 +45,7 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, *self._likelihood(params, weights))
 
     def _likelihood(self, params, weights):
-        data, smoothed = self._smooth(params, weights)
+        data, smoothed = self._smooth(params, weights, order=1)
         value = -smoothed.log_z - data.log_scale
         gradient = -data.gradient(smoothed.event, smoothed.statistics)
         return value[0], gradient[:, 0]
@@ -78,32 +78,31 @@ class TrafficDerivatives(Derivatives):
         """`_smooth` with the variance, kept: both the Hessian and the cross matrix ask for it."""
         point = params.tobytes(), np.asarray(weights, float).tobytes()
         if point != self._last[0]:
-            self._last = point, self._smooth(params, weights, second=True)
+            self._last = point, self._smooth(params, weights, order=2)
         return self._last[1]
 
-    def _smooth(self, params, weights, second=False):
-        """(complete data, `Smoothed`) of one weighting."""
+    def _smooth(self, params, weights, order):
+        """(complete data, `Smoothed`) of one weighting; with the variance if order is 2."""
         check(weights, self.n_sites)
         weights = weights * self.model.observed
         total = self._class_totals(weights)
-        data = CompleteData(self._classes, params[None], total[:, None])
-        keep = weights > 0.0
-        classes = self._of_site
-        log_scaled = data.scaled
-        score = data.emission.ratio_score
-        places = data.emission.places
-        own_classes = not np.array_equal(weights, keep)
-        if own_classes:  # a site's table has its weight in it
-            log_scaled = weights[:, None] * log_scaled[:, classes]
-            score = weights[:, None] * score[:, classes]
-            places = places[classes]
-            classes = np.arange(self.n_sites)
-        task = classes, keep[:, None], np.exp(log_scaled), data.transition, self._starts
-        smoothed = smooth(*task, score=(score, places) if second else None)
-        if own_classes:
-            event = self._class_totals(weights * smoothed.event[:, 0])
-            smoothed = smoothed._replace(event=event[:, None])
-        return data, smoothed
+        data = CompleteData(self._classes, params[None], total[:, None], order)
+        keep = weights[:, None] > 0.0
+        if not np.array_equal(weights, keep[:, 0]):
+            return data, self._smooth_fractions(data, keep, weights, order)
+        score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
+        task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
+        return data, smooth(*task, score=score)
+
+    def _smooth_fractions(self, data, keep, weights, order):
+        """The same where each site is a class of its own, whose table has its weight in it."""
+        sites = np.arange(self.n_sites)
+        emission = np.exp(weights[:, None] * data.scaled[:, self._of_site])
+        gradient = weights[:, None] * data.emission.ratio_score[:, self._of_site]
+        score = (gradient, self._classes.places[self._of_site]) if order == 2 else None
+        smoothed = smooth(sites, keep, emission, data.transition, self._starts, score=score)
+        event = self._class_totals(weights * smoothed.event[:, 0])
+        return smoothed._replace(event=event[:, None])
 
     def _class_totals(self, weights):
         return np.bincount(self._of_site, weights, len(self._classes))
@@ -143,8 +142,7 @@ class TrafficDerivatives(Derivatives):
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
-        smoothed = smooth(*task, self._starts)
+        data, smoothed, _ = self._smooth_block(params, folds, order=1)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
         for n in np.flatnonzero(~np.isfinite(values)):  # a product of normalisers underflowed
@@ -153,26 +151,26 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
-        score = data.emission.ratio_score, data.emission.places
-        smoothed = smooth(*task, self._starts, score=score)
+        data, smoothed, _ = self._smooth_block(params, folds, order=2)
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
         return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
         orders = [np.argsort(fold, kind="stable") for fold in folds]
         ordered = [fold[order] for fold, order in zip(folds, orders, strict=True)]
-        data, task, left_out = self._block(params, ordered)
-        density = smooth(*task, self._starts, left_out=left_out).left_out
-        losses = np.split(-np.log(density), left_out[1][1 : len(folds)])
-        for n, (sites, order) in enumerate(zip(ordered, orders, strict=True)):
-            losses[n][order] = losses[n] - data.peak[self._of_site[sites], n]
-        return losses
+        data, smoothed, (sites, ends) = self._smooth_block(params, ordered, order=0)
+        lane = np.repeat(np.arange(N_LANES), np.diff(ends))
+        peak = data.peak[self._of_site[sites], lane]
+        place = np.concatenate(orders) + ends[lane]
+        losses = np.empty(len(sites))
+        losses[place] = -np.log(smoothed.left_out) - peak
+        return np.split(losses, ends[1 : len(folds)])
 
-    def _block(self, params, folds):
-        """(complete data, what `smooth` takes of them, left-out sites and ends of the folds).
+    def _smooth_block(self, params, folds, order):
+        """(complete data, `Smoothed`, (left-out sites, their ends)) of at most N_LANES folds.
 
-        Lanes without a fold leave nothing out, at the last fold's params.
+        Lanes without a fold leave nothing out, at the last fold's params. What is read: the
+        left-out sites' densities if order is 0, and the variance if it is 2.
         """
         sizes = np.zeros(N_LANES + 1, int)
         sizes[1 : len(folds) + 1] = [len(fold) for fold in folds]
@@ -182,8 +180,11 @@ class TrafficDerivatives(Derivatives):
         _leave_out(self._of_site, *left_out, keep, total)
         params = np.atleast_2d(params)
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
-        data = CompleteData(self._classes, params, total)
-        return data, (self._of_site, keep, np.exp(data.scaled), data.transition), left_out
+        data = CompleteData(self._classes, params, total, order)
+        score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
+        task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
+        smoothed = smooth(*task, left_out=None if order else left_out, score=score)
+        return data, smoothed, left_out
 
 
 def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
