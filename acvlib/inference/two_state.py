@@ -45,7 +45,6 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    left_out: np.ndarray  # (n_left_out,): p(x_t | kept observations), in the emissions' scale
     variance: np.ndarray  # (WIDTH - 1, WIDTH - 1, B): of the score
     messages: np.ndarray  # (T, 4): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
 
@@ -56,42 +55,66 @@ def smooth(
     emission: np.ndarray,
     transition: np.ndarray,
     starts: np.ndarray,
-    left_out: tuple[np.ndarray, np.ndarray] | None = None,
     score: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Smoothed:
     """Smooth B = 1 or `N_LANES` folds, which keep (T, B) the sites of classes (T,).
 
     emission (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each
-    fold's own; starts: of blocks of a few hundred sites, and T. left_out, for their
-    densities: the folds' sorted sites, and their ends[b]:ends[b + 1]. score, for the variance:
+    fold's own; starts: of blocks of a few hundred sites, and T. score, for the variance:
     gradient (3, n_classes, B) of log(emission 1 / emission 0), and its parameters' numbers
     (n_classes, 3), the same throughout a block.
     """
     n_lanes = keep.shape[1]
-    sites, ends = left_out or (np.empty(0, int), np.zeros(n_lanes + 1, int))
-    none = np.empty((0, 0, 0)), np.tile([0, 1, 2], (emission.shape[1], 1))
-    gradient, places = score or none
+    gradient = np.empty((0, 0, 0)) if score is None else score[0]
     slots = np.full((len(starts) - 1, WIDTH - 1), _CARRIED)
     slots[:, -2:] = _TO0, _TO1
-    np.put_along_axis(slots, places[classes[starts[:-1]]], np.arange(3)[None], 1)
-    leave = transition[[0, 1], [1, 0]]
-    start = leave / leave.sum(axis=0)  # P(z_0 = 1), P(z_0 = 0)
+    if score is not None:
+        np.put_along_axis(slots, score[1][classes[starts[:-1]]], np.arange(3)[None], 1)
+    state = _initial_state(transition)
+    p1 = state[1, :n_lanes].copy()
+    left_out = np.empty(0, int), np.zeros(n_lanes + 1, int)
+    task = classes, keep, emission, starts, *left_out, gradient, slots, state.ravel()
+    state, last, event, _, x, variance, work = _sweep(n_lanes, True)(*task)
+    beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
+    first = p1 * beta1
+    statistics = np.stack([first, last, moves, total + first - last])
+    x[-2] -= transition[0, 0]
+    x[-1] += transition[1, 1]
+    variance += first * (1.0 - first) * x[:, None] * x
+    return Smoothed(log_z, event, statistics, variance, work)
+
+
+def left_out_densities(
+    classes: np.ndarray,
+    keep: np.ndarray,
+    emission: np.ndarray,
+    transition: np.ndarray,
+    starts: np.ndarray,
+    left_out: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """p(x_t | kept observations) in the emissions' scale, for `N_LANES` folds as in `smooth`.
+
+    left_out: the sorted sites of one fold after another, and where each fold's start and end.
+    """
+    unused = np.empty((0, 0, 0)), np.empty((len(starts) - 1, 0), int)
+    state = _initial_state(transition).ravel()
+    task = classes, keep, emission, starts, *left_out, *unused, state
+    return _sweep(keep.shape[1], False)(*task)[3]
+
+
+def _initial_state(transition):
+    """(16, N_LANES) at site 0, which has the stationary law."""
+    n_lanes = transition.shape[2]
     state = np.zeros((16, N_LANES))
-    state[:2, :n_lanes] = start[::-1]
+    leave = transition[[0, 1], [1, 0]]
+    state[:2, :n_lanes] = leave[::-1] / leave.sum(axis=0)
     state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
     state[6:9] = 1.0
-    task = classes, keep, emission, starts, sites, ends, gradient, slots, state.ravel()
-    state, last, event, density, x, variance, work = _sweep(n_lanes)(*task)
-    beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
-    first = start[0] * beta1
-    statistics = np.stack([first, last, moves, total + first - last])
-    x[-2:] += [-transition[0, 0], transition[1, 1]]
-    variance += first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, density, variance, work)
+    return state
 
 
 @cache
-def _sweep(n_lanes):  # compiled for their number
+def _sweep(n_lanes, counting):  # compiled for their number, and for expected counts or densities
     @_jit
     def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
@@ -105,21 +128,22 @@ def _sweep(n_lanes):  # compiled for their number
         before = np.empty((n_blocks, 2 * N_LANES))
         for k in range(n_blocks):
             before[k] = state[: 2 * N_LANES]
-            _forward(n_lanes, classes, keep, emission, state, work, starts[k], starts[k + 1], True)
+            span = starts[k], starts[k + 1]
+            _forward(n_lanes, classes, keep, emission, state, work, span, counting)
         last = state[_P1 : _P1 + n_lanes].copy()
         unread = ends[1:].copy()
         local = np.empty((_N_LOCAL + 1) * _SQUARES)
         for k in range(n_blocks - 1, -1, -1):
-            start = starts[k]
-            stop = starts[k + 1]
+            span = starts[k], starts[k + 1]
             if n_lanes > 1:
                 state[: 2 * N_LANES] = before[k]
-                _forward(n_lanes, classes, keep, emission, state, work, start, stop, False)
-            _backward(n_lanes, classes, keep, state, work, event, start, stop)
-            _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density)
+                _forward(n_lanes, classes, keep, emission, state, work, span, False)
+            _backward(n_lanes, classes, keep, state, work, event, span, counting)
+            if not counting:
+                _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density)
             if score.size > 0:
                 _enter(n_lanes, x, slots[k], local)
-                _reveal(n_lanes, classes, keep, score, state, work, local, start, stop)
+                _reveal(n_lanes, classes, keep, score, state, work, local, span)
                 _leave(n_lanes, x, slots[k], local, variance)
         return state, last, event, density, x, variance, work
 
@@ -127,9 +151,10 @@ def _sweep(n_lanes):  # compiled for their number
 
 
 @_inline
-def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_log_z):
+def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
     """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
-    for t in range(start, stop):
+    start = span[0]
+    for t in range(start, span[1]):
         c = classes[t]
         row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):
@@ -158,9 +183,10 @@ def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_lo
 
 
 @_inline
-def _backward(n_lanes, classes, keep, state, work, event, start, stop):
+def _backward(n_lanes, classes, keep, state, work, event, span, counting):
     """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
-    for t in range(stop - 1, start - 1, -1):
+    start = span[0]
+    for t in range(span[1] - 1, start - 1, -1):
         c = classes[t]
         row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):
@@ -168,18 +194,20 @@ def _backward(n_lanes, classes, keep, state, work, event, start, stop):
             v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
             entered = work[row, b] * state[_LEAVE0 + b] * v1
             gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
-            event[c, b] += gamma if keep[t, b] else 0.0
             work[row, 2 * n_lanes + b] = v0
             work[row, 3 * n_lanes + b] = v1
-            state[_MOVES + b] += entered
-            state[_TOTAL + b] += gamma
+            if counting:
+                event[c, b] += gamma if keep[t, b] else 0.0
+                state[_MOVES + b] += entered
+                state[_TOTAL + b] += gamma
             state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
             state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
 
 
 @_jit
-def _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density):
+def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density):
     """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
+    start = span[0]
     for b in range(n_lanes):
         while unread[b] > ends[b] and sites[unread[b] - 1] >= start:
             unread[b] -= 1
@@ -203,9 +231,10 @@ def _enter(n_lanes, x, slot, local):
 
 
 @_inline
-def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
+def _reveal(n_lanes, classes, keep, score, state, work, local, span):
     """Backward through a block: adds each step's conditional variance of the score to `local`."""
-    for t in range(stop - 1, start - 1, -1):
+    start = span[0]
+    for t in range(span[1] - 1, start - 1, -1):
         c = classes[t]
         row = t - start if n_lanes > 1 else t
         for b in range(n_lanes):

@@ -14,7 +14,7 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.two_state import N_LANES, smooth, tangent
+from ...inference.two_state import N_LANES, left_out_densities, smooth, tangent
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
@@ -142,7 +142,8 @@ class TrafficDerivatives(Derivatives):
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, smoothed, _ = self._smooth_block(params, folds, order=1)
+        data, task, _ = self._block(params, folds, order=1)
+        smoothed = smooth(*task)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
         for n in np.flatnonzero(~np.isfinite(values)):  # a product of normalisers underflowed
@@ -151,26 +152,26 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, smoothed, _ = self._smooth_block(params, folds, order=2)
+        data, task, _ = self._block(params, folds, order=2)
+        smoothed = smooth(*task, score=(data.emission.ratio_score, self._classes.places))
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
         return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
-        orders = [np.argsort(fold, kind="stable") for fold in folds]
-        ordered = [fold[order] for fold, order in zip(folds, orders, strict=True)]
-        data, smoothed, (sites, ends) = self._smooth_block(params, ordered, order=0)
+        data, task, left_out = self._block(params, folds, order=0)
+        sites, ends = left_out
         lane = np.repeat(np.arange(N_LANES), np.diff(ends))
-        peak = data.peak[self._of_site[sites], lane]
-        place = np.concatenate(orders) + ends[lane]
+        order = np.argsort(lane * self.n_sites + sites, kind="stable")
+        density = left_out_densities(*task, (sites[order], ends))
         losses = np.empty(len(sites))
-        losses[place] = -np.log(smoothed.left_out) - peak
+        losses[order] = -np.log(density)
+        losses -= data.peak[self._of_site[sites], lane]
         return np.split(losses, ends[1 : len(folds)])
 
-    def _smooth_block(self, params, folds, order):
-        """(complete data, `Smoothed`, (left-out sites, their ends)) of at most N_LANES folds.
+    def _block(self, params, folds, order):
+        """(complete data, what the kernels take, (left-out sites, their ends)) of some folds.
 
-        Lanes without a fold leave nothing out, at the last fold's params. What is read: the
-        left-out sites' densities if order is 0, and the variance if it is 2.
+        Lanes without a fold leave nothing out, at the last fold's params.
         """
         sizes = np.zeros(N_LANES + 1, int)
         sizes[1 : len(folds) + 1] = [len(fold) for fold in folds]
@@ -181,10 +182,8 @@ class TrafficDerivatives(Derivatives):
         params = np.atleast_2d(params)
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
         data = CompleteData(self._classes, params, total, order)
-        score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
         task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
-        smoothed = smooth(*task, left_out=None if order else left_out, score=score)
-        return data, smoothed, left_out
+        return data, task, left_out
 
 
 def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
