@@ -45,8 +45,8 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    variance: np.ndarray  # (WIDTH - 1, WIDTH - 1, B): of the score
-    messages: np.ndarray  # (T, 4): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
+    variance: np.ndarray | None = None  # (WIDTH - 1, WIDTH - 1, B): of the score
+    messages: np.ndarray | None = None  # (T, 4): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
 
 
 def smooth(

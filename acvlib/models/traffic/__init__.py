@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from ...derivatives import derivatives_of
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults
 from ...weighting import keep_latents
@@ -22,6 +23,13 @@ from .emission import CountClasses
 from .prior import TrafficPrior
 
 MAX_COUNT = 20_000  # tables run over all counts: two seconds for 32 folds with 400 such classes
+
+FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
+FLAT = 1e-11  # of the largest curvature: what rounding leaves of none
+SUGGESTED_PRIOR = (
+    "TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), "
+    "stay_event=(4.0, 2.0))"
+)
 
 
 class TrafficParams(NamedTuple):
@@ -148,13 +156,29 @@ class PoissonTraffic(ModelDefaults):
         return initial, anp.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
     def check_optimum(self, params: np.ndarray) -> None:
-        """Raise ValueError where a day was never observed and has a flat prior."""
+        """Raise ValueError where a day was never observed, or the density has no maximum."""
         unseen = np.setdiff1d(np.arange(7), self.day[self.observed])
         if unseen.size and self.prior.day_concentration <= 1.0:
             raise ValueError(
                 f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not "
                 "identified: take a longer series, or a prior with day_concentration > 1"
             )
+        if np.abs(params - self.initial_params()).max() > FAR and self._is_flat(params):
+            rates, a, b, stay = self.unpack(params)
+            raise ValueError(
+                "the posterior density has no maximum: it rises on towards "
+                f"rates {rates.min():.2g} ... {rates.max():.2g}, excess_shape {a:.2g}, "
+                f"excess_rate {b:.2g}, stay {stay[0]:.6g} and {stay[1]:.6g}. The counts show no "
+                f"events that a series of {self.n_sites} steps could tell: take a longer one, or "
+                f"a prior such as {SUGGESTED_PRIOR}"
+            )
+
+    def _is_flat(self, params):
+        hessian = np.asarray(derivatives_of(self).hessian(params, np.ones(self.n_sites)))
+        if not np.isfinite(hessian).all():
+            return True
+        curvatures = np.linalg.eigvalsh(hessian)
+        return curvatures[0] <= FLAT * curvatures[-1]
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""

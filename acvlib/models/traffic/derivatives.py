@@ -14,13 +14,15 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.two_state import N_LANES, left_out_densities, smooth, tangent
+from ...inference.smoothing import UNLIKELY
+from ...inference import chain
+from ...inference.two_state import N_LANES, Smoothed, left_out_densities, smooth, tangent
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .complete_data import CompleteData
-from .emission import N_PARAMS
+from .emission import N_PARAMS, TO0
 
 BLOCK = 256  # sites whose messages stay in cache
 
@@ -45,10 +47,10 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, *self._likelihood(params, weights))
 
     def _likelihood(self, params, weights):
-        data, smoothed = self._smooth(params, weights, order=1)
-        value = -smoothed.log_z - data.log_scale
-        gradient = -data.gradient(smoothed.event, smoothed.statistics)
-        return value[0], gradient[:, 0]
+        data, found = self._smooth(params, weights, order=1)
+        log_z, event, statistics = found[:3]
+        gradient = -data.gradient(event, statistics)
+        return -log_z[0] - data.log_scale[0], gradient[:, 0]
 
     def _with_prior(self, params, value, gradient):
         prior = self._prior
@@ -57,6 +59,8 @@ class TrafficDerivatives(Derivatives):
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """d2F/dparams2 (11, 11)."""
+        if _is_beyond_kernels(params, weights):
+            return super().hessian(params, weights)
         data, smoothed = self._second_order(params, weights)
         complete = data.hessian(smoothed.event, smoothed.statistics)
         second = complete[..., 0] + smoothed.variance[..., 0]
@@ -65,6 +69,8 @@ class TrafficDerivatives(Derivatives):
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """d2F / dparams dweights (11, T)."""
+        if _is_beyond_kernels(params, weights):
+            return super().cross_matrix(params, weights)
         data, smoothed = self._second_order(params, weights)
         weights = weights * self.model.observed
         quiet, ratio = data.emission.score_tables()
@@ -85,24 +91,27 @@ class TrafficDerivatives(Derivatives):
         """(complete data, `Smoothed`) of one weighting; with the variance if order is 2."""
         check(weights, self.n_sites)
         weights = weights * self.model.observed
-        total = self._class_totals(weights)
-        data = CompleteData(self._classes, params[None], total[:, None], order)
+        total = self._class_totals(weights)[:, None]
+        data = CompleteData(self._classes, params[None], total, order)
+        if _is_beyond_kernels(params, weights):
+            return data, self._smooth_in_logarithms(data, params, weights)
         keep = weights[:, None] > 0.0
-        if not np.array_equal(weights, keep[:, 0]):
-            return data, self._smooth_fractions(data, keep, weights, order)
         score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
         task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
         return data, smooth(*task, score=score)
 
-    def _smooth_fractions(self, data, keep, weights, order):
-        """The same where each site is a class of its own, whose table has its weight in it."""
-        sites = np.arange(self.n_sites)
-        emission = np.exp(weights[:, None] * data.scaled[:, self._of_site])
-        gradient = weights[:, None] * data.emission.ratio_score[:, self._of_site]
-        score = (gradient, self._classes.places[self._of_site]) if order == 2 else None
-        smoothed = smooth(sites, keep, emission, data.transition, self._starts, score=score)
-        event = self._class_totals(weights * smoothed.event[:, 0])
-        return smoothed._replace(event=event[:, None])
+    def _smooth_in_logarithms(self, data, params, weights):
+        """`Smoothed`, but for variance and messages, at any weights and params."""
+        initial, transition = self.model.log_chain(params)
+        node = np.zeros((self.n_sites + 1, 2))  # a site 0, with the stationary law, comes first
+        node[0] = initial
+        node[1:] = weights[:, None] * data.scaled[:, self._of_site, 0].T
+        edge = np.broadcast_to(transition, (self.n_sites, 2, 2))
+        gamma, xi, _, log_z = chain.smooth(node, edge)
+        in_event = gamma[:, 1]
+        event = self._class_totals(weights * in_event[1:])
+        statistics = [in_event[0], in_event[-1], xi[:, 0, 1].sum(), in_event[:-1].sum()]
+        return Smoothed(np.array([log_z]), event[:, None], np.array(statistics)[:, None])
 
     def _class_totals(self, weights):
         return np.bincount(self._of_site, weights, len(self._classes))
@@ -111,9 +120,16 @@ class TrafficDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(F (n_folds,), dF/dparams (n_folds, 11))."""
-        blocks = self._each_block(self._gradient_block, params, folds, "gradients")
+        """(F (n_folds,), dF/dparams (n_folds, 11)).
+
+        F counts as inf, and no refit goes there, where a stay logit is beyond `UNLIKELY`; its
+        gradient is then that of the nearest point within.
+        """
+        within = np.array(params)
+        within[..., TO0:] = np.clip(params[..., TO0:], -UNLIKELY, UNLIKELY)
+        blocks = self._each_block(self._gradient_block, within, folds, "gradients")
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        found[np.any(within != params, axis=-1)] = np.inf
         return self._with_prior(params, found, gradients)
 
     @override
@@ -125,6 +141,8 @@ class TrafficDerivatives(Derivatives):
         whole: Solvable | None = None,
     ) -> FoldSolver:
         """d2F/dparams2 + damping I of each fold."""
+        if _is_beyond_kernels(params):
+            return super().fold_hessians(params, folds, damping)
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
         added = self._prior.hessian(params) + damping * np.eye(N_PARAMS)
         return DenseFolds(added + np.concatenate(blocks))
@@ -132,6 +150,8 @@ class TrafficDerivatives(Derivatives):
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
+        if _is_beyond_kernels(params):
+            return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
@@ -184,6 +204,12 @@ class TrafficDerivatives(Derivatives):
         data = CompleteData(self._classes, params, total, order)
         task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
         return data, task, left_out
+
+
+def _is_beyond_kernels(params, weights=0.0):
+    """Whether weights are fractions, or moves so unlikely that a path would underflow."""
+    fractions = np.any((weights != 0.0) & (weights != 1.0))
+    return fractions or np.abs(params[..., TO0:]).max() > UNLIKELY
 
 
 def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
