@@ -62,10 +62,13 @@ def active_pairs(smoothed: Smoothed, starts: np.ndarray, threshold: float) -> Ac
     n_before[starts[:-1]] = 0
     source, target = _links(frame, first, n_before)
     gamma = smoothed.gamma[frame, state]
-    filtered = smoothed.filtered[frame, state]
     n_states = smoothed.gamma.shape[1]
     move = state[source] * n_states + state[target]
-    weight = filtered[source] * smoothed.transition.ravel()[move]
+    if smoothed.pairs is None:
+        filtered = smoothed.filtered[frame, state]
+        weight = filtered[source] * smoothed.transition.ravel()[move]
+    else:
+        weight = smoothed.pairs[frame[target], state[source], state[target]]
     back = _shares(weight, target)
     joint = back * gamma[target]
     return ActivePairs(
@@ -95,7 +98,8 @@ def _links(frame, first, n_before):
 
 def _shares(weights, group):
     """Each weight's share in the sum of its group."""
-    return weights / np.bincount(group, weights)[group]
+    total = np.bincount(group, weights)[group]
+    return np.divide(weights, total, out=np.zeros(len(weights)), where=total > 0.0)
 
 
 def covariances(

@@ -31,7 +31,8 @@ class CompleteData:
         self.stay = expit(logits)
         self.leave = expit(-logits)
         self.transition = np.array([[self.stay[0], self.leave[0]], [self.leave[1], self.stay[1]]])
-        self.start = self.leave[0] / self.leave.sum(axis=0)
+        log_leave = -np.logaddexp(0.0, logits)
+        self.start = expit(log_leave[0] - log_leave[1])  # both may have underflowed
 
     def gradient(self, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Expected gradient (11, L)."""

@@ -196,6 +196,7 @@ class TrafficDerivatives(Derivatives):
         sizes = np.zeros(N_LANES + 1, int)
         sizes[1 : len(folds) + 1] = [len(fold) for fold in folds]
         left_out = np.concatenate(folds), np.cumsum(sizes)
+        _check_sites(left_out[0], self.n_sites)
         keep = np.repeat(self.model.observed[:, None], N_LANES, axis=1)
         total = np.repeat(self._totals[:, None], N_LANES, axis=1)
         _leave_out(self._of_site, *left_out, keep, total)
@@ -212,6 +213,14 @@ def _is_beyond_kernels(params, weights=0.0):
     return fractions or np.abs(params[..., TO0:]).max() > UNLIKELY
 
 
+def _check_sites(sites, n_sites):
+    if len(sites) and not 0 <= sites.min() <= sites.max() < n_sites:
+        raise ValueError(
+            f"folds hold sites {sites.min()} ... {sites.max()}, but the sites are "
+            f"0 ... {n_sites - 1}"
+        )
+
+
 def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
     """Starts of blocks of at most `size` sites with equal `groups` (T,), and T at the end."""
     site = np.arange(len(groups))
@@ -225,5 +234,6 @@ def _leave_out(of_site, sites, ends, keep, total):
     """Takes each fold's sites from keep (T, B), and from the classes' total (n_classes, B)."""
     for b in range(len(ends) - 1):
         for i in range(ends[b], ends[b + 1]):
+            if keep[sites[i], b]:
+                total[of_site[sites[i]], b] -= 1.0
             keep[sites[i], b] = False
-            total[of_site[sites[i]], b] -= 1.0
