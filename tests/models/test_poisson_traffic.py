@@ -19,7 +19,7 @@ from acvlib import fit, weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.inference.two_state import N_LANES
+from acvlib.inference.two_state_sweep import N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
 from acvlib.models.traffic import SUGGESTED_PRIOR
 from acvlib.models.traffic.derivatives import BLOCK
@@ -451,14 +451,14 @@ FIRM = TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), (20.0, 2.0), (4.0, 
 def test_awkward_counts_fit_or_are_refused_with_the_reason(draw, seed):
     """Without events the density rises for ever; with the prior that the error names they fit."""
     counts, day = draw(np.random.default_rng(seed))
+    refused = ""
     try:
-        result = fit(PoissonTraffic(counts, day))
+        assert fit(PoissonTraffic(counts, day)).newton_decrement <= 1e-6
     except ValueError as error:
-        expected = "do not tell events from quiet steps|is observed, so its rate"
-        assert re.search(expected, str(error))
-        assert "take a longer series, or a prior" in str(error)
-    else:
-        assert result.newton_decrement <= 1e-6
+        refused = str(error)
+    if refused:
+        assert re.search("do not tell events from quiet steps|so its rate is not", refused)
+        assert "take a longer series, or a prior" in refused
     firm = fit(PoissonTraffic(counts, day, prior=FIRM))
     assert firm.newton_decrement <= 1e-6
 

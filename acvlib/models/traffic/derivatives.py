@@ -14,9 +14,10 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.smoothing import UNLIKELY
 from ...inference import chain
-from ...inference.two_state import N_LANES, Smoothed, left_out_densities, smooth, tangent
+from ...inference.smoothing import UNLIKELY
+from ...inference.two_state import Chains, Smoothed, left_out_densities, smooth, tangent
+from ...inference.two_state_sweep import N_LANES
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
@@ -97,8 +98,7 @@ class TrafficDerivatives(Derivatives):
             return data, self._smooth_in_logarithms(data, params, weights)
         keep = weights[:, None] > 0.0
         score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
-        task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
-        return data, smooth(*task, score=score)
+        return data, smooth(self._chains(data, keep), score)
 
     def _smooth_in_logarithms(self, data, params, weights):
         """`Smoothed`, but for variance and messages, at any weights and params."""
@@ -148,7 +148,7 @@ class TrafficDerivatives(Derivatives):
         return DenseFolds(added + np.concatenate(blocks))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
         if _is_beyond_kernels(params):
             return super().heldout(params, folds)
@@ -162,8 +162,8 @@ class TrafficDerivatives(Derivatives):
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, task, _ = self._block(params, folds, order=1)
-        smoothed = smooth(*task)
+        data, chains, _ = self._block(params, folds, order=1)
+        smoothed = smooth(chains)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
         for n in np.flatnonzero(~np.isfinite(values)):  # a product of normalisers underflowed
@@ -172,24 +172,24 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, task, _ = self._block(params, folds, order=2)
-        smoothed = smooth(*task, score=(data.emission.ratio_score, self._classes.places))
+        data, chains, _ = self._block(params, folds, order=2)
+        smoothed = smooth(chains, (data.emission.ratio_score, self._classes.places))
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
         return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
-        data, task, left_out = self._block(params, folds, order=0)
+        data, chains, left_out = self._block(params, folds, order=0)
         sites, ends = left_out
         lane = np.repeat(np.arange(N_LANES), np.diff(ends))
         order = np.argsort(lane * self.n_sites + sites, kind="stable")
-        density = left_out_densities(*task, (sites[order], ends))
+        density = left_out_densities(chains, sites[order], ends)
         losses = np.empty(len(sites))
         losses[order] = -np.log(density)
         losses -= data.peak[self._of_site[sites], lane]
         return np.split(losses, ends[1 : len(folds)])
 
     def _block(self, params, folds, order):
-        """(complete data, what the kernels take, (left-out sites, their ends)) of some folds.
+        """(complete data, `Chains`, (left-out sites, their ends)) of some folds.
 
         Lanes without a fold leave nothing out, at the last fold's params.
         """
@@ -203,8 +203,10 @@ class TrafficDerivatives(Derivatives):
         params = np.atleast_2d(params)
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
         data = CompleteData(self._classes, params, total, order)
-        task = self._of_site, keep, np.exp(data.scaled), data.transition, self._starts
-        return data, task, left_out
+        return data, self._chains(data, keep), left_out
+
+    def _chains(self, data, keep):
+        return Chains(self._of_site, keep, np.exp(data.scaled), data.transition, self._starts)
 
 
 def _is_beyond_kernels(params, weights=0.0):

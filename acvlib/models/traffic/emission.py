@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from scipy.special import gammaln
 
-from ...inference.two_state import FASTMATH, WIDTH
+from ...inference.two_state_sweep import FASTMATH, WIDTH
 
 N_PARAMS = 11
 A, B, TO0 = 7, 8, 9  # places of log a, log b and the first stay logit; before them the log rates
