@@ -46,7 +46,9 @@ def fit(
     elif derivatives.defaults.convex or near:
         result = _polished(derivatives, [start], tolerance)
     else:
-        result = _polished(derivatives, _lbfgs(derivatives, start), tolerance)
+        path = _lbfgs(derivatives, start)
+        derivatives.defaults.check_optimum(path[-1])  # Newton's method would run on and on
+        result = _polished(derivatives, path, tolerance)
     derivatives.defaults.check_optimum(result.params)
     warn_unconverged(result, tolerance, "fit")
     return result

@@ -99,7 +99,7 @@ def _links(frame, first, n_before):
 def _shares(weights, group):
     """Each weight's share in the sum of its group."""
     total = np.bincount(group, weights)[group]
-    return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0.0)
+    return np.divide(weights, total, out=np.zeros(len(weights)), where=total > 0.0)
 
 
 def covariances(

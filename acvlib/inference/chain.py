@@ -63,8 +63,22 @@ def _normalised(log_rows):
     return rows / sum(rows.T)[:, None]
 
 
+def _checked(node, edge):
+    """Both as float arrays; ValueError for shapes that do not belong together."""
+    node = np.asarray(node, float)
+    edge = np.asarray(edge, float)
+    n_sites, n_states = node.shape if node.ndim == 2 else (0, 0)
+    if not node.size or edge.shape != (n_sites - 1, n_states, n_states):
+        raise ValueError(
+            f"node potentials have shape {node.shape} and edge potentials {edge.shape}: they must "
+            "be (T, K) and (T - 1, K, K), with a site and a state at least"
+        )
+    return node, edge
+
+
 def smooth(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z)."""
+    node, edge = _checked(node, edge)
     past, log_z = _filter(node, edge)
     future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
     gamma = _normalised(past + (future - node))
@@ -111,7 +125,7 @@ def _covariance(p, score, axes):
 @primitive
 def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
-    return _filter(node, edge)[1]
+    return _filter(*_checked(node, edge))[1]
 
 
 @primitive

@@ -9,34 +9,27 @@ stationary law. Both states' probabilities are kept: 1 - P has no digits where P
 variance of the score is a sum over the steps of a reversed martingale: step t reveals z_t given
 z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)', where x is the tangent of the
 backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
-
-The lanes' forward pass is kept where blocks of sites start, and recomputed in cache. What changes
-along a lane lives in flat arrays, as parts of one array provably do not overlap, and table entries
-are read before they are selected: only so do the loops over lanes vectorise.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-WIDTH = 12  # the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1), and a spare place
-RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
-N_LANES = 32
+from . import two_state_sweep as kernels
+from .two_state_sweep import FASTMATH, N_LANES, WIDTH
 
-FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
-_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
-_inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
+_NO_SCORE = np.empty((0, 0, 0))
 
-# Offsets in a flat state, of one value a lane each.
-_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1 = range(0, 6 * N_LANES, N_LANES)
-_PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LANES, N_LANES)
-_ENTER, _REMAIN, _SPREAD0, _SPREAD1 = range(12 * N_LANES, 16 * N_LANES, N_LANES)
-# Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
-# common factor of all other parameters, the two logits.
-_CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
-_SQUARES = _N_LOCAL * N_LANES
+
+class Chains(NamedTuple):
+    """B = 1 or `N_LANES` folds of one series; each has its own emissions and transitions."""
+
+    classes: np.ndarray  # (T,)
+    keep: np.ndarray  # (T, B): False where a fold leaves the site out
+    emission: np.ndarray  # (2, n_classes, B), with maximum 1 in each class
+    transition: np.ndarray  # (2, 2, B)
+    starts: np.ndarray  # of blocks of a few hundred sites, and T
 
 
 class Smoothed(NamedTuple):
@@ -45,219 +38,51 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    left_out: np.ndarray  # (n_left_out,): p(x_t | kept observations), in the emissions' scale
-    variance: np.ndarray  # (WIDTH - 1, WIDTH - 1, B): of the score
-    messages: np.ndarray  # (T, 4): P(z_t-1 | x_1..t-1), P(x_t..T | z_t) / P(x_t..T | x_1..t-1)
+    variance: np.ndarray | None = None  # (WIDTH - 1, WIDTH - 1, B): of the score
+    messages: np.ndarray | None = None  # (T, 4): P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past)
 
 
-def smooth(
-    classes: np.ndarray,
-    keep: np.ndarray,
-    emission: np.ndarray,
-    transition: np.ndarray,
-    starts: np.ndarray,
-    left_out: tuple[np.ndarray, np.ndarray] | None = None,
-    score: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Smoothed:
-    """Smooth B = 1 or `N_LANES` folds, which keep (T, B) the sites of classes (T,).
+def smooth(chains: Chains, score: tuple[np.ndarray, np.ndarray] | None = None) -> Smoothed:
+    """Smooth the folds.
 
-    emission (2, n_classes, B), with maximum 1 in each class, and transition (2, 2, B) are each
-    fold's own; starts: of blocks of a few hundred sites, and T. left_out, for their
-    densities: the folds' sorted sites, and their ends[b]:ends[b + 1]. score, for the variance:
-    gradient (3, n_classes, B) of log(emission 1 / emission 0), and its parameters' numbers
-    (n_classes, 3), the same throughout a block.
+    score, for the variance: gradient (3, n_classes, B) of log(emission 1 / emission 0), and its
+    parameters' numbers (n_classes, 3), the same throughout a block.
     """
-    n_lanes = keep.shape[1]
-    sites, ends = left_out or (np.empty(0, int), np.zeros(n_lanes + 1, int))
-    none = np.empty((0, 0, 0)), np.tile([0, 1, 2], (emission.shape[1], 1))
-    gradient, places = score or none
-    slots = np.full((len(starts) - 1, WIDTH - 1), _CARRIED)
-    slots[:, -2:] = _TO0, _TO1
-    np.put_along_axis(slots, places[classes[starts[:-1]]], np.arange(3)[None], 1)
-    leave = transition[[0, 1], [1, 0]]
-    start = leave / leave.sum(axis=0)  # P(z_0 = 1), P(z_0 = 0)
-    state = np.zeros((16, N_LANES))
-    state[:2, :n_lanes] = start[::-1]
-    state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
-    state[6:9] = 1.0
-    task = classes, keep, emission, starts, sites, ends, gradient, slots, state.ravel()
-    state, last, event, density, x, variance, work = _sweep(n_lanes)(*task)
-    beta1, log_z, moves, total = state.reshape(16, N_LANES)[8:12, :n_lanes]
-    first = start[0] * beta1
+    transition = chains.transition
+    n_lanes = transition.shape[2]
+    gradient, places = (_NO_SCORE, None) if score is None else score
+    first_classes = chains.classes[chains.starts[:-1]]
+    slots = kernels.slots_of(first_classes, places)
+    begin = kernels.initial_state(transition)
+    left_out = np.empty(0, int), np.zeros(n_lanes + 1, int)
+    sweep = kernels.compiled_sweep(n_lanes, True)
+    swept = sweep(*_arrays(chains), *left_out, gradient, slots, begin.ravel())
+    state, last, event, _, x, variance, messages = swept
+    beta1, log_z, moves, total = state.reshape(begin.shape)[8:12, :n_lanes]
+    first = begin[1, :n_lanes] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[-2:] += [-transition[0, 0], transition[1, 1]]
+    x[-2] -= transition[0, 0]
+    x[-1] += transition[1, 1]
     variance += first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, density, variance, work)
+    return Smoothed(log_z, event, statistics, variance, messages)
 
 
-@cache
-def _sweep(n_lanes):  # compiled for their number
-    @_jit
-    def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
-        state = begin.copy()  # arrays made here do not overlap, as the compiler knows
-        n_rows = np.diff(starts).max() if n_lanes > 1 else len(classes)
-        work = np.empty((n_rows, 4 * n_lanes))
-        event = np.zeros((emission.shape[1], n_lanes))
-        density = np.empty(len(sites))
-        x = np.zeros((WIDTH - 1, n_lanes))
-        variance = np.zeros((WIDTH - 1, WIDTH - 1, n_lanes))
-        n_blocks = len(starts) - 1
-        before = np.empty((n_blocks, 2 * N_LANES))
-        for k in range(n_blocks):
-            before[k] = state[: 2 * N_LANES]
-            _forward(n_lanes, classes, keep, emission, state, work, starts[k], starts[k + 1], True)
-        last = state[_P1 : _P1 + n_lanes].copy()
-        unread = ends[1:].copy()
-        local = np.empty((_N_LOCAL + 1) * _SQUARES)
-        for k in range(n_blocks - 1, -1, -1):
-            start = starts[k]
-            stop = starts[k + 1]
-            if n_lanes > 1:
-                state[: 2 * N_LANES] = before[k]
-                _forward(n_lanes, classes, keep, emission, state, work, start, stop, False)
-            _backward(n_lanes, classes, keep, state, work, event, start, stop)
-            _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density)
-            if score.size > 0:
-                _enter(n_lanes, x, slots[k], local)
-                _reveal(n_lanes, classes, keep, score, state, work, local, start, stop)
-                _leave(n_lanes, x, slots[k], local, variance)
-        return state, last, event, density, x, variance, work
+def left_out_densities(chains: Chains, sites: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """p(x_t | kept observations), in the emissions' scale, for `N_LANES` folds.
 
-    return sweep
+    sites: the left-out ones, sorted, of fold b in sites[ends[b] : ends[b + 1]].
+    """
+    slots = np.empty((len(chains.starts) - 1, 0), int)
+    begin = kernels.initial_state(chains.transition).ravel()
+    sweep = kernels.compiled_sweep(N_LANES, False)
+    return sweep(*_arrays(chains), sites, ends, _NO_SCORE, slots, begin)[3]
 
 
-@_inline
-def _forward(n_lanes, classes, keep, emission, state, work, start, stop, with_log_z):
-    """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
-    for t in range(start, stop):
-        c = classes[t]
-        row = t - start if n_lanes > 1 else t
-        for b in range(n_lanes):
-            e0 = emission[0, c, b]
-            e1 = emission[1, c, b]
-            e0 = e0 if keep[t, b] else 1.0
-            e1 = e1 if keep[t, b] else 1.0
-            p0 = state[_P0 + b]
-            p1 = state[_P1 + b]
-            u0 = e0 * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p1)
-            u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
-            inverse = 1.0 / (u0 + u1)
-            work[row, b] = p0
-            work[row, n_lanes + b] = p1
-            work[row, 2 * n_lanes + b] = e0 * inverse
-            work[row, 3 * n_lanes + b] = e1 * inverse
-            state[_P0 + b] = u0 * inverse
-            state[_P1 + b] = u1 * inverse
-            if with_log_z:
-                state[_PRODUCT + b] *= u0 + u1
-        soon = t + 1 == len(classes) or n_lanes == 1 and state[_PRODUCT] < 1e-100
-        if with_log_z and (soon or t % RESCALE == 0):
-            for b in range(n_lanes):
-                state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
-                state[_PRODUCT + b] = 1.0
+def _arrays(chains):
+    return chains.classes, chains.keep, chains.emission, chains.starts
 
 
-@_inline
-def _backward(n_lanes, classes, keep, state, work, event, start, stop):
-    """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
-    for t in range(stop - 1, start - 1, -1):
-        c = classes[t]
-        row = t - start if n_lanes > 1 else t
-        for b in range(n_lanes):
-            v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
-            v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
-            entered = work[row, b] * state[_LEAVE0 + b] * v1
-            gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
-            event[c, b] += gamma if keep[t, b] else 0.0
-            work[row, 2 * n_lanes + b] = v0
-            work[row, 3 * n_lanes + b] = v1
-            state[_MOVES + b] += entered
-            state[_TOTAL + b] += gamma
-            state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
-            state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
-
-
-@_jit
-def _read(n_lanes, classes, emission, state, work, start, sites, ends, unread, density):
-    """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
-    for b in range(n_lanes):
-        while unread[b] > ends[b] and sites[unread[b] - 1] >= start:
-            unread[b] -= 1
-            t = sites[unread[b]]
-            c = classes[t]
-            row = t - start if n_lanes > 1 else t
-            reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
-            gamma = reach * work[row, 3 * n_lanes + b]
-            density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
-
-
-@_inline
-def _enter(n_lanes, x, slot, local):
-    """Moves the tangent (WIDTH - 1, B) to the slots of `local`; the others' is times a factor."""
-    local[:] = 0.0
-    for i in range(len(x)):
-        for b in range(n_lanes):
-            local[slot[i] * N_LANES + b] = x[i, b]
-            x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
-    local[_CARRIED * N_LANES : _TO0 * N_LANES] = 1.0
-
-
-@_inline
-def _reveal(n_lanes, classes, keep, score, state, work, local, start, stop):
-    """Backward through a block: adds each step's conditional variance of the score to `local`."""
-    for t in range(stop - 1, start - 1, -1):
-        c = classes[t]
-        row = t - start if n_lanes > 1 else t
-        for b in range(n_lanes):
-            v0 = work[row, 2 * n_lanes + b]
-            v1 = work[row, 3 * n_lanes + b]
-            beta0 = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
-            beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
-            enter = state[_LEAVE0 + b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
-            remain = state[_STAY1 + b] * v1 / beta1
-            state[_ENTER + b] = enter
-            state[_REMAIN + b] = remain
-            state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
-            state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
-            local[b] += keep[t, b] * score[0, c, b]
-            local[N_LANES + b] += keep[t, b] * score[1, c, b]
-            local[2 * N_LANES + b] += keep[t, b] * score[2, c, b]
-        for b in range(n_lanes):
-            spread0 = state[_SPREAD0 + b]
-            spread1 = state[_SPREAD1 + b]
-            for i in range(_N_LOCAL):
-                x = local[i * N_LANES + b]
-                x0 = spread0 * (x - 1.0 if i == _TO0 else x)
-                x1 = spread1 * (x + 1.0 if i == _TO1 else x)
-                for j in range(i + 1):
-                    y = local[j * N_LANES + b]
-                    y0 = y - 1.0 if j == _TO0 else y
-                    y1 = y + 1.0 if j == _TO1 else y
-                    local[_SQUARES + (i * _N_LOCAL + j) * N_LANES + b] += x0 * y0 + x1 * y1
-        for b in range(n_lanes):
-            enter = state[_ENTER + b]
-            remain = state[_REMAIN + b]
-            for i in range(_N_LOCAL):
-                local[i * N_LANES + b] *= remain - enter
-            local[_TO0 * N_LANES + b] += enter - state[_LEAVE0 + b]
-            local[_TO1 * N_LANES + b] += remain - state[_STAY1 + b]
-
-
-@_inline
-def _leave(n_lanes, x, slot, local, variance):
-    """Moves the tangent back, and adds a block's squares to those of all parameters."""
-    for i in range(len(x)):
-        for j in range(len(x)):
-            square = max(slot[i], slot[j]) * _N_LOCAL + min(slot[i], slot[j])
-            for b in range(n_lanes):
-                own = local[_SQUARES + square * N_LANES + b]
-                variance[i, j, b] += x[i, b] * x[j, b] * own
-    for i in range(len(x)):
-        for b in range(n_lanes):
-            x[i, b] *= local[slot[i] * N_LANES + b]
-
-
-@_jit
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
     """d2 log Z / dw_t dparams (T, WIDTH), from the `Smoothed.messages` of a fold.
 

@@ -79,6 +79,22 @@ def test_moves_are_counted_where_the_filtered_probability_underflows():
     assert_allclose(together, 2.0 * pairs, atol=1e-12)
 
 
+def test_posterior_derivatives_survive_an_underflow_of_the_filtered_probability():
+    """As above; the covariances of all pairs against enumeration."""
+    initial, transition = np.zeros(2), np.array([[800.0, -30.0], [-30.0, 800.0]])
+    density = np.array([[0.0, -400.0], [0.0, -400.0], [-400.3, 0.0], [-400.0, 0.0]])
+    starts = np.array([0, 4])
+    smoothed = smoothing.smooth(smoothing.factors(density), starts, initial, transition)
+    assert smoothed.filtered[1, 1] == 0.0
+    pairs = active_pairs.active_pairs(smoothed, starts, 1e-9)
+    assert len(pairs.gamma) == 8
+    found, _ = active_pairs.covariances(pairs, np.eye(8), None, np.ones((1, 8)))
+    edges = np.broadcast_to(transition, (3, 2, 2))
+    _, _, covariance = log_partition_and_moments(density, edges)
+    assert_allclose(found, covariance[:8, :8], atol=1e-10)
+    assert np.abs(found).max() > 0.1
+
+
 @pytest.mark.parametrize("far", [0.0, 600.0])
 def test_potentials_of_any_scale_an_end_and_forbidden_states(far):
     """As a CRF has them; `far` sends the chain to the sum in logarithms."""

@@ -10,7 +10,8 @@ from oracles.refit import central_difference
 from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, two_state
-from acvlib.inference.two_state import N_LANES, WIDTH
+from acvlib.inference.two_state import Chains
+from acvlib.inference.two_state_sweep import N_LANES, WIDTH
 from acvlib.models.traffic.derivatives import BLOCK, block_starts
 from acvlib.weighting import keep_latents
 
@@ -50,8 +51,8 @@ def smooth_alone(classes, weights, table, transition, starts=None, score=None):
     emission = np.exp(weights[:, None] * table[classes]).T[:, :, None]
     starts = np.array([0, n_sites]) if starts is None else starts
     keep = weights[:, None] > 0
-    tables = emission, transition[:, :, None]
-    found = two_state.smooth(np.arange(n_sites), keep, *tables, starts, score=score)
+    chains = Chains(np.arange(n_sites), keep, emission, transition[:, :, None], starts)
+    found = two_state.smooth(chains, score)
     event = np.bincount(classes, weights * found.event[:, 0], len(table))
     return found._replace(log_z=found.log_z[0], event=event, statistics=found.statistics[:, 0])
 
@@ -174,8 +175,9 @@ def test_every_lane_equals_its_own_chain(n_sites):
     classes, keep, table, stay, left_out = lane_problem(n_sites)
     sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
     starts = block_starts(np.zeros(n_sites))
-    arguments = classes, keep, np.exp(table), moves_of(stay), starts
-    log_z, event, statistics, density, *_ = two_state.smooth(*arguments, left_out=(sites, ends))
+    chains = Chains(classes, keep, np.exp(table), moves_of(stay), starts)
+    log_z, event, statistics, *_ = two_state.smooth(chains)
+    density = two_state.left_out_densities(chains, sites, ends)
     for b in (0, 1, 17, N_LANES - 1):
         weights = keep[:, b].astype(float)
         own = table[:, :, b].T.copy()
@@ -189,7 +191,7 @@ def test_every_lane_equals_its_own_chain(n_sites):
         at = np.exp(own[classes[left_out[b]]])
         expected = (1 - marginal) * at[:, 0] + marginal * at[:, 1]
         assert_allclose(density[ends[b] : ends[b + 1]], expected, rtol=1e-9)
-    again = two_state.smooth(*arguments)
+    again = two_state.smooth(chains)
     assert_allclose(np.vstack(again[:3]), np.vstack([log_z, event, statistics]), rtol=0, atol=0)
 
 
@@ -198,7 +200,13 @@ def test_results_do_not_depend_on_where_blocks_end():
     read = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
     arguments = classes, keep, np.exp(table), moves_of(stay)
     cuts = [np.array(c) for c in ([0, 300], [0, 1, 2, 289, 300], list(range(301)))]
-    whole, *others = (two_state.smooth(*arguments, c, left_out=read)[:4] for c in cuts)
+
+    def results(starts):
+        chains = Chains(*arguments, starts)
+        density = two_state.left_out_densities(chains, *read)
+        return *two_state.smooth(chains)[:3], density
+
+    whole, *others = map(results, cuts)
     for other in others:
         for a, b in zip(whole, other, strict=True):
             assert_allclose(a, b, rtol=1e-12)
@@ -221,7 +229,8 @@ def variance_problem(n_sites):
     places = np.array([[c // 2, 7, 8] for c in range(4)])
     score = np.random.default_rng(7).standard_normal((3, 4, N_LANES))
     tables = np.exp(table), moves_of(stay)
-    found = two_state.smooth(classes, keep, *tables, block_starts(group), score=(score, places))
+    chains = Chains(classes, keep, *tables, block_starts(group))
+    found = two_state.smooth(chains, (score, places))
     return classes, keep, table, stay, score, places, found.variance
 
 

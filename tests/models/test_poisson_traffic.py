@@ -1,5 +1,7 @@
 """The traffic model: densities against scipy, derivatives against autograd and enumeration."""
 
+import re
+
 import numpy as np
 import pytest
 from autograd import grad, hessian
@@ -13,12 +15,13 @@ from oracles.wrappers import ByAutograd
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from acvlib import weighting
+from acvlib import fit, weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.inference.two_state import N_LANES
+from acvlib.inference.two_state_sweep import N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
+from acvlib.models.traffic import SUGGESTED_PRIOR
 from acvlib.models.traffic.derivatives import BLOCK
 from acvlib.models.traffic.emission import CountClasses, Emission, emission_tables
 
@@ -126,7 +129,7 @@ def test_emission_derivatives_equal_finite_differences():
     close(emission.quiet_score[:, 0], first[0, 0], 1e-8)
     close(emission.ratio_score[:, :, 0], first[1] - first[0], 1e-8)
     quiet, ratio = emission.score_tables()
-    n, places = len(classes.counts), emission.places
+    n, places = len(classes.counts), classes.places
     close(np.take_along_axis(quiet, places, 1), first[0].T, 1e-8)
     close(np.take_along_axis(ratio, places, 1), (first[1] - first[0]).T, 1e-8)
     for state in (0, 1):
@@ -414,6 +417,113 @@ BAD_DATA = {
 def test_bad_data_is_refused_with_the_offending_numbers(counts, day, message):
     with pytest.raises(ValueError, match=message):
         PoissonTraffic(np.array(counts), np.array(day))
+
+
+@pytest.mark.parametrize("count", [10_001, 1e5, 1e9, 1e19, 10**19, 10**25, 2**64 - 1])
+def test_a_count_too_large_to_sum_over_is_refused_at_once(count):
+    """A count of 1e19 must not wrap to that of a missing one."""
+    with pytest.raises(ValueError, match="larger unit"):
+        PoissonTraffic([3, count, 2, 4], [0, 0, 1, 1])
+
+
+def test_the_largest_count_allowed_is_summed():
+    counts, day = simulate_traffic(np.random.default_rng(0), 60, days=8)
+    counts[20] = 10_000
+    model = PoissonTraffic(counts, day)
+    value, gradient = model.derivatives.value_and_gradient(TRAFFIC_PARAMS, np.ones(60))
+    assert_allclose(value, model.objective(TRAFFIC_PARAMS, np.ones(60)), rtol=1e-11)
+    assert np.isfinite(gradient).all()
+
+
+SHORT = {
+    "no events": lambda rng: (rng.poisson(10, 1000), np.arange(1000) // 40 % 7),
+    "T = 30": lambda rng: simulate_traffic(rng, 30, days=4),
+    "all zero": lambda rng: (np.zeros(14), np.arange(14) % 7),
+    "one far": lambda rng: (np.tile([0, 50], 7), np.arange(14) % 7),
+    "T = 2": lambda rng: (np.array([3, 4]), np.array([0, 1])),
+}
+FIRM = TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), (20.0, 2.0), (4.0, 2.0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("draw", SHORT.values(), ids=SHORT.keys())
+@pytest.mark.filterwarnings("error:overflow", "error:divide", "error:invalid")
+def test_awkward_counts_fit_or_are_refused_with_the_reason(draw, seed):
+    """Without events the density rises for ever; with the prior that the error names they fit."""
+    counts, day = draw(np.random.default_rng(seed))
+    refused = ""
+    try:
+        assert fit(PoissonTraffic(counts, day)).newton_decrement <= 1e-6
+    except ValueError as error:
+        refused = str(error)
+    if refused:
+        assert re.search("do not tell events from quiet steps|so its rate is not", refused)
+        assert "take a longer series, or a prior" in refused
+    firm = fit(PoissonTraffic(counts, day, prior=FIRM))
+    assert firm.newton_decrement <= 1e-6
+
+
+def test_the_prior_that_the_error_names_is_the_one_tested():
+    assert eval(SUGGESTED_PRIOR, {"TrafficPrior": TrafficPrior}) == FIRM
+
+
+@pytest.mark.parametrize("logits", [(500.0, -600.0), (-800.0, 1e4), (900.0, 1e100)])
+def test_impossible_moves_are_summed_in_logarithms(logits):
+    """F and its gradient beyond what a product of probabilities can hold."""
+    model = PoissonTraffic(np.array([1, 2, -1, 30, 42, 0, -1, 1]), DAY)
+    params = np.concatenate([TRAFFIC_PARAMS[:9], logits])
+    found = model.derivatives.value_and_gradient(params, np.ones(8))
+    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(8))
+    for a, b in zip(found, slow, strict=True):
+        close(a, b, 1e-12)
+    values, _ = model.derivatives.fold_gradients(params, Folds([[3], [7]]))
+    assert_array_equal(values, np.inf)  # no refit goes there
+    (loss,) = model.derivatives.heldout(params, Folds([[3]]))
+    assert_allclose(loss, model.heldout_loss(params, np.array([3])), rtol=1e-12)
+
+
+def test_ten_thousand_steps_that_underflow_together():
+    """Each step costs e^-100 or so: the product is far below the smallest number."""
+    counts = np.tile([0, 60], 5000)
+    model = PoissonTraffic(counts, np.zeros(10_000, int))
+    params = np.concatenate([np.full(7, -1.0), [3.0, -1.0, 100.0, -100.0]])
+    value, gradient = model.derivatives.value_and_gradient(params, np.ones(10_000))
+    assert value > 1e5
+    slow = derivatives_of(ByAutograd(model)).value_and_gradient(params, np.ones(10_000))
+    assert_allclose(value, slow[0], rtol=1e-12)
+    close(gradient, slow[1], 1e-10)
+    values, gradients = model.derivatives.fold_gradients(params, Folds([[5], [7777]]))
+    for i, fold in enumerate([[5], [7777]]):
+        alone = model.derivatives.value_and_gradient(params, fold_weights(10_000, fold))
+        assert_allclose(values[i], alone[0], rtol=1e-12)
+        close(gradients[i], alone[1], 1e-10)
+
+
+@pytest.mark.parametrize("site", [8, 10**9, -1])
+def test_a_fold_of_sites_that_are_not_there_is_refused(site):
+    folds = Folds([[0], [3, site]])
+    own = SMALL.derivatives
+    for function in (own.fold_gradients, own.fold_hessians, own.heldout):
+        with pytest.raises(ValueError, match=str(site)):
+            function(TRAFFIC_PARAMS, folds)
+
+
+def test_a_missing_site_in_a_fold_changes_nothing():
+    values, gradients = SMALL.derivatives.fold_gradients(TRAFFIC_PARAMS, Folds([[3], [2, 3]]))
+    assert_array_equal(values[0], values[1])
+    assert_array_equal(gradients[0], gradients[1])
+
+
+def test_changing_the_callers_arrays_changes_nothing():
+    counts, day = COUNTS.copy(), DAY.copy()
+    model = PoissonTraffic(counts, day)
+    before = model.objective(TRAFFIC_PARAMS, np.ones(8))
+    counts[:] = 1
+    day[:] = 0
+    assert model.objective(TRAFFIC_PARAMS, np.ones(8)) == before
+    assert model.derivatives.value_and_gradient(TRAFFIC_PARAMS, np.ones(8))[0] == pytest.approx(
+        before, rel=1e-12
+    )
 
 
 BAD_WEIGHTS = {

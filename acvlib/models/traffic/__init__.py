@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from ...derivatives import derivatives_of
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults
 from ...weighting import keep_latents
@@ -21,7 +22,14 @@ from .derivatives import TrafficDerivatives
 from .emission import CountClasses
 from .prior import TrafficPrior
 
-MAX_COUNT = 20_000  # tables run over all counts: two seconds for 32 folds with 400 such classes
+MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes
+
+FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
+FLAT = 1e-9  # of the largest curvature: what rounding leaves of none
+SUGGESTED_PRIOR = (
+    "TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), "
+    "stay_event=(4.0, 2.0))"
+)
 
 
 class TrafficParams(NamedTuple):
@@ -70,7 +78,8 @@ class PoissonTraffic(ModelDefaults):
     prior: TrafficPrior = TrafficPrior()
 
     def __post_init__(self):
-        counts, day = np.asarray(self.counts), np.asarray(self.day)
+        counts = np.asarray(self.counts, float)  # the largest integers would wrap
+        day = np.asarray(self.day, float)
         if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
             raise ValueError(
                 f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, two or more"
@@ -107,7 +116,7 @@ class PoissonTraffic(ModelDefaults):
 
     def unpack(self, params: np.ndarray) -> TrafficParams:
         """Named, constrained parameters of params (11,)."""
-        stay = 1.0 / (1.0 + anp.exp(-params[9:]))
+        stay = anp.exp(-anp.logaddexp(0.0, -params[9:]))
         return TrafficParams(anp.exp(params[:7]), anp.exp(params[7]), anp.exp(params[8]), stay)
 
     def pack(self, named: TrafficParams) -> np.ndarray:
@@ -148,13 +157,29 @@ class PoissonTraffic(ModelDefaults):
         return initial, anp.array([[stay[0], leave[0]], [leave[1], stay[1]]])
 
     def check_optimum(self, params: np.ndarray) -> None:
-        """Raise ValueError where a day was never observed and has a flat prior."""
+        """Raise ValueError where a day was never observed, or the density has no maximum."""
         unseen = np.setdiff1d(np.arange(7), self.day[self.observed])
         if unseen.size and self.prior.day_concentration <= 1.0:
             raise ValueError(
                 f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not "
                 "identified: take a longer series, or a prior with day_concentration > 1"
             )
+        if np.abs(params - self.initial_params()).max() > FAR and self._is_flat(params):
+            rates, a, b, stay = self.unpack(params)
+            raise ValueError(
+                "the posterior density has no maximum: it rises on towards "
+                f"rates {rates.min():.2g} ... {rates.max():.2g}, excess_shape {a:.2g}, "
+                f"excess_rate {b:.2g}, stay {stay[0]:.6g} and {stay[1]:.6g}. These {self.n_sites} "
+                "counts do not tell events from quiet steps: take a longer series, or a prior such "
+                f"as {SUGGESTED_PRIOR}"
+            )
+
+    def _is_flat(self, params):
+        hessian = np.asarray(derivatives_of(self).hessian(params, np.ones(self.n_sites)))
+        if not np.isfinite(hessian).all():
+            return True
+        curvatures = np.linalg.eigvalsh(hessian)
+        return curvatures[0] <= FLAT * curvatures[-1]
 
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""

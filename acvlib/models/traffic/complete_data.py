@@ -8,26 +8,31 @@ from scipy.special import expit
 
 from .emission import N_PARAMS, TO0, CountClasses, Emission
 
+N_MOMENTS = 0, 2, 6  # of the excess, that derivatives of this order need
+
 
 class CompleteData:
     """The chain at params (L, 11), with the summed weights total (n_classes, L) of the classes.
 
     scaled (2, n_classes, L): log-densities less their maximum in a class; log_scale (L,): what the
     maxima add to log p(x); transition (2, 2, L). What is expected comes in as `event` and
-    `statistics` of `two_state.Smoothed`.
+    `statistics` of `two_state.Smoothed`. order: of the highest derivative that is asked for.
     """
 
-    def __init__(self, classes: CountClasses, params: np.ndarray, total: np.ndarray):
-        self.emission = Emission(classes, params)
+    def __init__(self, classes: CountClasses, params: np.ndarray, total: np.ndarray, order: int):
+        self.emission = Emission(classes, params, N_MOMENTS[order])
         self.total = total
         self.n_moves = len(classes.of_site)
-        self.peak = self.emission.log_density.max(axis=0)
-        self.scaled = self.emission.log_density - self.peak
+        log_density = self.emission.log_density
+        self.peak = np.maximum(log_density[0], log_density[1])
+        self.scaled = log_density - self.peak
         self.log_scale = (total * self.peak).sum(axis=0)
-        self.stay = expit(params[:, TO0:].T)
-        self.leave = expit(-params[:, TO0:].T)
+        logits = params[:, TO0:].T
+        self.stay = expit(logits)
+        self.leave = expit(-logits)
         self.transition = np.array([[self.stay[0], self.leave[0]], [self.leave[1], self.stay[1]]])
-        self.start = self.leave[0] / self.leave.sum(axis=0)
+        log_leave = -np.logaddexp(0.0, logits)
+        self.start = expit(log_leave[0] - log_leave[1])  # both may have underflowed
 
     def gradient(self, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Expected gradient (11, L)."""
@@ -35,10 +40,11 @@ class CompleteData:
         left = entered - (last - first)
         quiet = self.n_moves - in_event
         surplus = first - self.start
-        of_stay0 = quiet * self.leave[0] - entered - surplus * self.stay[0]
-        of_stay1 = in_event * self.leave[1] - left + surplus * self.stay[1]
-        of_emission = self.emission.gradient(self.total, event)
-        return np.concatenate([of_emission, of_stay0[None], of_stay1[None]])
+        gradient = np.empty((N_PARAMS, len(first)))
+        gradient[:TO0] = self.emission.gradient(self.total, event)
+        gradient[-2] = quiet * self.leave[0] - entered - surplus * self.stay[0]
+        gradient[-1] = in_event * self.leave[1] - left + surplus * self.stay[1]
+        return gradient
 
     def hessian(self, event: np.ndarray, statistics: np.ndarray) -> np.ndarray:
         """Expected Hessian (11, 11, L)."""

@@ -14,13 +14,16 @@ from numba import njit
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.two_state import N_LANES, smooth, tangent
+from ...inference import chain
+from ...inference.smoothing import UNLIKELY
+from ...inference.two_state import Chains, Smoothed, left_out_densities, smooth, tangent
+from ...inference.two_state_sweep import N_LANES
 from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .complete_data import CompleteData
-from .emission import N_PARAMS
+from .emission import N_PARAMS, TO0
 
 BLOCK = 256  # sites whose messages stay in cache
 
@@ -45,10 +48,10 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, *self._likelihood(params, weights))
 
     def _likelihood(self, params, weights):
-        data, smoothed = self._smooth(params, weights)
-        value = -smoothed.log_z - data.log_scale
-        gradient = -data.gradient(smoothed.event, smoothed.statistics)
-        return value[0], gradient[:, 0]
+        data, found = self._smooth(params, weights, order=1)
+        log_z, event, statistics = found[:3]
+        gradient = -data.gradient(event, statistics)
+        return -log_z[0] - data.log_scale[0], gradient[:, 0]
 
     def _with_prior(self, params, value, gradient):
         prior = self._prior
@@ -57,6 +60,8 @@ class TrafficDerivatives(Derivatives):
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """d2F/dparams2 (11, 11)."""
+        if _is_beyond_kernels(params, weights):
+            return super().hessian(params, weights)
         data, smoothed = self._second_order(params, weights)
         complete = data.hessian(smoothed.event, smoothed.statistics)
         second = complete[..., 0] + smoothed.variance[..., 0]
@@ -65,6 +70,8 @@ class TrafficDerivatives(Derivatives):
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """d2F / dparams dweights (11, T)."""
+        if _is_beyond_kernels(params, weights):
+            return super().cross_matrix(params, weights)
         data, smoothed = self._second_order(params, weights)
         weights = weights * self.model.observed
         quiet, ratio = data.emission.score_tables()
@@ -78,32 +85,33 @@ class TrafficDerivatives(Derivatives):
         """`_smooth` with the variance, kept: both the Hessian and the cross matrix ask for it."""
         point = params.tobytes(), np.asarray(weights, float).tobytes()
         if point != self._last[0]:
-            self._last = point, self._smooth(params, weights, second=True)
+            self._last = point, self._smooth(params, weights, order=2)
         return self._last[1]
 
-    def _smooth(self, params, weights, second=False):
-        """(complete data, `Smoothed`) of one weighting."""
+    def _smooth(self, params, weights, order):
+        """(complete data, `Smoothed`) of one weighting; with the variance if order is 2."""
         check(weights, self.n_sites)
         weights = weights * self.model.observed
-        total = self._class_totals(weights)
-        data = CompleteData(self._classes, params[None], total[:, None])
-        keep = weights > 0.0
-        classes = self._of_site
-        log_scaled = data.scaled
-        score = data.emission.ratio_score
-        places = data.emission.places
-        own_classes = not np.array_equal(weights, keep)
-        if own_classes:  # a site's table has its weight in it
-            log_scaled = weights[:, None] * log_scaled[:, classes]
-            score = weights[:, None] * score[:, classes]
-            places = places[classes]
-            classes = np.arange(self.n_sites)
-        task = classes, keep[:, None], np.exp(log_scaled), data.transition, self._starts
-        smoothed = smooth(*task, score=(score, places) if second else None)
-        if own_classes:
-            event = self._class_totals(weights * smoothed.event[:, 0])
-            smoothed = smoothed._replace(event=event[:, None])
-        return data, smoothed
+        total = self._class_totals(weights)[:, None]
+        data = CompleteData(self._classes, params[None], total, order)
+        if _is_beyond_kernels(params, weights):
+            return data, self._smooth_in_logarithms(data, params, weights)
+        keep = weights[:, None] > 0.0
+        score = (data.emission.ratio_score, self._classes.places) if order == 2 else None
+        return data, smooth(self._chains(data, keep), score)
+
+    def _smooth_in_logarithms(self, data, params, weights):
+        """`Smoothed`, but for variance and messages, at any weights and params."""
+        initial, transition = self.model.log_chain(params)
+        node = np.zeros((self.n_sites + 1, 2))  # a site 0, with the stationary law, comes first
+        node[0] = initial
+        node[1:] = weights[:, None] * data.scaled[:, self._of_site, 0].T
+        edge = np.broadcast_to(transition, (self.n_sites, 2, 2))
+        gamma, xi, _, log_z = chain.smooth(node, edge)
+        in_event = gamma[:, 1]
+        event = self._class_totals(weights * in_event[1:])
+        statistics = [in_event[0], in_event[-1], xi[:, 0, 1].sum(), in_event[:-1].sum()]
+        return Smoothed(np.array([log_z]), event[:, None], np.array(statistics)[:, None])
 
     def _class_totals(self, weights):
         return np.bincount(self._of_site, weights, len(self._classes))
@@ -112,9 +120,16 @@ class TrafficDerivatives(Derivatives):
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(F (n_folds,), dF/dparams (n_folds, 11))."""
-        blocks = self._each_block(self._gradient_block, params, folds, "gradients")
+        """(F (n_folds,), dF/dparams (n_folds, 11)).
+
+        F counts as inf, and no refit goes there, where a stay logit is beyond `UNLIKELY`; its
+        gradient is then that of the nearest point within.
+        """
+        within = np.array(params)
+        within[..., TO0:] = np.clip(params[..., TO0:], -UNLIKELY, UNLIKELY)
+        blocks = self._each_block(self._gradient_block, within, folds, "gradients")
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
+        found[np.any(within != params, axis=-1)] = np.inf
         return self._with_prior(params, found, gradients)
 
     @override
@@ -126,13 +141,17 @@ class TrafficDerivatives(Derivatives):
         whole: Solvable | None = None,
     ) -> FoldSolver:
         """d2F/dparams2 + damping I of each fold."""
+        if _is_beyond_kernels(params):
+            return super().fold_hessians(params, folds, damping)
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
         added = self._prior.hessian(params) + damping * np.eye(N_PARAMS)
         return DenseFolds(added + np.concatenate(blocks))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(x_t | x outside the fold) of the scored sites of each fold."""
+        if _is_beyond_kernels(params):
+            return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
@@ -143,8 +162,8 @@ class TrafficDerivatives(Derivatives):
         return threads()(jobs)
 
     def _gradient_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
-        smoothed = smooth(*task, self._starts)
+        data, chains, _ = self._block(params, folds, order=1)
+        smoothed = smooth(chains)
         values = (-smoothed.log_z - data.log_scale)[: len(folds)]
         gradients = -data.gradient(smoothed.event, smoothed.statistics).T[: len(folds)]
         for n in np.flatnonzero(~np.isfinite(values)):  # a product of normalisers underflowed
@@ -153,37 +172,55 @@ class TrafficDerivatives(Derivatives):
         return values, gradients
 
     def _hessian_block(self, params, folds):
-        data, task, _ = self._block(params, folds)
-        score = data.emission.ratio_score, data.emission.places
-        smoothed = smooth(*task, self._starts, score=score)
+        data, chains, _ = self._block(params, folds, order=2)
+        smoothed = smooth(chains, (data.emission.ratio_score, self._classes.places))
         second = data.hessian(smoothed.event, smoothed.statistics) + smoothed.variance
         return -second.transpose(2, 0, 1)[: len(folds)]
 
     def _heldout_block(self, params, folds):
-        orders = [np.argsort(fold, kind="stable") for fold in folds]
-        ordered = [fold[order] for fold, order in zip(folds, orders, strict=True)]
-        data, task, left_out = self._block(params, ordered)
-        density = smooth(*task, self._starts, left_out=left_out).left_out
-        losses = np.split(-np.log(density), left_out[1][1 : len(folds)])
-        for n, (sites, order) in enumerate(zip(ordered, orders, strict=True)):
-            losses[n][order] = losses[n] - data.peak[self._of_site[sites], n]
-        return losses
+        data, chains, left_out = self._block(params, folds, order=0)
+        sites, ends = left_out
+        lane = np.repeat(np.arange(N_LANES), np.diff(ends))
+        order = np.argsort(lane * self.n_sites + sites, kind="stable")
+        density = left_out_densities(chains, sites[order], ends)
+        losses = np.empty(len(sites))
+        losses[order] = -np.log(density)
+        losses -= data.peak[self._of_site[sites], lane]
+        return np.split(losses, ends[1 : len(folds)])
 
-    def _block(self, params, folds):
-        """(complete data, what `smooth` takes of them, left-out sites and ends of the folds).
+    def _block(self, params, folds, order):
+        """(complete data, `Chains`, (left-out sites, their ends)) of some folds.
 
         Lanes without a fold leave nothing out, at the last fold's params.
         """
         sizes = np.zeros(N_LANES + 1, int)
         sizes[1 : len(folds) + 1] = [len(fold) for fold in folds]
         left_out = np.concatenate(folds), np.cumsum(sizes)
+        _check_sites(left_out[0], self.n_sites)
         keep = np.repeat(self.model.observed[:, None], N_LANES, axis=1)
         total = np.repeat(self._totals[:, None], N_LANES, axis=1)
         _leave_out(self._of_site, *left_out, keep, total)
         params = np.atleast_2d(params)
         params = params[np.minimum(np.arange(N_LANES), len(params) - 1)]
-        data = CompleteData(self._classes, params, total)
-        return data, (self._of_site, keep, np.exp(data.scaled), data.transition), left_out
+        data = CompleteData(self._classes, params, total, order)
+        return data, self._chains(data, keep), left_out
+
+    def _chains(self, data, keep):
+        return Chains(self._of_site, keep, np.exp(data.scaled), data.transition, self._starts)
+
+
+def _is_beyond_kernels(params, weights=0.0):
+    """Whether weights are fractions, or moves so unlikely that a path would underflow."""
+    fractions = np.any((weights != 0.0) & (weights != 1.0))
+    return fractions or np.abs(params[..., TO0:]).max() > UNLIKELY
+
+
+def _check_sites(sites, n_sites):
+    if len(sites) and not 0 <= sites.min() <= sites.max() < n_sites:
+        raise ValueError(
+            f"folds hold sites {sites.min()} ... {sites.max()}, but the sites are "
+            f"0 ... {n_sites - 1}"
+        )
 
 
 def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
@@ -199,5 +236,6 @@ def _leave_out(of_site, sites, ends, keep, total):
     """Takes each fold's sites from keep (T, B), and from the classes' total (n_classes, B)."""
     for b in range(len(ends) - 1):
         for i in range(ends[b], ends[b + 1]):
+            if keep[sites[i], b]:
+                total[of_site[sites[i]], b] -= 1.0
             keep[sites[i], b] = False
-            total[of_site[sites[i]], b] -= 1.0

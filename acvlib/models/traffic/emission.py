@@ -10,17 +10,17 @@ Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1; moments after Lo
 """
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 from numba import njit
 from scipy.special import gammaln
 
-from ...inference.two_state import FASTMATH, WIDTH
+from ...inference.two_state_sweep import FASTMATH, WIDTH
 
 N_PARAMS = 11
 A, B, TO0 = 7, 8, 9  # places of log a, log b and the first stay logit; before them the log rates
 LARGE = 1e200
-_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
 
 
 @dataclass(frozen=True)
@@ -41,81 +41,105 @@ class CountClasses:
         (days, counts), of_site = np.unique(pairs, axis=1, return_inverse=True)
         return cls(of_site.ravel().astype(np.int32), counts.copy(), days.copy())
 
+    @cached_property
+    def of_day(self) -> np.ndarray:
+        """(7, n_classes): 1 where a class is of a day."""
+        return (self.days == np.arange(A)[:, None]).astype(float)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Numbers (n_classes, 3) of the parameters that a class has to do with."""
+        places = np.tile([0, A, B], (len(self), 1))
+        places[:, 0] = self.days
+        return places
+
 
 class Emission:
     """Log-densities of the classes and their derivatives, for params (L, 11).
 
-    log_density (2, n_classes, L) of both states; quiet_score (n_classes, L), of state 0 in the log
-    rate; ratio_score (3, n_classes, L), of state 1 less state 0 in log rate, log a, log b.
+    log_density (2, n_classes, L) of both states; n_moments as in `emission_tables`: the densities
+    need none, the gradient 2, the Hessian all 6.
     """
 
-    def __init__(self, classes: CountClasses, params: np.ndarray):
+    def __init__(self, classes: CountClasses, params: np.ndarray, n_moments: int = 6):
         rates = np.exp(params[:, :A].T)
         b = np.exp(params[:, B])
         self.classes = classes
         self.a = np.exp(params[:, A])
         self.tilt = b / (1.0 + b)
-        self.log_density, self.moments = emission_tables(
-            rates, self.a, b, classes.counts, classes.days
-        )
-        self.of_day = (classes.days == np.arange(A)[:, None]).astype(float)
         self.rate = rates[classes.days]
+        self.log_density, self.moments = emission_tables(
+            rates, self.a, b, classes.counts, classes.days, n_moments
+        )
+
+    @cached_property
+    def quiet_score(self) -> np.ndarray:
+        """Derivative (n_classes, L) of log p(x | 0) in the log rate."""
+        return self.classes.counts[:, None] - self.rate
+
+    @cached_property
+    def ratio_score(self) -> np.ndarray:
+        """Gradient (3, n_classes, L) of log(p(x | 1) / p(x | 0)) in log rate, log a, log b."""
         excess, digamma = self.moments[:2]
-        self.quiet_score = classes.counts[:, None] - self.rate
         growth = self.a * (digamma + np.log(self.tilt))
         shrink = self.a * (1.0 - self.tilt) - self.tilt * excess
-        self.ratio_score = np.stack([-excess, growth, shrink])
+        return np.stack([-excess, growth, shrink])
 
-    @property
-    def places(self) -> np.ndarray:
-        """Numbers (n_classes, 3) of the parameters that a class has to do with."""
-        places = np.tile([0, A, B], (len(self.classes), 1))
-        places[:, 0] = self.classes.days
-        return places
-
-    def score_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Gradients (n_classes, WIDTH) of log p(x | 0) and log(p(x | 1) / p(x | 0)), one lane."""
-        quiet = np.zeros((len(self.classes), WIDTH))
-        quiet[:, :A] = (self.of_day * self.quiet_score[:, 0]).T
-        ratio = np.zeros((len(self.classes), WIDTH))
-        np.put_along_axis(ratio, self.places, self.ratio_score[:, :, 0].T, 1)
-        return quiet, ratio
+    def score_tables(self) -> np.ndarray:
+        """`quiet_score` and `ratio_score` of one lane in all parameters, (2, n_classes, WIDTH)."""
+        local = np.zeros((2, len(self.classes), 3))
+        local[0, :, 0] = self.quiet_score[:, 0]
+        local[1] = self.ratio_score[:, :, 0].T
+        tables = np.zeros((2, len(self.classes), WIDTH))
+        np.put_along_axis(tables, self.classes.places[None], local, 2)
+        return tables
 
     def gradient(self, total: np.ndarray, event: np.ndarray) -> np.ndarray:
         """Expected gradient (9, L); total, event (n_classes, L): weights, and those in state 1."""
         changed = event * self.ratio_score
-        of_rates = self.of_day @ (total * self.quiet_score + changed[0])
+        of_rates = self.classes.of_day @ (total * self.quiet_score + changed[0])
         return np.concatenate([of_rates, changed[1:].sum(axis=1)])
 
     def hessian(self, total: np.ndarray, event: np.ndarray) -> np.ndarray:
         """Expected Hessian (9, 9, L) of the log-densities."""
+        curvature = event * self._ratio_curvature()
+        curvature[0, 0] -= total * self.rate
+        by_day = self.classes.of_day @ curvature
+        hessian = np.zeros((TO0, TO0, event.shape[1]))
+        days = np.arange(A)
+        hessian[days, days] = by_day[0, 0]
+        hessian[A:, :A] = by_day[0, 1:]
+        hessian[:A, A:] = by_day[0, 1:].swapaxes(0, 1)
+        hessian[A:, A:] = by_day[1:, 1:].sum(axis=2)
+        return hessian
+
+    def _ratio_curvature(self):
+        """Second derivatives (3, 3, n_classes, L) that belong to `ratio_score`."""
         excess, digamma, square, product, digamma_square, trigamma = self.moments
         a = self.a
         tilt = self.tilt
         variance = square - excess**2
         covariance = product - excess * digamma
-        curvature = trigamma + digamma_square - digamma**2
-        a_a = self.ratio_score[1] + a**2 * curvature
-        a_b = a * (1.0 - tilt) - a * tilt * covariance
-        b_b = tilt**2 * variance - (a + excess) * tilt * (1.0 - tilt)
-        hessian = np.zeros((TO0, TO0, event.shape[1]))
-        days = np.arange(A)
-        hessian[days, days] = self.of_day @ (event * variance - total * self.rate)
-        hessian[:A, A] = self.of_day @ (-a * covariance * event)
-        hessian[:A, B] = self.of_day @ (tilt * variance * event)
-        hessian[A, B] = (event * a_b).sum(axis=0)
-        hessian += hessian.swapaxes(0, 1) * (1.0 - np.eye(TO0)[:, :, None])
-        hessian[A, A] = (event * a_a).sum(axis=0)
-        hessian[B, B] = (event * b_b).sum(axis=0)
-        return hessian
+        spread = trigamma + digamma_square - digamma**2
+        rate_a = -a * covariance
+        rate_b = tilt * variance
+        a_a = self.ratio_score[1] + a**2 * spread
+        a_b = a * (1.0 - tilt) + tilt * rate_a
+        b_b = tilt * rate_b - (a + excess) * tilt * (1.0 - tilt)
+        return np.array([[variance, rate_a, rate_b], [rate_a, a_a, a_b], [rate_b, a_b, b_b]])
 
 
 def emission_tables(
-    rates: np.ndarray, a: np.ndarray, b: np.ndarray, counts: np.ndarray, days: np.ndarray
+    rates: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    counts: np.ndarray,
+    days: np.ndarray,
+    n_moments: int = 6,
 ) -> tuple[np.ndarray, np.ndarray]:
     """(log p(x | z) (2, n_classes, L), moments (6, n_classes, L)) for rates (7, L), a, b (L,).
 
-    moments: means given x of e, D, e^2, e D, D^2 and D', where
+    moments: the first of the means given x of e, D, e^2, e D, D^2 and D', where
     D = digamma(a + e) - digamma(a) and D' is its derivative.
     """
     excess = np.arange(counts.max() + 1.0)[:, None] + np.zeros(len(a))
@@ -127,48 +151,57 @@ def emission_tables(
     statistics = np.stack([excess, digamma, excess**2, excess * digamma, digamma**2, trigamma])
     growth = (a + excess) / ((excess + 1.0) * (1.0 + b))
     rate = rates[days]
-    log_ratio, moments = _over_excesses(growth, statistics, counts, 1.0 / rate)
+    over_excesses = _over_excesses(len(a))
+    log_ratio, moments = over_excesses(growth, statistics[:n_moments], counts, 1.0 / rate)
     quiet = counts[:, None] * np.log(rate) - rate - gammaln(counts + 1.0)[:, None]
     event = quiet + a * np.log(b / (1.0 + b)) + log_ratio
     return np.stack([quiet, event]), moments
 
 
-@_jit
-def _over_excesses(growth, statistics, counts, duration):
-    """(log of p(x | 1) over its term e = 0, means of statistics (6, top + 1, L) given x).
+@cache
+def _over_excesses(n_lanes):  # compiled for their number
+    @njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+    def over_excesses(growth, statistics, counts, duration):
+        """(log of p(x | 1) over its term e = 0, means of statistics (:, top + 1, L) given x).
 
-    growth (top + 1, L): p(e + 1) / p(e); duration (n_classes, L): 1 / rate.
-    """
-    n_lanes = growth.shape[1]
-    log_ratio = np.zeros(duration.shape)
-    means = np.zeros((len(statistics), *duration.shape))
-    posterior = np.empty(growth.shape)
-    for c in range(len(counts)):
-        term = np.ones(n_lanes)
-        total = np.zeros(n_lanes)
-        for e in range(counts[c] + 1):
+        growth (top + 1, L): p(e + 1) / p(e); duration (n_classes, L): 1 / rate.
+        """
+        log_ratio = np.zeros((len(counts), n_lanes))
+        means = np.zeros((len(statistics), len(counts), n_lanes))
+        posterior = np.empty((len(growth), n_lanes))
+        term = np.empty(n_lanes)
+        total = np.empty(n_lanes)
+        for c in range(len(counts)):
             for b in range(n_lanes):
-                posterior[e, b] = term[b]
-                total[b] += term[b]
-                term[b] *= growth[e, b] * duration[c, b] * (counts[c] - e)
-            if e % 8 == 0:
-                _rescale(posterior[: e + 1], total, term, log_ratio[c])
-        log_ratio[c] += np.log(total)
-        for e in range(counts[c] + 1):
-            for i in range(len(statistics)):
+                term[b] = 1.0
+                total[b] = 0.0
+            for e in range(counts[c] + 1):
                 for b in range(n_lanes):
-                    means[i, c, b] += posterior[e, b] * statistics[i, e, b]
-        for i in range(len(statistics)):
-            means[i, c] /= total
-    return log_ratio, means
+                    posterior[e, b] = term[b]
+                    total[b] += term[b]
+                    term[b] *= growth[e, b] * duration[c, b] * (counts[c] - e)
+                if e % 8 == 0:
+                    _rescale(n_lanes, posterior, total, term, log_ratio, c, e)
+            for b in range(n_lanes):
+                log_ratio[c, b] += np.log(total[b])
+            for i in range(len(statistics)):
+                for e in range(counts[c] + 1):
+                    for b in range(n_lanes):
+                        means[i, c, b] += posterior[e, b] * statistics[i, e, b]
+                for b in range(n_lanes):
+                    means[i, c, b] /= total[b]
+        return log_ratio, means
+
+    return over_excesses
 
 
-@_jit
-def _rescale(posterior, total, term, log_scale):
-    """Divides what was summed by the next term, where that is large."""
-    for b in range(len(term)):
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rescale(n_lanes, posterior, total, term, log_scale, c, last):
+    """Divides what was summed, the terms up to the last, by the next, where that is large."""
+    for b in range(n_lanes):
         if term[b] > LARGE:
-            log_scale[b] += np.log(term[b])
-            posterior[:, b] /= term[b]
+            log_scale[c, b] += np.log(term[b])
+            for e in range(last + 1):
+                posterior[e, b] /= term[b]
             total[b] /= term[b]
             term[b] = 1.0

@@ -1,6 +1,7 @@
 """The priors of the time-varying Poisson model, in the coordinates of `PoissonTraffic`."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import autograd.numpy as anp
 import numpy as np
@@ -30,48 +31,46 @@ class TrafficPrior:
 
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:
         """-log p(constrained params) up to a constant, for each row of params (..., 11)."""
-        log_rates = params[..., :7]
-        logits = params[..., 9:]
-        log_base = anp.log(anp.mean(anp.exp(log_rates), axis=-1))
-        log_gammas = anp.stack([log_base, params[..., 7], params[..., 8]], axis=-1)
-        shape, rate, stay, leave = self._pseudo_counts()
-        gammas = rate * anp.exp(log_gammas) - shape * log_gammas
-        betas = stay * anp.logaddexp(0.0, -logits) + leave * anp.logaddexp(0.0, logits)
-        log_effects = anp.sum(log_rates, axis=-1) - 7.0 * log_base
-        days = -(self.day_concentration - 1.0) * log_effects
-        return days + anp.sum(gammas, axis=-1) + anp.sum(betas, axis=-1)
+        linear, excess_rates, visits, base_power = self._coefficients
+        base = anp.mean(anp.exp(params[..., :7]), axis=-1)
+        of_base = self.base_rate[1] * base + base_power * anp.log(base)
+        of_excess = anp.exp(params[..., 7:9]) @ excess_rates
+        of_stays = anp.logaddexp(0.0, params[..., 9:]) @ visits
+        return of_base + of_excess + of_stays - params @ linear
 
     def gradient(self, params: np.ndarray) -> np.ndarray:
         """Gradient of `negative_log_density`, (..., 11)."""
-        shape, rate, stay, leave = self._pseudo_counts()
-        share, pull, _ = self._base(params)
-        days = pull * share - (self.day_concentration - 1.0)
-        excess = rate[1:] * np.exp(params[..., 7:9]) - shape[1:]
-        p = expit(params[..., 9:])
-        return np.concatenate([days, excess, leave * p - stay * (1.0 - p)], axis=-1)
+        linear, excess_rates, visits, _ = self._coefficients
+        share, pull = self._base(params)
+        of_excess = excess_rates * np.exp(params[..., 7:9])
+        of_stays = visits * expit(params[..., 9:])
+        return np.concatenate([pull * share, of_excess, of_stays], axis=-1) - linear
 
     def hessian(self, params: np.ndarray) -> np.ndarray:
         """Hessian of `negative_log_density`, (..., 11, 11)."""
-        _, rate, stay, leave = self._pseudo_counts()
-        share, pull, slope = self._base(params)
-        excess = rate[1:] * np.exp(params[..., 7:9])
+        _, excess_rates, visits, base_power = self._coefficients
+        share, pull = self._base(params)
+        of_excess = excess_rates * np.exp(params[..., 7:9])
         p = expit(params[..., 9:])
-        betas = (stay + leave) * p * (1.0 - p)
-        diagonal = np.concatenate([pull * share, excess, betas], axis=-1)
+        diagonal = np.concatenate([pull * share, of_excess, visits * p * (1.0 - p)], axis=-1)
         hessian = diagonal[..., None] * np.eye(11)
-        bend = (slope - pull) * share
-        hessian[..., :7, :7] += bend[..., :, None] * share[..., None, :]
+        hessian[..., :7, :7] -= base_power * share[..., :, None] * share[..., None, :]
         return hessian
 
     def _base(self, params):
-        """(share of each day's rate in all (..., 7), derivative in log base rate, its slope)."""
+        """(share of each day's rate in all (..., 7), derivative in log base rate (..., 1))."""
         rates = np.exp(params[..., :7])
-        slope = self.base_rate[1] * rates.mean(axis=-1, keepdims=True)
-        pull = slope - (self.base_rate[0] - 1.0) + 7.0 * (self.day_concentration - 1.0)
-        return rates / rates.sum(axis=-1, keepdims=True), pull, slope
+        total = rates.sum(axis=-1, keepdims=True)
+        pull = self.base_rate[1] * total / 7.0 + self._coefficients[3]
+        return rates / total, pull
 
-    def _pseudo_counts(self):
-        """(shape - 1, rate) (3,) of the Gamma priors, (stay - 1, leave - 1) (2,) of the Betas."""
-        shape, rate = np.array([self.base_rate, self.excess_shape, self.excess_rate]).T
-        stay, leave = np.array([self.stay_quiet, self.stay_event]).T - 1.0
-        return shape - 1.0, rate, stay, leave
+    @cached_property
+    def _coefficients(self):
+        """Of -params (11,), exp(log a, log b) (2,), log(1 + exp(logits)) (2,), log base rate."""
+        shapes = [self.excess_shape[0], self.excess_rate[0]]
+        stays = [self.stay_quiet[0], self.stay_event[0]]
+        linear = np.array([self.day_concentration] * 7 + shapes + stays) - 1.0
+        excess_rates = np.array([self.excess_shape[1], self.excess_rate[1]])
+        visits = np.array([sum(self.stay_quiet), sum(self.stay_event)]) - 2.0
+        base_power = 7.0 * (self.day_concentration - 1.0) - (self.base_rate[0] - 1.0)
+        return linear, excess_rates, visits, base_power

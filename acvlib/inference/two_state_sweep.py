@@ -1,0 +1,219 @@
+"""The compiled sweep of `two_state`: forward and back through blocks of sites, lanes side by side.
+
+The lanes' forward pass is kept where blocks of sites start, and recomputed in cache. What changes
+along a lane lives in flat arrays, as parts of one array provably do not overlap, and table entries
+are read before they are selected: only so do the loops over lanes vectorise.
+"""
+
+from functools import cache
+
+import numpy as np
+from numba import njit
+
+WIDTH = 12  # the emissions' parameters, logit P(0 -> 0), logit P(1 -> 1), and a spare place
+RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
+N_LANES = 32
+
+FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
+_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+_inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
+
+# Offsets in a flat state, of one value a lane each.
+_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1 = range(0, 6 * N_LANES, N_LANES)
+_PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LANES, N_LANES)
+_ENTER, _REMAIN, _SPREAD0, _SPREAD1 = range(12 * N_LANES, 16 * N_LANES, N_LANES)
+# Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
+# common factor of all other parameters, the two logits.
+_CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
+_SQUARES = _N_LOCAL * N_LANES
+
+
+def initial_state(transition):
+    """(16, N_LANES) at site 0, which has the stationary law."""
+    n_lanes = transition.shape[2]
+    state = np.zeros((16, N_LANES))
+    leave = transition[[0, 1], [1, 0]]
+    state[:2, :n_lanes] = leave[::-1] / leave.sum(axis=0)
+    state[2:6, :n_lanes] = transition.reshape(4, n_lanes)
+    state[6:9] = 1.0
+    return state
+
+
+def slots_of(first_classes, places):
+    """The row of the tangent that each parameter has in a block, whose first site is of a class."""
+    slots = np.full((len(first_classes), WIDTH - 1), _CARRIED)
+    slots[:, -2:] = _TO0, _TO1
+    if places is not None:
+        np.put_along_axis(slots, places[first_classes], np.arange(3)[None], 1)
+    return slots
+
+
+@cache
+def compiled_sweep(n_lanes, counting):
+    """For 1 or `N_LANES` lanes; `counting` expected events, or reading left-out densities."""
+
+    @_jit
+    def sweep(classes, keep, emission, starts, sites, ends, score, slots, begin):
+        state = begin.copy()  # arrays made here do not overlap, as the compiler knows
+        n_rows = np.diff(starts).max() if n_lanes > 1 else len(classes)
+        work = np.empty((n_rows, 4 * n_lanes))
+        event = np.zeros((emission.shape[1], n_lanes))
+        density = np.empty(len(sites))
+        x = np.zeros((WIDTH - 1, n_lanes))
+        variance = np.zeros((WIDTH - 1, WIDTH - 1, n_lanes))
+        n_blocks = len(starts) - 1
+        before = np.empty((n_blocks, 2 * N_LANES))
+        for k in range(n_blocks):
+            before[k] = state[: 2 * N_LANES]
+            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+            _forward(n_lanes, classes, keep, emission, state, work, span, counting)
+        last = state[_P1 : _P1 + n_lanes].copy()
+        unread = ends[1:].copy()
+        local = np.empty((_N_LOCAL + 1) * _SQUARES)
+        for k in range(n_blocks - 1, -1, -1):
+            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+            if n_lanes > 1:
+                state[: 2 * N_LANES] = before[k]
+                _forward(n_lanes, classes, keep, emission, state, work, span, False)
+            _backward(n_lanes, classes, keep, state, work, event, span, counting)
+            if not counting:
+                _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density)
+            if score.size > 0:
+                _enter(n_lanes, x, slots[k], local)
+                _reveal(n_lanes, classes, keep, score, state, work, local, span)
+                _leave(n_lanes, x, slots[k], local, variance)
+        return state, last, event, density, x, variance, work
+
+    return sweep
+
+
+@_inline
+def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
+    """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
+    for t in range(span[0], span[1]):
+        c = classes[t]
+        row = t - span[2]
+        for b in range(n_lanes):
+            e0 = emission[0, c, b]
+            e1 = emission[1, c, b]
+            e0 = e0 if keep[t, b] else 1.0
+            e1 = e1 if keep[t, b] else 1.0
+            p0 = state[_P0 + b]
+            p1 = state[_P1 + b]
+            u0 = e0 * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p1)
+            u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
+            inverse = 1.0 / (u0 + u1)
+            work[row, b] = p0
+            work[row, n_lanes + b] = p1
+            work[row, 2 * n_lanes + b] = e0 * inverse
+            work[row, 3 * n_lanes + b] = e1 * inverse
+            state[_P0 + b] = u0 * inverse
+            state[_P1 + b] = u1 * inverse
+            if with_log_z:
+                state[_PRODUCT + b] *= u0 + u1
+        soon = t + 1 == len(classes) or n_lanes == 1 and state[_PRODUCT] < 1e-100
+        if with_log_z and (soon or t % RESCALE == 0):
+            for b in range(n_lanes):
+                state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
+                state[_PRODUCT + b] = 1.0
+
+
+@_inline
+def _backward(n_lanes, classes, keep, state, work, event, span, counting):
+    """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
+    for t in range(span[1] - 1, span[0] - 1, -1):
+        c = classes[t]
+        row = t - span[2]
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
+            v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
+            entered = work[row, b] * state[_LEAVE0 + b] * v1
+            gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
+            work[row, 2 * n_lanes + b] = v0
+            work[row, 3 * n_lanes + b] = v1
+            if counting:
+                event[c, b] += gamma if keep[t, b] else 0.0
+                state[_MOVES + b] += entered
+                state[_TOTAL + b] += gamma
+            state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
+
+
+@_jit
+def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density):
+    """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
+    for b in range(n_lanes):
+        while unread[b] > ends[b] and sites[unread[b] - 1] >= span[0]:
+            unread[b] -= 1
+            t = sites[unread[b]]
+            c = classes[t]
+            row = t - span[2]
+            reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
+            gamma = reach * work[row, 3 * n_lanes + b]
+            density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
+
+
+@_inline
+def _enter(n_lanes, x, slot, local):
+    """Moves the tangent (WIDTH - 1, B) to the slots of `local`; the others' is times a factor."""
+    local[:] = 0.0
+    for i in range(len(x)):
+        for b in range(n_lanes):
+            local[slot[i] * N_LANES + b] = x[i, b]
+            x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
+    local[_CARRIED * N_LANES : _TO0 * N_LANES] = 1.0
+
+
+@_inline
+def _reveal(n_lanes, classes, keep, score, state, work, local, span):
+    """Backward through a block: adds each step's conditional variance of the score to `local`."""
+    for t in range(span[1] - 1, span[0] - 1, -1):
+        c = classes[t]
+        row = t - span[2]
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b]
+            v1 = work[row, 3 * n_lanes + b]
+            beta0 = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
+            enter = state[_LEAVE0 + b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
+            remain = state[_STAY1 + b] * v1 / beta1
+            state[_ENTER + b] = enter
+            state[_REMAIN + b] = remain
+            state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
+            state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
+            local[b] += keep[t, b] * score[0, c, b]
+            local[N_LANES + b] += keep[t, b] * score[1, c, b]
+            local[2 * N_LANES + b] += keep[t, b] * score[2, c, b]
+        for b in range(n_lanes):
+            spread0 = state[_SPREAD0 + b]
+            spread1 = state[_SPREAD1 + b]
+            for i in range(_N_LOCAL):
+                x = local[i * N_LANES + b]
+                x0 = spread0 * (x - 1.0 if i == _TO0 else x)
+                x1 = spread1 * (x + 1.0 if i == _TO1 else x)
+                for j in range(i + 1):
+                    y = local[j * N_LANES + b]
+                    y0 = y - 1.0 if j == _TO0 else y
+                    y1 = y + 1.0 if j == _TO1 else y
+                    local[_SQUARES + (i * _N_LOCAL + j) * N_LANES + b] += x0 * y0 + x1 * y1
+        for b in range(n_lanes):
+            enter = state[_ENTER + b]
+            remain = state[_REMAIN + b]
+            for i in range(_N_LOCAL):
+                local[i * N_LANES + b] *= remain - enter
+            local[_TO0 * N_LANES + b] += enter - state[_LEAVE0 + b]
+            local[_TO1 * N_LANES + b] += remain - state[_STAY1 + b]
+
+
+@_inline
+def _leave(n_lanes, x, slot, local, variance):
+    """Moves the tangent back, and adds a block's squares to those of all parameters."""
+    for i in range(len(x)):
+        for j in range(len(x)):
+            square = max(slot[i], slot[j]) * _N_LOCAL + min(slot[i], slot[j])
+            for b in range(n_lanes):
+                own = local[_SQUARES + square * N_LANES + b]
+                variance[i, j, b] += x[i, b] * x[j, b] * own
+    for i in range(len(x)):
+        for b in range(n_lanes):
+            x[i, b] *= local[slot[i] * N_LANES + b]
