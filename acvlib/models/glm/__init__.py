@@ -125,6 +125,10 @@ class GLM(ModelDefaults):
         """(D,) the diagonal of the penalty's curvature that comes with each unit of weight."""
         return self.site_penalty * self.penalised
 
+    def ridge(self, total: Any) -> Any:
+        """The penalty lambda that goes with a total weight."""
+        return self.penalty + self.site_penalty * total
+
     @property
     def derivatives(self) -> GLMDerivatives:
         """Closed forms; tested against autograd of `objective`."""
@@ -135,7 +139,7 @@ class GLM(ModelDefaults):
         weights = weights * self.sample_weight
         eta = anp.dot(self.design, params) + self.offset
         losses = anp.sum(weights * self.family.loss(eta, self.y))
-        ridge = self.penalty + self.site_penalty * anp.sum(weights)
+        ridge = self.ridge(anp.sum(weights))
         return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
