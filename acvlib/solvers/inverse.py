@@ -106,11 +106,17 @@ class DenseHessian:
         factor, lower = self._factor
         size = np.linalg.norm(self.matrix, 1)
         share, _ = dpocon(factor, size, uplo="L" if lower else "U")
-        return cho_solve(self._factor, np.eye(len(factor))) if share > CONDITIONED else None
+        return inverse(self.matrix) if share > CONDITIONED else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+
+
+def inverse(matrix: np.ndarray) -> np.ndarray:
+    """Invert a matrix."""
+    with blas_for(matrix.size * len(matrix)):
+        return np.linalg.inv(matrix)
 
 
 class DenseJacobian(DenseHessian):

@@ -27,41 +27,37 @@ class _Kept:
     """The Hessian that each fold uses: which solver, and which of its rows."""
 
     def __init__(self, n_folds, first):
-        self.solvers = [first]
+        self.solvers = {0: first}
         self.solver = np.zeros(n_folds, int)
         self.row = np.arange(n_folds)
 
     def replace(self, rows, solver):
-        self.solvers.append(solver)
-        self.solver[rows] = len(self.solvers) - 1
+        number = max(self.solvers) + 1
+        self.solvers[number] = solver
+        self.solver[rows] = number
         self.row[rows] = np.arange(len(rows))
-        in_use = np.unique(self.solver)
-        for number in set(range(len(self.solvers))) - set(in_use):
-            self.solvers[number] = None  # frees its memory
+        for unused in set(self.solvers) - set(self.solver):  # frees their memory
+            del self.solvers[unused]
 
-    def each(self, rows):
-        """(solver, places among `rows`, rows of the solver) of those in use."""
-        for number in np.unique(self.solver[rows]):
-            places = np.flatnonzero(self.solver[rows] == number)
-            yield self.solvers[number], places, self.row[rows[places]]
+    def ask(self, function, rows):
+        """function(solver, rows of the solver, places among `rows`) of those in use, in order."""
+        numbers = self.solver[rows]
+        in_use = np.unique(numbers)
+        if len(in_use) == 1:
+            return function(self.solvers[in_use[0]], self.row[rows], slice(None))
+        places = [np.flatnonzero(numbers == number) for number in in_use]
+        pairs = zip(in_use, places, strict=True)
+        parts = [function(self.solvers[number], self.row[rows[own]], own) for number, own in pairs]
+        return np.concatenate(parts)[np.argsort(np.concatenate(places))]
 
     def descend(self, vectors, rows):
-        out = np.empty_like(vectors)
-        for solver, places, own in self.each(rows):
-            out[places] = solver.descend(vectors[places], own)
-        return out
+        return self.ask(lambda solver, own, at: solver.descend(vectors[at], own), rows)
 
     def contraction(self, before, after, rows):
-        out = np.empty(len(rows))
-        for solver, places, own in self.each(rows):
-            out[places] = solver.contraction(before[places], after[places], own)
-        return out
+        return self.ask(lambda solver, own, at: solver.contraction(before[at], after[at], own), rows)
 
     def indefinite(self, rows):
-        out = np.empty(len(rows), bool)
-        for solver, places, own in self.each(rows):
-            out[places] = solver.indefinite[own]
-        return out
+        return self.ask(lambda solver, own, _: solver.indefinite[own], rows)
 
 
 class _Lockstep:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver
+from ...solvers.inverse import DenseFolds, FoldSolver, inverse
 from .sums import ROWS, by_rows, gram, row_sums, taken
 
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
@@ -66,11 +66,11 @@ class Point:
     @cached_property
     def reach(self) -> float:
         """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
-        inverse = np.linalg.inv(self.whole)
+        covariance = inverse(self.whole)
 
         def squares(rows):
             x = self.model.design[rows]
-            return row_sums(x @ inverse, x)
+            return row_sums(x @ covariance, x)
 
         return np.sqrt(by_rows(squares, self.model.n_sites).max())
 
@@ -118,7 +118,7 @@ class SingleSites(_AroundOnePoint):
     def __init__(self, point: Point, hessian: np.ndarray, sites: np.ndarray):
         self.point = point
         self.sites = sites
-        self._inverse = np.linalg.inv(hessian - point.pull(sites[:1]))
+        self._inverse = inverse(hessian - point.pull(sites[:1]))
 
     @property
     def indefinite(self) -> np.ndarray:

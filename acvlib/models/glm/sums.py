@@ -11,7 +11,8 @@ from ...parallel import blas_for, in_blas_threads, pieces
 from .families import Family
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
-ROWS = 512
+SITES = 512
+ROWS = 1024  # rows that are handled alone
 SINGLE = 5e-7  # relative error of `slope_changes`, in standard errors; tested
 
 
@@ -26,7 +27,7 @@ def over_sites(function: Callable, params: np.ndarray, n_sites: int) -> np.ndarr
     """Sum function(params, sites), a row for each of params (n, D), over all sites."""
 
     def tiles(few):
-        return sum(function(params[few], sites) for sites in pieces(n_sites, ROWS))
+        return sum(function(params[few], sites) for sites in pieces(n_sites, SITES))
 
     return by_rows(tiles, len(params), FOLDS, "gradients")
 
@@ -69,7 +70,7 @@ def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
     dim = x.shape[1]
     grams = np.zeros((len(weights), dim, dim))
-    for sites in pieces(len(x), ROWS):
+    for sites in pieces(len(x), SITES):
         block = x[sites]
         squares = block[:, :, None] * block[:, None, :]
         grams += np.tensordot(weights[:, sites], squares, axes=1)
