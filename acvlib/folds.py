@@ -143,6 +143,13 @@ def _check_scored(omitted, scored):
             raise ValueError(f"{where}: a site that was fitted cannot be held out")
 
 
+def generator(rng: Any) -> np.random.Generator:
+    """Return `rng`, or the generator of a seed. Raises TypeError where it is None or neither."""
+    if rng is None:
+        raise TypeError("rng is None: pass numpy.random.default_rng(seed), or the seed")
+    return np.random.default_rng(rng)
+
+
 def _observed(n_sites, observed):
     mask = np.ones(n_sites, bool) if observed is None else np.asarray(observed, bool)
     if mask.shape != (n_sites,):
@@ -198,13 +205,13 @@ def k_fold(
     if not 2 <= k <= len(sites):
         size = f"k = {k} folds of {len(sites)} sites"
         raise ValueError(f"{size}: k must be from 2 to the number of sites")
-    order = sites if rng is None else rng.permutation(sites)
+    order = sites if rng is None else generator(rng).permutation(sites)
     return Folds([np.sort(part) for part in np.array_split(order, k)])
 
 
 def by_class(classes: np.ndarray, per_fold: int, rng: np.random.Generator) -> Folds:
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
-    labels = rng.permutation(np.unique(classes))
+    labels = generator(rng).permutation(np.unique(classes))
     if not 0 < per_fold < len(labels):
         count = f"per_fold = {per_fold} of {len(labels)} classes"
         raise ValueError(f"{count}: must leave at least one, and take one")
@@ -229,6 +236,7 @@ def iid(
 
     Source: Celeux and Durand (2008).
     """
+    rng = generator(rng)
     sites = np.flatnonzero(_observed(n_sites, observed))
     size = _size(percent, len(sites))
     if size == 0:
@@ -249,6 +257,7 @@ def contiguous(
 
     Source: Ghosh et al. (2020), Appendix L.1.
     """
+    rng = generator(rng)
     mask = _observed(n_sites, observed)
     length = _size(percent, n_sites)
     if not mask.any():
@@ -293,4 +302,4 @@ def from_splitter(cv: Any, X: Any, y: Any = None, groups: Any = None) -> Folds:
 def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
     """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
     shares = np.full(n_sites, 1.0 / n_sites)
-    return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)
+    return generator(rng).multinomial(n_sites, shares, size=n_resamples).astype(float)

@@ -5,7 +5,6 @@ here, matrices that are only multiplied with in `krylov`, and a model may have a
 own.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -232,9 +231,3 @@ class SameForAll(FoldSolver):
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
     return max(1, HELD // dim**2)
-
-
-def by_portions(solve: Callable[[slice], np.ndarray], portions: list[slice]) -> np.ndarray:
-    """Concatenate what `solve` gives for each slice of the folds."""
-    parts = [solve(part) for part in portions]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

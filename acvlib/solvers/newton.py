@@ -4,9 +4,9 @@
 
 A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step
 (a chord step costs one gradient) and gets a new one otherwise; a step that does not descend is
-halved. A fold has converged when its decrement is at most the tolerance and the Hessian it is
-measured by is positive definite and was taken within `Derivatives.fresh` standard errors, or when
-the contraction of its chord steps proves as much.
+halved. A fold has converged when its decrement is at most the tolerance, or tiny and no longer
+falling, and the Hessian it is measured by is positive definite and was taken within
+`Derivatives.fresh` standard errors, or when the contraction of its chord steps proves as much.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from .inverse import FoldSolver
 
 MAX_STEPS = 60
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
+ROUNDED = 1e-9  # standard errors within which a decrement that has stopped falling is rounding
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
 
 
@@ -54,7 +55,9 @@ class _Kept:
         return self.ask(lambda solver, own, at: solver.descend(vectors[at], own), rows)
 
     def contraction(self, before, after, rows):
-        return self.ask(lambda solver, own, at: solver.contraction(before[at], after[at], own), rows)
+        return self.ask(
+            lambda solver, own, at: solver.contraction(before[at], after[at], own), rows
+        )
 
     def indefinite(self, rows):
         return self.ask(lambda solver, own, _: solver.indefinite[own], rows)
@@ -78,6 +81,7 @@ class _Lockstep:
         self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
         self.decrement = np.full(n, np.inf)
         self.scale = np.ones(n)
+        self.stalled = np.zeros(n, bool)  # the last step did not halve the decrement
         self.steps = np.zeros(n, int)
         self.converged = np.zeros(n, bool)
         hessians = 0 if first else n
@@ -105,6 +109,7 @@ class _Lockstep:
         move = -self.kept.descend(gradients, rows)
         decrement = self._decrements(move, gradients)
         slow = decrement > self.derivatives.chord_rate * self.decrement[rows]
+        self.stalled[rows] = decrement > 0.5 * self.decrement[rows]
         self.decrement[rows] = decrement
         self.drift[rows[slow]] = np.inf
         return move
@@ -119,7 +124,8 @@ class _Lockstep:
 
     def mark_converged(self, rows, tolerance):
         """Mark the folds at their optimum; one that only seems so is due a Hessian of its own."""
-        small = self.decrement[rows] <= tolerance
+        rounded = self.stalled[rows] & (self.decrement[rows] <= ROUNDED)
+        small = rounded | (self.decrement[rows] <= tolerance)
         own = ~self.borrowed[rows] | (self.precision is not None)
         fresh = self.convex | (self.drift[rows] <= self.derivatives.fresh)
         sound = own & ~self.kept.indefinite(rows)

@@ -19,7 +19,7 @@ from ...folds import Folds
 from ...protocol import ModelDefaults, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
+from .separation import Columns, NoFiniteOptimum, check_folds, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -94,7 +94,7 @@ class GLM(ModelDefaults):
         if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
         if not self._is_penalised:
-            check_rank(self.design[self.observed])
+            object.__setattr__(self, "_columns", Columns(self.design[self.observed]))
 
     @property
     def _is_penalised(self):
@@ -177,6 +177,12 @@ class GLM(ModelDefaults):
             )
 
     def check_folds(self, folds: Folds) -> None:
-        """Raise NoFiniteOptimum for a fold that leaves one class, where there is an intercept."""
+        """Raise for a fold that leaves nothing to fit some parameter by.
+
+        NoFiniteOptimum where it leaves one class, and there is an intercept; LinAlgError where it
+        holds the only rows that tell collinear columns apart, and there is no penalty.
+        """
         if self.intercept:
             check_folds(self.family.free_direction(self.y), self.observed, folds)
+        if not self._is_penalised:
+            self._columns.check_folds(self.design, folds)

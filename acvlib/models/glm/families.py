@@ -41,6 +41,10 @@ class Family(NamedTuple):
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
 
+    def __reduce__(self):
+        known = FAMILIES.get(self.name) is self  # its functions have no name to be pickled by
+        return (family_of, (self.name,)) if known else (Family, tuple(self))
+
 
 def _binary(y):
     return (y == 0) | (y == 1)

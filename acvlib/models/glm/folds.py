@@ -13,6 +13,7 @@ import numpy as np
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
 from ...solvers.inverse import DenseFolds, FoldSolver, inverse
+from .separation import singular
 from .sums import ROWS, by_rows, gram, row_sums, taken
 
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
@@ -177,8 +178,4 @@ class Blocks(_AroundOnePoint, DenseFolds):
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
     """Raise LinAlgError for the first site or fold without which the Hessian is singular."""
     if spare.min() < SINGULAR:
-        first = numbers[np.argmax(spare < SINGULAR)]
-        raise np.linalg.LinAlgError(
-            f"the Hessian is singular without {kind} {first}, which alone identifies some "
-            "parameter: leave it in, or pass penalty > 0"
-        )
+        raise singular(kind, numbers[np.argmax(spare < SINGULAR)])
