@@ -81,7 +81,7 @@ class _Lockstep:
         self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
         self.decrement = np.full(n, np.inf)
         self.scale = np.ones(n)
-        self.stalled = np.zeros(n, bool)  # the last step did not halve the decrement
+        self.stalled = np.zeros(n, bool)  # the decrement has stopped falling
         self.steps = np.zeros(n, int)
         self.converged = np.zeros(n, bool)
         hessians = 0 if first else n
@@ -109,7 +109,7 @@ class _Lockstep:
         move = -self.kept.descend(gradients, rows)
         decrement = self._decrements(move, gradients)
         slow = decrement > self.derivatives.chord_rate * self.decrement[rows]
-        self.stalled[rows] = decrement > 0.5 * self.decrement[rows]
+        self.stalled[rows] = decrement > 0.9 * self.decrement[rows]
         self.decrement[rows] = decrement
         self.drift[rows[slow]] = np.inf
         return move

@@ -197,9 +197,11 @@ class GLMDerivatives(Derivatives):
 
     def _at(self, params):
         """The `Point` at params (D,), kept for the next question about it."""
-        if self._last is None or not np.array_equal(self._last.params, params):
-            self._last = Point(self.model, params)
-        return self._last
+        point = self._last
+        if point is None or not np.array_equal(point.params, params):
+            point = Point(self.model, params)
+            self._last = point  # another thread may replace it
+        return point
 
     def _total_slope(self, params):
         with one_blas_thread:
