@@ -154,7 +154,8 @@ class SingleSites(_AroundOnePoint):
         check_spare(spare, "site", sites)
         growth = curvature / spare
         rest = vectors.rest @ self._inverse
-        along = row_sums(x, rest) + vectors.factor * leverage
+        along = x @ rest[0] if len(rest) == 1 else row_sums(x, rest)
+        along += vectors.factor * leverage
         z *= (vectors.factor + growth * along)[:, None]
         z += rest
 
