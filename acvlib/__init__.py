@@ -12,9 +12,8 @@ from .methods.as_printed import as_printed, linearised
 from .methods.exact import exact
 from .methods.frozen_newton import frozen_newton
 from .methods.jackknife import infinitesimal_jackknife
-from .methods.ladder import ladder
+from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
-from .methods.no_adjustment import no_adjustment
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
 

@@ -106,6 +106,10 @@ class Derivatives:
         matrix = self.cross_matrix(params, np.ones(self.n_sites))
         return -(folds.indicator(self.n_sites) @ matrix.T)
 
+    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
+        """H^-1 J (w_o - 1) of each fold, (n_folds, D)."""
+        return hessian.solve(self.cross(params, folds).T).T
+
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
@@ -224,6 +228,14 @@ class EquationDerivatives(Derivatives):
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """dr/dweights (D, n_sites)."""
         return _jacobian_by_rows(lambda w: self.model.residual(params, w), weights)
+
+    @override
+    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
+        """H^-1 J (w_o - 1), by a solve for each site where these are fewer than the folds."""
+        if self.n_sites >= len(folds):
+            return super().solved_cross(params, folds, hessian)
+        solved = hessian.solve(self.cross_matrix(params, np.ones(self.n_sites)))
+        return -(folds.indicator(self.n_sites) @ solved.T)
 
     @override
     def fold_hessians(

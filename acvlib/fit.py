@@ -8,6 +8,7 @@ import numpy as np
 
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
+from .folds.checks import generator
 from .protocol import Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
@@ -24,7 +25,7 @@ class UnconvergedFit(UserWarning):
 def fit(
     model: Any,
     start: np.ndarray | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     tolerance: float = TOLERANCE,
 ) -> Fit:
     """argmin F(params, 1), to a Newton decrement of at most `tolerance` standard errors.
@@ -40,7 +41,7 @@ def fit(
     """
     derivatives = derivatives_of(model)
     near = is_equation(model) or (start is not None and derivatives.matrix_free)
-    start = np.asarray(model.initial_params(rng) if start is None else start, float)
+    start = np.asarray(_initial(model, rng) if start is None else start, float)
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
     elif derivatives.defaults.convex or near:
@@ -63,11 +64,16 @@ def fit_at(model: Any, params: np.ndarray, iterates: Sequence[np.ndarray] = ()) 
 
 
 def fit_path(
-    model: Any, start: np.ndarray | None = None, rng: np.random.Generator | None = None
+    model: Any, start: np.ndarray | None = None, rng: np.random.Generator | int | None = None
 ) -> list[np.ndarray]:
     """List the iterates (D,) of L-BFGS from the start on, for the study of inexact optima."""
-    start = np.asarray(model.initial_params(rng) if start is None else start, float)
+    start = np.asarray(_initial(model, rng) if start is None else start, float)
     return _lbfgs(derivatives_of(model), start)
+
+
+def _initial(model, rng):
+    """The model's own start, from a generator or from its seed."""
+    return model.initial_params(None if rng is None else generator(rng))
 
 
 def _described(derivatives, params, hessian, iterates):

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from .folds import Folds, leave_one_out
-from .folds.checks import check_generator, check_whole
+from .folds.checks import check_whole, generator
 from .inference.graph import check_edges
 
 
@@ -42,7 +42,7 @@ def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
 
 
 def regions(
-    n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator, buffer: int = 0
+    n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator | int, buffer: int = 0
 ) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
@@ -52,7 +52,7 @@ def regions(
     """
     check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
     check_whole("buffer", buffer, 0)
-    check_generator(rng)
+    rng = generator(rng)
     graph = _graph(n_sites, edges)
     seeds, distance = _scattered(graph, k, rng)
     block = np.full(n_sites, -1)

@@ -11,7 +11,7 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.fit import UnconvergedFit, newton_decrement
-from acvlib.models import PoissonTraffic, TrafficPrior
+from acvlib.models import GaussianHMM, PoissonTraffic, TrafficPrior
 from acvlib.solvers.inverse import DenseHessian
 
 RNG = np.random.default_rng(0)
@@ -140,3 +140,12 @@ def test_a_day_without_data_has_an_optimum_only_under_a_prior_that_bounds_it():
         ).newton_decrement
         <= 1e-6
     )
+
+
+def test_a_seed_stands_for_its_generator():
+    x = np.random.default_rng(2).normal(size=40) + np.repeat([0.0, 3.0], 20)
+    model = GaussianHMM(x, 2)
+    ours, theirs = (acv.fit(model, rng=rng).params for rng in (0, np.random.default_rng(0)))
+    assert_array_equal(ours, theirs)
+    with pytest.raises(ValueError, match="rng = '0': pass"):
+        acv.fit(model, rng="0")

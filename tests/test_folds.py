@@ -238,3 +238,23 @@ def test_folds_index_and_iterate_as_a_list_of_arrays():
     assert isinstance(parts[:2], folds.Folds)
     assert_array_equal(parts[np.array([2, 0])][1], parts[0])
     assert_array_equal(parts[np.array([False, True, False])][0], parts[1])
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng: folds.k_fold(20, 4, rng),
+        lambda rng: folds.iid(20, 20, 3, rng),
+        lambda rng: folds.contiguous(20, 20, 3, rng),
+        lambda rng: folds.by_class(np.arange(20) // 4, 2, rng),
+    ],
+)
+def test_a_seed_stands_for_its_generator(draw):
+    assert draw(0).same_as(draw(np.random.default_rng(0)))
+    with pytest.raises(ValueError, match="rng = '0': pass"):
+        draw("0")
+
+
+def test_folds_are_not_drawn_without_a_seed():
+    with pytest.raises(ValueError, match="rng = None: pass numpy.random.default_rng"):
+        folds.iid(20, 20, 3, None)

@@ -36,7 +36,7 @@ def hmm():
     def without(left):
         hidden = np.full(x.shape, np.nan)
         hidden[left] = x[left]
-        return GaussianHMM(hidden, 2)
+        return replace(model, sequences=[hidden])
 
     return model, model, blocked(60, 5, buffer=3, observed=model.observed), without
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import Flags, as_fold, check_generator, check_whole, observed_mask
+from .checks import Flags, as_fold, check_whole, generator, observed_mask
 from .folds import WHOLE, Folds, weights
 
 __all__ = [
@@ -36,15 +36,14 @@ def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
 
 
 def k_fold(
-    n_sites: int, k: int, rng: np.random.Generator | None = None, observed: Flags = None
+    n_sites: int, k: int, rng: np.random.Generator | int | None = None, observed: Flags = None
 ) -> Folds:
     """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
     sites = np.flatnonzero(observed_mask(n_sites, observed))
     n_observed = len(sites)
     check_whole("k", k, 2, n_observed, f" folds of {n_observed} sites")
     if rng is not None:
-        check_generator(rng)
-        sites = rng.permutation(sites)
+        sites = generator(rng).permutation(sites)
     parts = np.array_split(sites, k)
     return Folds([np.sort(part) for part in parts])
 
@@ -104,7 +103,7 @@ def _between(mask, start, end):
 
 
 def by_class(
-    classes: np.ndarray, per_fold: int, rng: np.random.Generator, observed: Flags = None
+    classes: np.ndarray, per_fold: int, rng: np.random.Generator | int, observed: Flags = None
 ) -> Folds:
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
     classes = np.asarray(classes)
@@ -112,7 +111,7 @@ def by_class(
     if classes.ndim != 1 or unlike.any():
         raise ValueError(f"classes of shape {classes.shape}: give one a site, none of them nan")
     mask = observed_mask(len(classes), observed)
-    check_generator(rng)
+    rng = generator(rng)
     labels = np.unique(classes[mask])
     n_classes = len(labels)
     check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
@@ -129,7 +128,7 @@ def iid(
     n_sites: int,
     percent: float,
     n_folds: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     observed: Flags = None,
 ) -> Folds:
     """Draw `percent` of the observed sites without replacement, anew for each fold.
@@ -137,7 +136,8 @@ def iid(
     Source: Celeux and Durand (2008).
     """
     sites = np.flatnonzero(observed_mask(n_sites, observed))
-    size = _size(percent, len(sites), n_folds, rng)
+    rng = generator(rng)
+    size = _size(percent, len(sites), n_folds)
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
     drawn = [rng.choice(sites, size, replace=False) for _ in range(n_folds)]
@@ -148,7 +148,7 @@ def contiguous(
     n_sites: int,
     percent: float,
     n_folds: int,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     observed: Flags = None,
 ) -> Folds:
     """Draw blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform.
@@ -158,7 +158,8 @@ def contiguous(
     Source: Ghosh et al. (2020), Appendix L.1.
     """
     mask = observed_mask(n_sites, observed)
-    length = _size(percent, n_sites, n_folds, rng)
+    rng = generator(rng)
+    length = _size(percent, n_sites, n_folds)
     before = np.append(0, np.cumsum(mask))  # how many sites are observed before each
     first = before[: n_sites - length]
     beyond = before[length + 1 :]
@@ -173,11 +174,10 @@ def contiguous(
     return Folds(blocks)
 
 
-def _size(percent, n_sites, n_folds, rng):
+def _size(percent, n_sites, n_folds):
     if not 0 < percent < 100:
         raise ValueError(f"percent = {percent}: must lie between 0 and 100, both excluded")
     check_whole("n_folds", n_folds, 1)
-    check_generator(rng)
     return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
@@ -231,9 +231,9 @@ def _splits(cv, n_sites, X, y, groups):
     return pairs
 
 
-def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator) -> np.ndarray:
+def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator | int) -> np.ndarray:
     """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
     check_whole("n_sites", n_sites, 1)
-    check_generator(rng)
+    rng = generator(rng)
     shares = np.full(n_sites, 1.0 / n_sites)
     return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

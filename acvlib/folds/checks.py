@@ -164,7 +164,8 @@ def check_whole(name: str, value: Any, least: int, most: float = np.inf, of: str
         raise ValueError(f"{name} = {value}{of}: {bounds}")
 
 
-def check_generator(rng: Any) -> None:
-    """Raise ValueError unless rng is a numpy Generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng = {rng!r}: pass a generator, np.random.default_rng(seed)")
+def generator(rng: Any) -> np.random.Generator:
+    """Return a generator as it is, or that of a seed. Raises ValueError for anything else."""
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
+        raise ValueError(f"rng = {rng!r}: pass numpy.random.default_rng(seed), or the seed")
+    return np.random.default_rng(rng)

@@ -25,9 +25,11 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     A cold start may reach another local optimum, so exact means the continuation from the full fit.
     The first move is a frozen step, or a Newton step where the model has all folds' Hessians
     cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
-    there yet. diagnostics: decrement, steps, converged and, for an estimating equation, residual,
-    |r| at the end; `indefinite`: whether the fold's last Hessian is. Folds that did not converge
-    are warned of once.
+    there yet. A decrement below 1e-9 need only stop falling: the rest is rounding. Hessians are in
+    memory as in `newton_step`. Folds that did not converge are warned of once.
+
+    diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
+    end; `indefinite`: whether the fold's last Hessian is.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
     found = refit_folds(run.derivatives, fit, run.folds, tolerance)

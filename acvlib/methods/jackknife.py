@@ -2,9 +2,6 @@
 
 from typing import Any
 
-import numpy as np
-
-from ..derivatives import is_equation
 from ..folds import Folds
 from ..protocol import CVResult, Fit
 from .run import Run
@@ -23,10 +20,5 @@ def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float =
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
     H = fit.hessian.damped(damping)
-    if is_equation(model) and model.n_sites < len(run.folds):  # a solve a site: these are fewer
-        J = run.derivatives.cross_matrix(fit.params, np.ones(model.n_sites))
-        params = fit.params + run.folds.indicator(model.n_sites) @ H.solve(J).T
-    else:
-        J = run.derivatives.cross(fit.params, run.folds)
-        params = fit.params - H.solve(J.T).T
+    params = fit.params - run.derivatives.solved_cross(fit.params, run.folds, H)
     return run.finish(params, {"cross": 1})

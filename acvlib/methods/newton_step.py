@@ -6,7 +6,6 @@ import numpy as np
 
 from ..folds import Folds
 from ..protocol import CVResult, Fit
-from ..solvers.inverse import by_portions
 from .run import Run, warn_indefinite
 
 
@@ -14,22 +13,22 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     """One Newton step on each fold's objective from the full fit.
 
     `indefinite` marks the folds whose H(w_o) + damping has negative curvature; they are kept, and
-    warned of once.
+    warned of once. Hessians are in memory a portion of the folds at a time, at most a quarter of a
+    gigabyte, or one.
 
     Source: Ghosh et al. (2020), Appendix H and I.
     """
     run = Run("newton_step", model, fit, folds, damping=damping)
     derivatives = run.derivatives
     indefinite = np.empty(len(run.folds), bool)
-
-    def stepped(part):
-        folds = run.folds[part]
-        gradients, H = derivatives.fold_expansion(fit.params, folds, damping, fit.hessian)
+    parts = []
+    for part in derivatives.portions(run.folds, len(fit.params)):
+        own = run.folds[part]
+        gradients, H = derivatives.fold_expansion(fit.params, own, damping, fit.hessian)
         step = H.solve(gradients)
         indefinite[part] = H.indefinite
-        return np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
-
-    params = by_portions(stepped, derivatives.portions(run.folds, len(fit.params)))
+        parts.append(np.subtract(fit.params, step, out=step))  # in its memory
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
+    params = parts[0] if len(parts) == 1 else np.concatenate(parts)
     return run.finish(params, counts, indefinite)

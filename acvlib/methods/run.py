@@ -26,6 +26,9 @@ class Run:
         self.method = method
         self.fit = fit
         self.settings = settings
+        damping = settings.get("damping", 0.0)
+        if not 0.0 <= damping < np.inf:
+            raise ValueError(f"damping = {damping:g}: must be a finite number >= 0")
         self.derivatives = derivatives_of(model)
         self.folds = Folds.of(folds, model.n_sites, self.derivatives.defaults.observed)
         self.derivatives.defaults.check_folds(self.folds)

@@ -5,16 +5,20 @@ here, matrices that are only multiplied with in `krylov`, and a model may have a
 own.
 """
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg.lapack import dpocon
 
-from ..parallel import blas_for
+from ..parallel import blas_for, in_blas_threads, pieces
 
 HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
+
+
+TILE = 512  # right-hand sides that are solved for together: they stay in the cache
+CONDITIONED = 1e-7  # least over largest eigenvalue above which an inverse is as good as a factor
 
 
 class IndefiniteHessian(np.linalg.LinAlgError):
@@ -78,11 +82,40 @@ class DenseHessian:
                 "that the data identify every parameter, or pass damping > "
                 f"{max(-smallest, 0.0):.3g}"
             )
-        return cho_solve(self._factor, columns)
+        if columns.ndim == 1 or columns.shape[1] <= len(self.matrix):
+            return cho_solve(self._factor, columns)
+        return self._solve_rows(columns.T).T
+
+    def _solve_rows(self, rows):
+        """rows @ H^-1, tile by tile."""
+        out = np.empty(rows.shape)
+
+        def solve_tile(tile):
+            if self._inverse is None:
+                out[tile] = cho_solve(self._factor, rows[tile].T).T
+            else:
+                np.matmul(rows[tile], self._inverse, out=out[tile])
+
+        in_blas_threads(solve_tile, pieces(len(rows), TILE))
+        return out
+
+    @cached_property
+    def _inverse(self):
+        """H^-1, with which to multiply takes half the time; None where H is ill-conditioned."""
+        factor, lower = self._factor
+        size = np.linalg.norm(self.matrix, 1)
+        share, _ = dpocon(factor, size, uplo="L" if lower else "U")
+        return inverse(self.matrix) if share > CONDITIONED else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+
+
+def inverse(matrix: np.ndarray) -> np.ndarray:
+    """Invert a matrix."""
+    with blas_for(matrix.size * len(matrix)):
+        return np.linalg.inv(matrix)
 
 
 class DenseJacobian(DenseHessian):
@@ -198,9 +231,3 @@ class SameForAll(FoldSolver):
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
     return max(1, HELD // dim**2)
-
-
-def by_portions(solve: Callable[[slice], np.ndarray], portions: list[slice]) -> np.ndarray:
-    """Concatenate what `solve` gives for each slice of the folds."""
-    parts = [solve(part) for part in portions]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)

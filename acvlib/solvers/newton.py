@@ -4,9 +4,9 @@
 
 A fold keeps its Hessian H_o while its decrement falls by the factor `Derivatives.chord_rate` a step
 (a chord step costs one gradient) and gets a new one otherwise; a step that does not descend is
-halved. A fold has converged when its decrement is at most the tolerance and the Hessian it is
-measured by is positive definite and was taken within `Derivatives.fresh` standard errors, or when
-the contraction of its chord steps proves as much.
+halved. A fold has converged when its decrement is at most the tolerance, or tiny and no longer
+falling, and the Hessian it is measured by is positive definite and was taken within
+`Derivatives.fresh` standard errors, or when the contraction of its chord steps proves as much.
 """
 
 from collections import Counter
@@ -20,6 +20,7 @@ from .inverse import FoldSolver
 
 MAX_STEPS = 60
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
+ROUNDED = 1e-9  # standard errors within which a decrement that has stopped falling is rounding
 SLACK = 1e-10  # relative rounding error of an objective, below which descent cannot be seen
 
 
@@ -27,41 +28,39 @@ class _Kept:
     """The Hessian that each fold uses: which solver, and which of its rows."""
 
     def __init__(self, n_folds, first):
-        self.solvers = [first]
+        self.solvers = {0: first}
         self.solver = np.zeros(n_folds, int)
         self.row = np.arange(n_folds)
 
     def replace(self, rows, solver):
-        self.solvers.append(solver)
-        self.solver[rows] = len(self.solvers) - 1
+        number = max(self.solvers) + 1
+        self.solvers[number] = solver
+        self.solver[rows] = number
         self.row[rows] = np.arange(len(rows))
-        in_use = np.unique(self.solver)
-        for number in set(range(len(self.solvers))) - set(in_use):
-            self.solvers[number] = None  # frees its memory
+        for unused in set(self.solvers) - set(self.solver):  # frees their memory
+            del self.solvers[unused]
 
-    def each(self, rows):
-        """(solver, places among `rows`, rows of the solver) of those in use."""
-        for number in np.unique(self.solver[rows]):
-            places = np.flatnonzero(self.solver[rows] == number)
-            yield self.solvers[number], places, self.row[rows[places]]
+    def ask(self, function, rows):
+        """function(solver, rows of the solver, places among `rows`) of those in use, in order."""
+        numbers = self.solver[rows]
+        in_use = np.unique(numbers)
+        if len(in_use) == 1:
+            return function(self.solvers[in_use[0]], self.row[rows], slice(None))
+        places = [np.flatnonzero(numbers == number) for number in in_use]
+        pairs = zip(in_use, places, strict=True)
+        parts = [function(self.solvers[number], self.row[rows[own]], own) for number, own in pairs]
+        return np.concatenate(parts)[np.argsort(np.concatenate(places))]
 
     def descend(self, vectors, rows):
-        out = np.empty_like(vectors)
-        for solver, places, own in self.each(rows):
-            out[places] = solver.descend(vectors[places], own)
-        return out
+        return self.ask(lambda solver, own, at: solver.descend(vectors[at], own), rows)
 
     def contraction(self, before, after, rows):
-        out = np.empty(len(rows))
-        for solver, places, own in self.each(rows):
-            out[places] = solver.contraction(before[places], after[places], own)
-        return out
+        return self.ask(
+            lambda solver, own, at: solver.contraction(before[at], after[at], own), rows
+        )
 
     def indefinite(self, rows):
-        out = np.empty(len(rows), bool)
-        for solver, places, own in self.each(rows):
-            out[places] = solver.indefinite[own]
-        return out
+        return self.ask(lambda solver, own, _: solver.indefinite[own], rows)
 
 
 class _Lockstep:
@@ -82,6 +81,7 @@ class _Lockstep:
         self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
         self.decrement = np.full(n, np.inf)
         self.scale = np.ones(n)
+        self.stalled = np.zeros(n, bool)  # the decrement has stopped falling
         self.steps = np.zeros(n, int)
         self.converged = np.zeros(n, bool)
         hessians = 0 if first else n
@@ -109,6 +109,7 @@ class _Lockstep:
         move = -self.kept.descend(gradients, rows)
         decrement = self._decrements(move, gradients)
         slow = decrement > self.derivatives.chord_rate * self.decrement[rows]
+        self.stalled[rows] = decrement > 0.9 * self.decrement[rows]
         self.decrement[rows] = decrement
         self.drift[rows[slow]] = np.inf
         return move
@@ -123,7 +124,8 @@ class _Lockstep:
 
     def mark_converged(self, rows, tolerance):
         """Mark the folds at their optimum; one that only seems so is due a Hessian of its own."""
-        small = self.decrement[rows] <= tolerance
+        rounded = self.stalled[rows] & (self.decrement[rows] <= ROUNDED)
+        small = rounded | (self.decrement[rows] <= tolerance)
         own = ~self.borrowed[rows] | (self.precision is not None)
         fresh = self.convex | (self.drift[rows] <= self.derivatives.fresh)
         sound = own & ~self.kept.indefinite(rows)

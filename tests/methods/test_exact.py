@@ -21,11 +21,12 @@ from numpy.testing import assert_array_equal
 from oracles.refit import refit
 from oracles.toy_models import Instruments, Logistic, Saddle
 from oracles.wrappers import ByAutograd
+from sklearn.datasets import load_diabetes
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.fit import UnconvergedFit, newton_decrement
-from acvlib.models import PoissonTraffic
+from acvlib.models import GLM, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
 
 
@@ -139,3 +140,17 @@ def test_exact_does_not_take_a_saddle_for_an_optimum():
         result = acv.exact(model, fit, FOLDS)
     assert ["3 of 3 folds did not converge" in str(w.message) for w in record] == [False, True]
     assert not result.diagnostics["converged"].any()
+
+
+@pytest.mark.parametrize("tolerance", [1e-11, 1e-13, 0.0])
+@pytest.mark.parametrize("family", ["gaussian", "logistic"])
+def test_a_decrement_that_only_rounding_keeps_up_has_converged(family, tolerance):
+    x, y = load_diabetes(return_X_y=True)
+    y = y if family == "gaussian" else y > 140.0
+    model = GLM(20.0 * x, y, family, penalty=1.0)
+    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(len(y)), tolerance)
+    assert result.diagnostics["converged"].all()
+    assert result.diagnostics["decrement"].max() < 1e-11
+    left = np.arange(len(y)) != 17
+    rest = acv.fit(GLM(20.0 * x[left], y[left], family, penalty=1.0), tolerance=1e-10)
+    assert rest.standard_errors_between(result.params[17], rest.params) < 1e-9

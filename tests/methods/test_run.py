@@ -1,6 +1,7 @@
 """What all methods do alike: results, order, threads, evaluations, warnings and bad folds."""
 
 import inspect
+import re
 
 import joblib
 import numpy as np
@@ -12,7 +13,7 @@ from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
-from acvlib.models import PoissonTraffic
+from acvlib.models import PairwiseLinear, PoissonTraffic
 from acvlib.solvers.inverse import IndefiniteHessian
 
 BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]
@@ -184,3 +185,15 @@ def test_methods_leave_fit_and_folds_as_they_were(fits):
         method(LOGISTIC, fit, folds)
     assert_array_equal(fit.params, params)
     assert all(map(np.array_equal, folds, FOLDS))
+
+
+@pytest.mark.parametrize("damping", [-1e6, np.nan, np.inf])
+@pytest.mark.parametrize(
+    "method", [acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.as_printed]
+)
+def test_damping_that_is_none_is_refused(method, damping, fits):
+    model = PairwiseLinear(X, Y) if method is acv.as_printed else RIDGE
+    fit = acv.fit(model) if method is acv.as_printed else fits["ridge"]
+    message = f"damping = {damping:g}: must be a finite number >= 0"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        method(model, fit, FOLDS, damping=damping)

@@ -269,3 +269,32 @@ def test_a_family_of_ones_own_survives_pickling():
     )
     own = own._replace(free_direction=abs, change=None)
     assert pickle.loads(pickle.dumps(own)) == own
+
+
+def test_a_model_keeps_copies_that_cannot_be_written():
+    x, y = draw("poisson", np.random.default_rng(3))
+    offset = np.full(len(y), 0.1)
+    weights = np.ones(len(y))
+    model = GLM(x, y, "poisson", offset=offset, sample_weight=weights)
+    before = acv.fit(model)
+    x[:] = 7.0
+    y[:] = 7.0
+    offset[:] = 7.0
+    weights[:] = 7.0
+    np.testing.assert_array_equal(acv.fit(model).params, before.params)
+    for name in ("X", "y", "offset", "sample_weight", "design"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(model, name)[0] = 1.0
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_a_model_without_columns_is_the_mean(intercept):
+    y = np.tile([0.0, 1.0, 1.0, 0.0, 1.0], 4)
+    model = GLM(np.empty((20, 0)), y, intercept=intercept)
+    folds = acv.folds.leave_one_out(20)
+    result = acv.exact(model, acv.fit(model), folds)
+    mean = (y.sum() - y) / 19 if intercept else np.full(20, 0.5)
+    expected = -np.log(np.where(y == 1, mean, 1 - mean))
+    assert_allclose(np.ravel(result.losses), expected, atol=1e-6)
+    for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
+        assert_allclose(np.ravel(method(model, result.fit, folds).losses), expected, atol=0.01)

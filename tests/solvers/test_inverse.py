@@ -85,3 +85,14 @@ def test_one_hessian_serves_all_folds_by_their_shares(rng):
     expected = np.linalg.solve(matrix, vectors.T).T / np.array([[0.5], [0.9]])
     assert_allclose(solver.solve(vectors), expected, rtol=1e-12)
     assert_allclose(solver.solve(vectors[1:], np.array([1])), expected[1:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("smallest", [1.0, 1e-5, 1e-9, 1e-13])
+def test_many_columns_are_solved_as_accurately_as_one(smallest, rng):
+    """Two tiles of right-hand sides, by the inverse or, where it would lose digits, the factor."""
+    matrix = spectrum(smallest, 0.5, 2.0)
+    exact = rng.standard_normal((3, 1100))
+    found = DenseHessian(matrix).solve(matrix @ exact)
+    single = np.array([DenseHessian(matrix).solve(b) for b in (matrix @ exact).T]).T
+    errors = [abs(each - exact).max() for each in (found, single)]
+    assert errors[0] <= 4.0 * errors[1] + 1e-14

@@ -19,7 +19,7 @@ from ...folds import Folds
 from ...protocol import ModelDefaults, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
-from .separation import NoFiniteOptimum, check_folds, check_rank, separating_direction
+from .separation import Columns, NoFiniteOptimum, check_folds, separating_direction
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -53,6 +53,7 @@ class GLM(ModelDefaults):
     offset: Any = field(default=0.0, repr=False)
     sample_weight: Any = field(default=1.0, repr=False)
     design: np.ndarray = field(init=False, repr=False)  # (n, D): ones for an intercept, then X
+    _columns: Columns = field(init=False, repr=False)  # without a penalty
     convex = True  # every family's loss is convex in eta
 
     def __post_init__(self):
@@ -94,7 +95,7 @@ class GLM(ModelDefaults):
         if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
         if not self._is_penalised:
-            check_rank(self.design[self.observed])
+            object.__setattr__(self, "_columns", Columns(self.design[self.observed]))
 
     @property
     def _is_penalised(self):
@@ -125,6 +126,10 @@ class GLM(ModelDefaults):
         """(D,) the diagonal of the penalty's curvature that comes with each unit of weight."""
         return self.site_penalty * self.penalised
 
+    def ridge(self, total: Any) -> Any:
+        """The penalty lambda that goes with a total weight."""
+        return self.penalty + self.site_penalty * total
+
     @property
     def derivatives(self) -> GLMDerivatives:
         """Closed forms; tested against autograd of `objective`."""
@@ -135,7 +140,7 @@ class GLM(ModelDefaults):
         weights = weights * self.sample_weight
         eta = anp.dot(self.design, params) + self.offset
         losses = anp.sum(weights * self.family.loss(eta, self.y))
-        ridge = self.penalty + self.site_penalty * anp.sum(weights)
+        ridge = self.ridge(anp.sum(weights))
         return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
 
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -173,6 +178,12 @@ class GLM(ModelDefaults):
             )
 
     def check_folds(self, folds: Folds) -> None:
-        """Raise NoFiniteOptimum for a fold that leaves one class, where there is an intercept."""
+        """Raise for a fold that leaves nothing to fit some parameter by.
+
+        NoFiniteOptimum where it leaves one class, and there is an intercept; LinAlgError where it
+        holds the only rows that tell collinear columns apart, and there is no penalty.
+        """
         if self.intercept:
             check_folds(self.family.free_direction(self.y), self.observed, folds)
+        if not self._is_penalised:
+            self._columns.check_folds(self.design, folds)

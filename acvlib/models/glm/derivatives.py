@@ -6,11 +6,11 @@ import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
-from ...parallel import in_threads, pieces
+from ...parallel import one_blas_thread
 from ...protocol import override
 from ...solvers.inverse import DenseHessian, FoldSolver, Solvable
-from .folds import Blocks, Expansion, SingleSites, SiteVectors
-from .sums import SINGLE, SITES, gram, many_grams, over_sites, row_sums, slope_changes
+from .folds import Blocks, Point, SingleSites, SiteVectors
+from .sums import SINGLE, by_rows, many_grams, over_sites, row_sums, slope_changes, taken
 
 
 class GLMDerivatives(Derivatives):
@@ -27,6 +27,7 @@ class GLMDerivatives(Derivatives):
         self._family = model.family
         self._penalised = model.penalised
         self._pull = model.pull
+        self._last = None
 
     # one weighting, or a row for each of many
 
@@ -35,21 +36,19 @@ class GLMDerivatives(Derivatives):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
         """(F, X'(w s slope) + lambda beta)."""
-        eta = self._eta(params)
+        eta = self._at(params).eta
         value, gradient = self._values_and_gradients(params, weights * self._s, eta)
         return float(value), gradient
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         """X' diag(w s curvature) X + lambda P."""
-        ridge = self._ridge(weights @ self._s)
-        matrix = gram(self._x, weights * self._curvature(params))
-        return DenseHessian(matrix + np.diag(ridge * self._penalised))
+        return DenseHessian(self._at(params).hessian(weights))
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """s (slope x + site_penalty beta) of each site, a column each."""
-        losses = self._slope(params) * self._x.T
+        losses = self._at(params).slope * self._x.T
         penalty = np.outer(self._pull * params, self._s)
         return losses + penalty
 
@@ -58,21 +57,22 @@ class GLMDerivatives(Derivatives):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F, gradients, Hessians), all in matrix products."""
-        eta = self._eta(params)
+        eta = params @ self._x.T + self._offset
         weights = weights * self._s
         values, gradients = self._values_and_gradients(params, weights, eta)
         hessians = many_grams(self._x, weights * self._family.curvature(eta, self._y))
-        ridge = self._ridge(weights.sum(axis=1))
+        ridge = self.model.ridge(weights.sum(axis=1))
         hessians += ridge[:, None, None] * np.diag(self._penalised)
         return values, gradients, hessians
 
     def _values_and_gradients(self, params, weights, eta):
-        ridge = self._ridge(weights.sum(axis=-1))
+        ridge = self.model.ridge(weights.sum(axis=-1))
         beta = self._penalised * params
         losses = weights * self._family.loss(eta, self._y)
         slopes = weights * self._family.slope(eta, self._y)
         penalty = 0.5 * ridge * np.sum(beta**2, axis=-1)
-        gradients = slopes @ self._x
+        with one_blas_thread:
+            gradients = slopes @ self._x
         gradients += ridge[..., None] * beta
         return losses.sum(axis=-1) + penalty, gradients
 
@@ -83,7 +83,7 @@ class GLMDerivatives(Derivatives):
         """-sum_o s (slope x + site_penalty beta)."""
         omitted = folds.indicator(self.n_sites)
         total = omitted @ self._s
-        omitted.data = -self._slope(params)[omitted.indices]
+        omitted.data = -taken(self._at(params).slope, omitted.indices)
         sums = omitted @ self._x
         if self.model.site_penalty:
             sums -= total[:, None] * (self._pull * params)
@@ -122,9 +122,10 @@ class GLMDerivatives(Derivatives):
         moves = params - centre
         if not self._single_is_enough(moves, centre, accuracy):
             return super().chord_gradients(params, folds, centre, accuracy)
-        mean = self._family.mean(self._eta(centre))
-        slopes = slope_changes(self._family, self._x, mean, self._curvature(centre), moves)
-        slopes += self._slope(centre) @ self._x
+        at = self._at(centre)
+        mean = self._family.mean(at.eta)
+        slopes = slope_changes(self._family, self._x, mean, at.curvature, moves)
+        slopes += self._total_slope(centre)
         slopes -= self._omitted_sums(params, folds)[:, 1:]
         beta = self._penalised * params
         slopes += self._fold_ridge(folds)[:, None] * beta
@@ -134,9 +135,7 @@ class GLMDerivatives(Derivatives):
         """Whether single precision is accurate enough, and there are moves enough to gain by it."""
         if self._family.change is None or len(moves) <= len(centre):
             return False
-        hessian = self.hessian(centre, np.ones(self.n_sites))
-        squares = row_sums(moves @ hessian, moves)
-        return SINGLE * np.sqrt(squares.max()) <= accuracy
+        return SINGLE * self._at(centre).distances(moves).max() <= accuracy
 
     @override
     def fold_hessians(
@@ -149,13 +148,12 @@ class GLMDerivatives(Derivatives):
         """H(w_o): downdates of one H where the params are (D,). Raises LinAlgError if singular."""
         if params.ndim == 2 or not folds.sizes.all():
             return super().fold_hessians(params, folds, damping, whole)
-        if whole is None:
-            whole = self.hessian(params, np.ones(self.n_sites))
-        hessian = np.asarray(whole.damped(damping))
-        expansion = Expansion(self.model, params, hessian, self._curvature(params))
+        point = self._at(params)
+        matrix = point.whole if whole is None else np.asarray(whole)
+        damped = matrix + damping * np.eye(len(matrix))
         if self._share_an_inverse(folds):
-            return SingleSites(expansion, folds.table[:, 0])
-        return Blocks(expansion, folds)
+            return SingleSites(point, damped, folds.table[:, 0])
+        return Blocks(point, damped, folds)
 
     @override
     def fold_expansion(
@@ -168,12 +166,11 @@ class GLMDerivatives(Derivatives):
         """The gradients of single sites as `SiteVectors`, whose steps take half the time."""
         if not self._share_an_inverse(folds):
             return super().fold_expansion(params, folds, damping, whole)
-        slope = self._slope(params)
         beta = self._penalised * params
-        rest = slope @ self._x + self._fold_ridge(folds[:1]) * beta
-        sites = folds.table[:, 0]
-        gradients = SiteVectors(rest[None], -slope[sites])
-        return gradients, self.fold_hessians(params, folds, damping, whole)
+        rest = self._total_slope(params) + self._fold_ridge(folds[:1]) * beta
+        slopes = taken(self._at(params).slope, folds.table[:, 0])
+        H = self.fold_hessians(params, folds, damping, whole)
+        return SiteVectors(rest[None], -slopes), H
 
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
@@ -189,32 +186,30 @@ class GLMDerivatives(Derivatives):
         if not isinstance(scored, np.ndarray):
             points = np.broadcast_to(params, (len(scored), params.shape[-1]))
             return list(map(self.model.heldout_loss, points, scored))
+        sites = scored.ravel()
         if params.ndim == 1:
-            eta = self._eta(params)[scored]
+            eta = self._at(params).eta[sites]
         else:
-            flat = self._own_eta(params, scored.ravel(), scored.shape[1])
-            eta = flat.reshape(scored.shape)
-        return self._family.loss(eta, self._y[scored])
+            eta = self._own_eta(params, sites, scored.shape[1])
+        return self._family.loss(eta, self._y[sites]).reshape(scored.shape)
 
     # one point
 
-    def _eta(self, params):
-        return params @ self._x.T + self._offset
+    def _at(self, params):
+        """The `Point` at params (D,), kept for the next question about it."""
+        point = self._last
+        if point is None or not np.array_equal(point.params, params):
+            point = Point(self.model, params)
+            self._last = point  # another thread may replace it
+        return point
 
-    def _slope(self, params):
-        return self._s * self._family.slope(self._eta(params), self._y)
-
-    def _curvature(self, params):
-        eta = self._y if self.model.quadratic else self._eta(params)  # the same everywhere
-        return self._s * self._family.curvature(eta, self._y)
-
-    def _ridge(self, total):
-        """The penalty lambda that goes with a total weight."""
-        return self.model.penalty + self.model.site_penalty * total
+    def _total_slope(self, params):
+        with one_blas_thread:
+            return self._at(params).slope @ self._x
 
     def _fold_ridge(self, folds):
         omitted = folds.indicator(self.n_sites) @ self._s
-        return self._ridge(self._s.sum() - omitted)
+        return self.model.ridge(self._s.sum() - omitted)
 
     def _share_an_inverse(self, folds):
         """Whether the folds are single sites that take the same penalty with them."""
@@ -226,7 +221,7 @@ class GLMDerivatives(Derivatives):
 
     def _gradients_at_one_point(self, params, folds):
         value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
-        losses = self._family.loss(self._eta(params), self._y)
+        losses = self._family.loss(self._at(params).eta, self._y)
         losses += 0.5 * self._pull @ params**2
         omitted = folds.indicator(self.n_sites)
         gradients = self.cross(params, folds)
@@ -266,7 +261,7 @@ class GLMDerivatives(Derivatives):
         folds = np.repeat(np.arange(len(params)), sizes)
 
         def products(piece):
-            return row_sums(self._x[sites[piece]], params[folds[piece]])
+            x = taken(self._x, sites[piece])
+            return row_sums(x, taken(params, folds[piece]))
 
-        parts = in_threads(products, pieces(len(sites), SITES))
-        return np.concatenate(parts) + self._offset[sites]
+        return by_rows(products, len(sites)) + self._offset[sites]

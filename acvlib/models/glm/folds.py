@@ -5,59 +5,84 @@
 Single sites so share one inverse (Sherman and Morrison); larger folds have a matrix each.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...folds import Folds
-from ...parallel import in_blas_threads, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver
-from .sums import row_sums
+from ...parallel import in_blas_threads, one_blas_thread, pieces
+from ...solvers.inverse import DenseFolds, FoldSolver, inverse
+from .separation import singular
+from .sums import ROWS, by_rows, gram, row_sums, taken
 
-ROWS = 512  # sites handled together: their rows stay in the cache
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
 
 
-@dataclass(frozen=True, eq=False)
-class Expansion:
-    """A GLM around params (D,): H (D, D) at weights 1, damped, and s curvature (n_sites,)."""
+class Point:
+    """A GLM at params (D,): its eta, s slope and s curvature, each (n_sites,)."""
 
-    model: Any
-    params: np.ndarray
-    hessian: np.ndarray
-    curvature: np.ndarray
+    def __init__(self, model: Any, params: np.ndarray):
+        self.model = model
+        self.params = params.copy()
 
-    def without(self, sites: np.ndarray) -> np.ndarray:
-        """H(w_o) (D, D)."""
-        x = self.model.design[sites]
-        curvature = (x.T * self.curvature[sites]) @ x
-        return self.hessian - curvature - self.pull(sites)
+    @cached_property
+    def eta(self) -> np.ndarray:
+        """The linear predictor."""
+        with one_blas_thread:
+            return self.model.design @ self.params + self.model.offset
 
-    def pull(self, sites: Any) -> np.ndarray:
-        """The curvature (D, D) of the penalty that comes with some sites."""
-        total = self.model.sample_weight[sites].sum()
-        return np.diag(total * self.model.pull)
+    @cached_property
+    def slope(self) -> np.ndarray:
+        """s times the derivative of the loss in eta."""
+        return self.model.sample_weight * self.model.family.slope(self.eta, self.model.y)
+
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        """s times the second derivative of the loss in eta."""
+        model = self.model
+        eta = model.y if model.quadratic else self.eta  # the same everywhere
+        return model.sample_weight * model.family.curvature(eta, model.y)
+
+    def hessian(self, weights: np.ndarray) -> np.ndarray:
+        """X' diag(w s curvature) X + lambda P at weights w (n_sites,)."""
+        model = self.model
+        matrix = gram(model.design, weights * self.curvature)
+        ridge = model.ridge(weights @ model.sample_weight)
+        return matrix + np.diag(ridge * model.penalised)
+
+    @cached_property
+    def whole(self) -> np.ndarray:
+        """H (D, D) at weights 1."""
+        return self.hessian(np.ones(self.model.n_sites))
+
+    def distances(self, moves: np.ndarray) -> np.ndarray:
+        """How many standard errors long each of moves (n, D) is."""
+
+        def squares(rows):
+            return row_sums(moves[rows] @ self.whole, moves[rows])
+
+        return np.sqrt(by_rows(squares, len(moves)))
 
     @cached_property
     def reach(self) -> float:
         """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
-        inverse = np.linalg.inv(self.hessian)
-        largest = 0.0
-        for rows in pieces(self.model.n_sites, ROWS):
-            x = self.model.design[rows]
-            largest = max(largest, row_sums(x @ inverse, x).max())
-        return np.sqrt(largest)
+        covariance = inverse(self.whole)
 
-    def distance(self, params: np.ndarray) -> np.ndarray:
-        """How many standard errors each of params (n, D) is away."""
-        gap = params - self.params
-        return np.sqrt(row_sums(gap @ self.hessian, gap))
+        def squares(rows):
+            x = self.model.design[rows]
+            return row_sums(x @ covariance, x)
+
+        return np.sqrt(by_rows(squares, self.model.n_sites).max())
+
+    def pull(self, sites: np.ndarray) -> np.ndarray:
+        """The curvature (D, D) of the penalty that comes with some sites."""
+        total = self.model.sample_weight[sites].sum()
+        return np.diag(total * self.model.pull)
 
 
 class _AroundOnePoint(FoldSolver):
-    at: Expansion
+    point: Point
 
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
@@ -67,10 +92,11 @@ class _AroundOnePoint(FoldSolver):
         By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
         Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
         """
-        if not self.at.model.family.self_concordant:
+        if not self.point.model.family.self_concordant:
             return super().contraction(before, after, rows)
-        distance = np.maximum(self.at.distance(before), self.at.distance(after))
-        furthest = self.at.reach * distance
+        moves = (params - self.point.params for params in (before, after))
+        distance = np.maximum(*map(self.point.distances, moves))
+        furthest = self.point.reach * distance
         bound = np.expm1(np.minimum(furthest, 1.0))
         return np.where(furthest < 1.0, bound, np.inf)
 
@@ -90,10 +116,10 @@ class SiteVectors(NamedTuple):
 class SingleSites(_AroundOnePoint):
     """H(w_n) for single sites n of one sample weight: rank-one downdates of one inverse."""
 
-    def __init__(self, at: Expansion, sites: np.ndarray):
-        self.at = at
+    def __init__(self, point: Point, hessian: np.ndarray, sites: np.ndarray):
+        self.point = point
         self.sites = sites
-        self._inverse = np.linalg.inv(at.hessian - at.pull(sites[:1]))
+        self._inverse = inverse(hessian - point.pull(sites[:1]))
 
     @property
     def indefinite(self) -> np.ndarray:
@@ -120,15 +146,16 @@ class SingleSites(_AroundOnePoint):
 
         growth = curvature / (1 - curvature x_n' z), base = H(w_n) + curvature x_n x_n'.
         """
-        x = self.at.model.design[sites]
-        curvature = self.at.curvature[sites]
+        x = taken(self.point.model.design, sites)
+        curvature = self.point.curvature[sites]
         z = np.matmul(x, self._inverse, out=out)
         leverage = row_sums(z, x)
         spare = 1.0 - curvature * leverage
         check_spare(spare, "site", sites)
         growth = curvature / spare
         rest = vectors.rest @ self._inverse
-        along = row_sums(x, rest) + vectors.factor * leverage
+        along = x @ rest[0] if len(rest) == 1 else row_sums(x, rest)
+        along += vectors.factor * leverage
         z *= (vectors.factor + growth * along)[:, None]
         z += rest
 
@@ -136,19 +163,20 @@ class SingleSites(_AroundOnePoint):
 class Blocks(_AroundOnePoint, DenseFolds):
     """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
 
-    def __init__(self, at: Expansion, folds: Folds):
-        super().__init__(np.array([at.without(sites) for sites in folds]))
-        self.at = at
+    def __init__(self, point: Point, hessian: np.ndarray, folds: Folds):
+        self.point = point
+        super().__init__(np.array([self._downdated(hessian, sites) for sites in folds]))
         values = np.linalg.eigvalsh(self.matrices)
         spare = values[:, 0] / values[:, -1]
         check_spare(spare, "fold", np.arange(len(folds)))
+
+    def _downdated(self, hessian, sites):
+        x = self.point.model.design[sites]
+        curvature = (x.T * self.point.curvature[sites]) @ x
+        return hessian - curvature - self.point.pull(sites)
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
     """Raise LinAlgError for the first site or fold without which the Hessian is singular."""
     if spare.min() < SINGULAR:
-        first = numbers[np.argmax(spare < SINGULAR)]
-        raise np.linalg.LinAlgError(
-            f"the Hessian is singular without {kind} {first}, which alone identifies some "
-            "parameter: leave it in, or pass penalty > 0"
-        )
+        raise singular(kind, numbers[np.argmax(spare < SINGULAR)])

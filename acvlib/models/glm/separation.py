@@ -9,18 +9,49 @@ from ...protocol import NoFiniteOptimum
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
-def check_rank(design: np.ndarray) -> None:
-    """Raise ValueError where columns are collinear, naming the most nearly dependent one."""
-    lengths = np.linalg.norm(design, axis=0)
-    scaled = design / np.maximum(lengths, np.finfo(float).tiny)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    if len(values) and values[0] <= COLLINEAR * values[-1]:
-        worst = np.argmax(abs(vectors[:, 0]))
-        rows, columns = design.shape
-        raise ValueError(
-            f"the {columns} columns (intercept first, if any) of {rows} observed rows are "
-            f"collinear, column {worst} among them: drop it, or pass penalty > 0"
-        )
+class Columns:
+    """The columns of a design, scaled to length 1: none may depend on the others.
+
+    Raises ValueError where they are collinear, naming the most nearly dependent one.
+    """
+
+    def __init__(self, design: np.ndarray):
+        lengths = np.linalg.norm(design, axis=0)
+        self.lengths = np.maximum(lengths, np.finfo(float).tiny)
+        scaled = design / self.lengths
+        self.products = scaled.T @ scaled
+        values, vectors = np.linalg.eigh(self.products)
+        self.least = values.min(initial=np.inf)
+        self.limit = COLLINEAR * values.max(initial=0.0)
+        if self.least <= self.limit:
+            worst = np.argmax(abs(vectors[:, 0]))
+            rows, columns = design.shape
+            raise ValueError(
+                f"the {columns} columns (intercept first, if any) of {rows} observed rows are "
+                f"collinear, column {worst} among them: drop it, or pass penalty > 0"
+            )
+
+    def check_folds(self, design: np.ndarray, folds: Folds) -> None:
+        """Raise LinAlgError for the first fold without whose rows they are collinear."""
+        squares = (design**2) @ self.lengths**-2.0
+        taken = folds.indicator(len(design)) @ squares  # bounds what the least eigenvalue loses
+        for number in np.flatnonzero(taken > 0.99 * self.least):
+            rows = design[folds[number]] / self.lengths
+            left = self.products - rows.T @ rows
+            try:
+                np.linalg.cholesky(left - self.limit * np.eye(len(left)))
+            except np.linalg.LinAlgError:
+                if folds.table is not None and len(rows) == 1:
+                    raise singular("site", int(folds[number][0])) from None
+                raise singular("fold", int(number)) from None
+
+
+def singular(kind: str, number: int) -> np.linalg.LinAlgError:
+    """The error of a fold or site that cannot be left out."""
+    return np.linalg.LinAlgError(
+        f"the Hessian is singular without {kind} {number}, which alone identifies some "
+        "parameter: leave it in, or pass penalty > 0"
+    )
 
 
 def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:

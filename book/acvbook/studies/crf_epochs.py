@@ -13,8 +13,8 @@ from acvlib.fit import UnconvergedFit, fit, fit_at
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
-from acvlib.methods.no_adjustment import no_adjustment
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
 from acvlib.protocol import CVResult, Fit

@@ -15,7 +15,7 @@ from acvlib.methods.as_printed import as_printed, linearised
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.methods.ladder import no_adjustment
 from acvlib.models import (
     ManifoldEnergy,
     RBFAffinity,

@@ -16,8 +16,8 @@ from acvlib.fit import fit
 from acvlib.folds import leave_one_out
 from acvlib.methods.exact import exact
 from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
-from acvlib.methods.no_adjustment import no_adjustment
 from acvlib.models import FAMILIES, GLM
 
 SIGNAL = {

@@ -11,7 +11,7 @@ from acvlib.fit import fit_at
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.no_adjustment import no_adjustment
+from acvlib.methods.ladder import no_adjustment
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
