@@ -33,6 +33,7 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
     found = refit_folds(run.derivatives, fit, run.folds, tolerance)
+    run.derivatives.defaults.check_refits(found.params, run.folds)
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = found.decrement[~found.converged].max()
