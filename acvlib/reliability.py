@@ -23,7 +23,7 @@ from .parallel import pieces
 from .protocol import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
-DOUBT = 2.0  # an estimate below the limit may be too small by this multiple of the last move,
+DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of the last move,
 EXCESS = 0.7  # and one above the limit too large by this
 NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least

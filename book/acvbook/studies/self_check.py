@@ -42,6 +42,11 @@ def problems(rng: np.random.Generator, paper: bool = False) -> Iterator[Problem]
             yield Problem(chapter, model, fit or acv.fit(model, rng=rng), folds)
 
 
+def every_problem(rng: np.random.Generator, paper: bool = False) -> pd.DataFrame:
+    """The `judged` folds of all `problems`."""
+    return pd.concat([judged(problem) for problem in problems(rng, paper)])
+
+
 def judged(problem: Problem) -> pd.DataFrame:
     """Compare `check_result` with exact refits, one row a fold and method.
 
