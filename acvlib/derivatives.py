@@ -5,8 +5,7 @@ place of the objective and the residual's Jacobian in place of the Hessian.
 """
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from autograd import grad, jacobian
@@ -16,7 +15,7 @@ from joblib import delayed
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
 from .parallel import parallel, pieces, track
-from .protocol import Refits, override, with_defaults
+from .protocol import FoldProducts, Refits, check_overrides, override, with_defaults
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -26,24 +25,6 @@ from .solvers.inverse import (
     folds_at_once,
 )
 from .solvers.operators import HessianOperator, KrylovFolds
-
-
-class FoldProducts(Protocol):
-    """H(w_o) of n folds as products with vectors (B, D); `rows` (B,) numbers their folds.
-
-    `rough` is None, or the same, cheaper and less accurate.
-    """
-
-    rough: "FoldProducts | None"
-
-    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """H(w_o) times each vector, (B, D)."""
-
-    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """An approximate H(w_o)^-1 times each vector, (B, D)."""
-
-    def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
-        """(F (n,), dF/dparams (n, D)) of folds with params of their own."""
 
 
 class Derivatives:
@@ -68,16 +49,7 @@ class Derivatives:
 
     def __init_subclass__(cls, **settings):
         super().__init_subclass__(**settings)
-        known = {name for base in cls.__mro__[1:] for name in vars(base)}
-        for name, value in vars(cls).items():
-            marked = getattr(value, "__override__", False)
-            if name not in known and (marked or not name.startswith("_")):
-                near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
-                hint = f"; did you mean {near[0]}?" if near else ""
-                raise TypeError(
-                    f"{cls.__name__}.{name} overrides nothing of Derivatives{hint} "
-                    "(names of helpers start with an underscore)"
-                )
+        check_overrides(cls)
 
     # one weighting
 

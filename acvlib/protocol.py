@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -102,6 +103,38 @@ def override(method: Callable) -> Callable:
     """Mark a method that stands in for one of its base class, which `Derivatives` checks."""
     method.__override__ = True  # type: ignore[attr-defined]
     return method
+
+
+def check_overrides(cls: type) -> None:
+    """Raise TypeError for a public or marked name of a subclass that its bases do not have."""
+    known = {name for base in cls.__mro__[1:] for name in vars(base)}
+    for name, value in vars(cls).items():
+        marked = getattr(value, "__override__", False)
+        if name not in known and (marked or not name.startswith("_")):
+            near = get_close_matches(name, [k for k in known if k[0] != "_"], 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(
+                f"{cls.__name__}.{name} overrides nothing of Derivatives{hint} "
+                "(names of helpers start with an underscore)"
+            )
+
+
+class FoldProducts(Protocol):
+    """H(w_o) of n folds as products with vectors (B, D); `rows` (B,) numbers their folds.
+
+    `rough` is None, or the same, cheaper and less accurate.
+    """
+
+    rough: "FoldProducts | None"
+
+    def multiply(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """H(w_o) times each vector, (B, D)."""
+
+    def precondition(self, vectors: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """An approximate H(w_o)^-1 times each vector, (B, D)."""
+
+    def evaluate(self) -> tuple[np.ndarray, np.ndarray]:
+        """(F (n,), dF/dparams (n, D)) of folds with params of their own."""
 
 
 @dataclass(frozen=True)
