@@ -201,7 +201,7 @@ def test_sigint_in_a_process_of_its_own(backend, n_jobs):
         class Slow:
             n_sites = 200
             def objective(self, params, weights):
-                time.sleep(0.002)
+                time.sleep(0.004)
                 gap = self.x - params[0]
                 return (weights * gap**4).sum() + (weights * params[0] ** 2).sum()
             def heldout_loss(self, params, fold):
@@ -214,13 +214,13 @@ def test_sigint_in_a_process_of_its_own(backend, n_jobs):
             def init(self):
                 return 0.0
             def update(self, state, X, y):
-                time.sleep(0.01)
+                time.sleep(0.02)
                 return state + X.sum()
             def loss(self, state, X, y):
                 return np.full(len(X), state)
 
         def soon():
-            threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+            threading.Timer(0.8, os.kill, (os.getpid(), signal.SIGINT)).start()
 
         model = Slow()
         fit = acv.fit(model)
