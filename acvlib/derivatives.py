@@ -156,6 +156,16 @@ class Derivatives:
         """
         return self.fold_gradients(params, folds, values=False)[1]
 
+    def error_bounds(
+        self, centre: np.ndarray, params: np.ndarray, folds: Folds
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Bounds on the errors of folds' params (n_folds, D), without a gradient of any fold.
+
+        (standard errors from the refit (n_folds,), error of the fold loss (n_folds,)), inf where
+        none is known, from derivatives at the centre (D,) alone; None where the model has none.
+        """
+        return None
+
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """Slices of the folds whose Hessians are in memory together."""
         return pieces(len(folds), len(folds) if self.matrix_free else folds_at_once(n_params))

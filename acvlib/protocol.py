@@ -74,6 +74,9 @@ class ModelDefaults:
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise where the optimum that a fit found is at infinity."""
 
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """Raise where the optimum that a refit found, a row of params a fold, is at infinity."""
+
     def check_folds(self, folds: Folds) -> None:
         """Raise where a fold leaves too little to fit."""
 

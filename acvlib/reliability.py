@@ -4,7 +4,8 @@ At the params that a method gave a fold the gradient g of the fold's own objecti
 The step -B^-1 g estimates how far the fold's optimum still is. B is the full fit's H, corrected by
 a BFGS update so that it has the curvature that the fold's gradient shows between the full fit and
 these params: of one left-out row of a GLM that is the fold's own Hessian. A fold whose estimate
-lies near the limit is looked at again, from the point that the estimate leads to.
+lies near the limit is looked at again, from the point that the estimate leads to. Where a model
+bounds the errors without a gradient, folds whose bounds are below the limit are not looked at.
 """
 
 import time
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from .derivatives import derivatives_of, is_equation, kept_share
+from .derivatives import Derivatives, derivatives_of, is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
 from .protocol import CVResult
@@ -37,7 +38,8 @@ class ResultCheck:
 
     unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
     refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
-    standard deviations of the fold losses; gradients: how many were computed; seconds.
+    standard deviations of the fold losses (either an upper bound, where no gradient was needed);
+    gradients: how many were computed; seconds.
     """
 
     unreliable: np.ndarray
@@ -75,7 +77,9 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     if not limit > 0:
         raise ValueError(f"limit = {limit}: must be above 0, in standard errors")
     started = time.perf_counter()
-    searches = [_Search(model, result, part) for part in pieces(len(result.folds), PORTION)]
+    derivatives = derivatives_of(model)
+    parts = pieces(len(result.folds), PORTION)
+    searches = [_Search(derivatives, result, part) for part in parts]
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
         found = [search.errors(limit) for search in searches]
     theta, loss = np.concatenate(found, axis=1)
@@ -177,12 +181,12 @@ class _Looks:
 class _Search:
     """Points that approach the optima of some folds, from the params that a method gave them."""
 
-    def __init__(self, model: Any, result: CVResult, part: slice):
+    def __init__(self, derivatives: Derivatives, result: CVResult, part: slice):
         self.fit = result.fit
-        self.derivatives = derivatives_of(model)
+        self.derivatives = derivatives
         self.folds = result.folds[part]
-        self.is_equation = is_equation(model)
-        self.share = kept_share(model, self.folds)
+        self.is_equation = is_equation(derivatives.model)
+        self.share = kept_share(derivatives.model, self.folds)
         self.result = result
         self.start = result.params[part]
         self.losses = result.fold_losses[part]
@@ -192,8 +196,12 @@ class _Search:
 
     def errors(self, limit: float) -> np.ndarray:
         """Estimate the errors of params and of losses, (2, n_folds)."""
-        errors = np.full((2, len(self.folds)), np.inf)
-        looks = self._first()
+        errors = self._bounds()
+        proved = (errors <= limit).all(axis=0) & np.isfinite(self.losses)
+        errors[:, ~proved] = np.inf
+        if proved.all():
+            return errors
+        looks = self._first(np.flatnonzero(~proved))
         for _ in range(LOOKS):
             if not looks.rows.size:
                 break
@@ -205,15 +213,23 @@ class _Search:
             looks = after.some(_is_undecided(total / limit, last / limit))
         return errors
 
-    def _first(self):
+    def _bounds(self):
+        """Errors that are bounded without a gradient, (2, n_folds); inf where none is."""
+        bounds = self.derivatives.error_bounds(self.fit.params, self.start, self.folds)
+        if bounds is None:
+            return np.full((2, len(self.folds)), np.inf)
+        theta, loss = bounds
+        return np.array([theta, loss / self.spread])
+
+    def _first(self, rows):
         """The full fit, where the slopes are known, and the params that were given."""
-        rows = np.flatnonzero(_are_finite(self.start))
+        rows = rows[_are_finite(self.start[rows])]
         params = self.fit.params
         everywhere = np.ones(self.derivatives.n_sites)
         _, gradient = self.derivatives.value_and_gradient(params, everywhere)
-        slopes = self.derivatives.cross(params, self.folds) + gradient
+        slopes = self.derivatives.cross(params, self.folds[rows]) + gradient
         before = np.tile(params, (len(rows), 1))
-        return _Looks(rows, before, slopes[rows], self.start[rows], self.losses[rows])
+        return _Looks(rows, before, slopes, self.start[rows], self.losses[rows])
 
     def _look(self, looks):
         """A quasi-Newton step from the points, by the gradients there."""

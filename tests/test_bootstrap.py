@@ -115,7 +115,7 @@ def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
     model = HMM(sequences, 2)
     fit = acv.fit(model, rng=rng(0))
     repeated = [sequences[n] for n in np.repeat(np.arange(6), counts)]
-    expected = acv.fit(HMM(repeated, 2), start=fit.params, tolerance=1e-9)
+    expected = acv.fit(HMM(repeated, 2, model.emission), start=fit.params, tolerance=1e-9)
     found = bootstrap.refits(model, fit, counts[None] * 1.0, 1e-9)
     assert_allclose(found[0], expected.params, atol=1e-6)
 

@@ -15,8 +15,9 @@ from oracles.wrappers import Interrupting
 
 import acvlib as acv
 from acvlib.derivatives import Derivatives, EquationDerivatives, is_equation
-from acvlib.models import AutoRegressiveHMM
+from acvlib.models import GLM, AutoRegressiveHMM
 from acvlib.parallel import pieces
+from acvlib.protocol import NoFiniteOptimum
 
 N = 60
 # Of one site, of ten, of half of them: these converge after different numbers of steps.
@@ -132,6 +133,33 @@ def test_a_solver_of_the_models_own_keeps_nothing():
     own = Interrupting(ByFours(model), "refits", 1)
     done = assert_partial(stopped(acv.exact, own, fit, FOLDS), acv.exact(model, fit, FOLDS))
     assert not done.any()
+
+
+def test_folds_that_ran_to_infinity_do_not_count_as_finished():
+    class Refusing(Logistic):
+        def check_refits(self, params, folds):
+            if len(folds):
+                raise NoFiniteOptimum("fold 0")
+
+    model = model_of("objective")
+    fit = acv.fit(model)
+    model = Refusing(model.x, model.y)
+    soon = late(model_of("objective"), "objective", 0.9, acv.exact, fit, FOLDS)
+    result = stopped(acv.exact, Interrupting(model, "objective", soon.left), fit, FOLDS).result
+    assert not result.diagnostics["converged"].any()
+    assert np.isnan(result.pointwise).all()
+
+
+def test_a_fold_without_a_loss_is_unreliable_even_where_bounds_prove_the_others():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 2))
+    model = GLM(x, (x[:, 0] + rng.normal(size=N) > 0) * 1.0, "logistic", penalty=1.0)
+    fit = acv.fit(model)
+    result = acv.exact(model, fit, acv.folds.leave_one_out(N))
+    losses = list(result.losses)
+    losses[7] = np.array([np.nan])
+    check = acv.check_result(model, replace(result, losses=losses))
+    assert_array_equal(np.flatnonzero(check.unreliable), [7])
 
 
 def test_ctrl_c_while_scoring_keeps_the_params():

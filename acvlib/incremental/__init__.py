@@ -36,15 +36,20 @@ def treecv(
     goes on into the other half: each model has then learnt every chunk but its own, in the tree's
     order. joblib runs the branches as its `parallel_config` says, to the same bits wherever.
 
+    Parameters
+    ----------
     folds : k, the number of chunks, or the rows of each fold, a partition; k = n leaves one out.
     shuffle : with k, put a copy of the rows into a random order first, by `rng` or seed 0, since
         rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
     order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
     client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
 
-    Raises FoldsFailed if the learner does, and Interrupted on Ctrl-C: their `result` has the folds
-    that are finished, and nan for the others. Warns of `LabelRuns` where rows that are not shuffled
-    have like labels next to each other.
+    Raises
+    ------
+    FoldsFailed : the learner failed; it names the folds, and its `result` has the others
+    Interrupted : Ctrl-C; its `result` has the finished folds, and nan for the others
+
+    Warns of `LabelRuns` where rows that are not shuffled have like labels next to each other.
     """
     run = tree if client is None else partial(tree_on_cluster, client=client)
     return _cross_validate("treecv", run, learner, data, folds, shuffle, order, rng)

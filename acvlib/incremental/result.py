@@ -14,12 +14,10 @@ from ..scores import HeldOutLosses
 class LearnerCV(HeldOutLosses):
     """k-fold cross-validation of an incremental learner; its losses are read as in `CVResult`.
 
-    pointwise (n,) : loss of each row under the model that has not seen its fold; nan where that
-        failed.
-    fold_of (n,) : the fold of each row.
-    evaluations : rows learnt (updates), models copied and, on a cluster, models_sent by workers.
-    shuffled : whether the rows were shuffled before they were cut into folds.
-    failures : one sentence for each branch that failed.
+    pointwise (n,): loss of each row under the model that has not seen its fold, nan where that
+    failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates), models copied
+    and, on a cluster, models_sent by workers; shuffled: whether the rows were shuffled before they
+    were cut into folds; failures: one sentence for each branch that failed.
 
     R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
     `fold_losses.mean()`; `loss` is the mean over rows.

@@ -10,7 +10,7 @@ import numpy as np
 from ..derivatives import Derivatives, is_equation, kept_share
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import WHOLE, Folds
-from ..protocol import CVResult, Fit, Refits
+from ..protocol import CVResult, Fit, NoFiniteOptimum, Refits
 from ..scores import Interrupted
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
@@ -56,6 +56,7 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
 
 
 def _result(run, found):
+    run.derivatives.defaults.check_refits(found.params, run.folds)
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = found.decrement[~found.converged].max()
@@ -68,7 +69,7 @@ def _result(run, found):
 
 def _interrupted(run, found, scoring):
     """What Ctrl-C leaves: the folds that have converged, scored unless it came while `scoring`."""
-    converged = found.converged.copy()
+    converged = _sound(run, found)
     rows = np.flatnonzero(converged)
     params = np.where(converged[:, None], found.params, run.fit.params)
     decrement = np.where(converged, found.decrement, np.nan)
@@ -89,6 +90,17 @@ def _interrupted(run, found, scoring):
     )
     finished = f"{rows.size} of {len(run.folds)} folds are finished"
     return Interrupted(f"{finished}. {REFIT}{advice}", result)
+
+
+def _sound(run, found):
+    """The folds that have converged; none, if one of them ran to infinity: going on tells which."""
+    converged = found.converged.copy()
+    rows = np.flatnonzero(converged)
+    try:
+        run.derivatives.defaults.check_refits(found.params[rows], run.folds[rows])
+    except NoFiniteOptimum:
+        converged[:] = False
+    return converged
 
 
 def _score(run, params, rows, losses):

@@ -298,3 +298,25 @@ def test_a_model_without_columns_is_the_mean(intercept):
     assert_allclose(np.ravel(result.losses), expected, atol=1e-6)
     for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
         assert_allclose(np.ravel(method(model, result.fit, folds).losses), expected, atol=0.01)
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson", "gaussian"])
+@pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.newton_step])
+def test_bounds_without_a_gradient_hold_against_refits(family, method):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(150, 4)) * rng.exponential(size=(150, 1))  # some rows of high leverage
+    mean = FAMILIES[family].mean(0.5 * x[:, 0])
+    draw = {"logistic": rng.binomial, "poisson": lambda _, m: rng.poisson(m)}
+    y = draw[family](1, mean) if family in draw else rng.normal(mean)
+    model = GLM(x, y, family, penalty=0.5)
+    fit = acv.fit(model)
+    folds = acv.folds.leave_one_out(150)
+    result = method(model, fit, folds)
+    exact = acv.exact(model, fit, folds, tolerance=1e-10)
+    theta, loss = model.derivatives.error_bounds(fit.params, result.params, folds)
+    assert (fit.standard_errors_between(result.params, exact.params) <= theta + 1e-8).all()
+    assert (np.abs(result.fold_losses - exact.fold_losses) <= loss + 1e-8).all()
+    assert np.isfinite(theta).mean() > 0.5
+    check = acv.check_result(model, result)
+    assert check.gradients < 75
+    assert model.derivatives.error_bounds(fit.params, exact.params[:3], acv.Folds([[1, 2]])) is None

@@ -139,3 +139,17 @@ def test_a_missing_site_changes_nothing():
     moved[11] = 100.0
     fits = [acv.fit(GLM(x, Y, sample_weight=weights)).params for x in (X, moved)]
     np.testing.assert_allclose(*fits, atol=1e-8)
+
+
+def test_a_fold_that_leaves_separated_classes_is_refused_by_exact():
+    x = np.array([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 0.5, -0.5])[:, None]
+    model = GLM(x, np.array([0, 0, 0, 1, 1, 1, 0, 1]), "logistic")
+    fit = acv.fit(model)
+    folds = acv.Folds([[0, 5], [6, 7]])
+    with pytest.raises(acv.models.NoFiniteOptimum, match="without fold 1 the logistic likelihood"):
+        acv.exact(model, fit, folds)
+    result = acv.newton_step(model, fit, folds)
+    assert acv.check_result(model, result).unreliable[1]
+    with pytest.raises(acv.models.NoFiniteOptimum):
+        acv.refit_unreliable(model, result)
+    assert acv.exact(model, fit, folds[:1]).diagnostics["converged"].all()

@@ -16,6 +16,8 @@ import numpy as np
 from scipy.sparse import issparse
 
 from ...folds import Folds
+from ...folds import weights as fold_weights
+from ...parallel import pieces
 from ...protocol import ModelDefaults, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
@@ -164,17 +166,26 @@ class GLM(ModelDefaults):
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
+        if not self._is_penalised:
+            self._check_finite(params, self.observed, "")
+
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) run to infinity."""
         if self._is_penalised:
             return
-        furthest = abs(self.design @ params).max()
-        if furthest <= EXTREME:
-            return
-        free = self.family.free_direction(self.y[self.observed])
-        if separating_direction(self.design[self.observed], free) is not None:
+        furthest = [abs(self.design @ params[rows].T).max(0) for rows in pieces(len(folds), 64)]
+        for number in np.flatnonzero(np.concatenate(furthest) > EXTREME):
+            kept = self.observed & (fold_weights(self.n_sites, folds[number]) > 0.0)
+            self._check_finite(params[number], kept, f"without fold {number} ")
+
+    def _check_finite(self, params, sites, where):
+        furthest = abs(self.design[sites] @ params).max()
+        free = self.family.free_direction(self.y[sites])
+        if furthest > EXTREME and separating_direction(self.design[sites], free) is not None:
             raise NoFiniteOptimum(
-                f"the {self.family.name} likelihood has no finite maximum: a linear combination of "
-                f"the columns separates the responses (fitted |eta| up to {furthest:.3g}). "
-                "Pass penalty > 0"
+                f"{where}the {self.family.name} likelihood has no finite maximum: a linear "
+                "combination of the columns separates the responses (fitted |eta| up to "
+                f"{furthest:.3g}). Pass penalty > 0"
             )
 
     def check_folds(self, folds: Folds) -> None:

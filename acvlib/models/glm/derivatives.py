@@ -173,6 +173,26 @@ class GLMDerivatives(Derivatives):
         return SiteVectors(rest[None], -slopes), H
 
     @override
+    def error_bounds(
+        self, centre: np.ndarray, params: np.ndarray, folds: Folds
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Of single sites, where the loss is self-concordant: see `Point.error_bounds`."""
+        single = self._share_an_inverse(folds) and not self.model.site_penalty
+        if not (single and self._family.self_concordant):
+            return None
+        sites = folds.table[:, 0]
+        point = self._at(centre)
+        gradients, H = self.fold_expansion(centre, folds)
+        newton = centre - H.solve(gradients)
+        errors = point.error_bounds(params, newton, sites)
+        moves = np.minimum(point.spreads[sites] * errors, 700.0)  # of eta; exp of more overflows
+        eta = self._own_eta(params, sites, 1)
+        low, here, high = (
+            self._family.loss(eta + way * moves, self._y[sites]) for way in (-1.0, 0.0, 1.0)
+        )
+        return errors, np.maximum(np.abs(low - here), np.abs(high - here))
+
+    @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """All at once where the folds share one matrix."""
         if self._share_an_inverse(folds):

@@ -65,15 +65,41 @@ class Point:
         return np.sqrt(by_rows(squares, len(moves)))
 
     @cached_property
-    def reach(self) -> float:
-        """max_n sqrt(x_n' H^-1 x_n): no eta moves further for a step of one standard error."""
+    def spreads(self) -> np.ndarray:
+        """sqrt(x_n' H^-1 x_n) (n_sites,): how far each eta moves, at most, by a standard error."""
         covariance = inverse(self.whole)
 
         def squares(rows):
             x = self.model.design[rows]
             return row_sums(x @ covariance, x)
 
-        return np.sqrt(by_rows(squares, self.model.n_sites).max())
+        return np.sqrt(by_rows(squares, self.model.n_sites))
+
+    @cached_property
+    def reach(self) -> float:
+        """The largest of `spreads`."""
+        return self.spreads.max()
+
+    def error_bounds(self, params: np.ndarray, newton: np.ndarray, sites: np.ndarray) -> np.ndarray:
+        """Bound the distance (n,) of params (n, D) without single sites from their refits, in H.
+
+        newton (n, D): the Newton steps of the same sites. Along a step of length s no eta moves by
+        more than M = reach s; a Hessian along it differs from H(w_o) by a factor within exp(+-M),
+        on average by at most slack = (exp(M) - 1) / M - 1. So the gradient that is left, and by it
+        the distance -log(1 - R nu) / R, are bounded; kept = 1 - leverage is what H(w_o) has of H.
+
+        Source: Bach (2010), Proposition 2, for losses with |third| <= curvature.
+        """
+        length = self.distances(params - self.params)
+        furthest = np.maximum(self.reach * length, 1e-8)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            slack = np.expm1(furthest) / furthest - 1.0
+            kept = np.sqrt(1.0 - self.curvature[sites] * self.spreads[sites] ** 2)
+            stretch = np.exp(0.5 * furthest)
+            left = stretch * (self.distances(params - newton) + slack * length)
+            reach = stretch * self.reach / kept
+            bound = -np.log1p(-reach * left) / reach * stretch / kept
+        return np.where(reach * left < 1.0, bound, np.inf)
 
     def pull(self, sites: np.ndarray) -> np.ndarray:
         """The curvature (D, D) of the penalty that comes with some sites."""

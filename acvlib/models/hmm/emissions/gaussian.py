@@ -55,10 +55,10 @@ class GaussianParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, in units of x.
+    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, of scaled x.
 
-    Inside, x is (x - centre) / scale, so that data of any offset and unit give the same fit. Where
-    None, the model takes the median and the interquartile range over 1.349 of what it observes.
+    That is (x - centre) / scale, so that data of any offset and unit give the same fit. Where None,
+    the model takes the median and the interquartile range over 1.349 of what it observes.
     """
 
     mean_scale: float = 100.0

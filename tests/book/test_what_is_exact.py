@@ -1,0 +1,93 @@
+"""The page of what is exact: every front door is on it, and what it names is in the library."""
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import acvlib as acv
+from acvlib.protocol import ModelDefaults
+
+PAGE = (Path(__file__).parent.parent.parent / "book" / "what_is_exact.md").read_text()
+DOORS = {
+    "approx_cross_validate",
+    "GaussianHMM",
+    "HMM",
+    "AutoRegressiveHMM",
+    "PoissonTraffic",
+    "HiddenMRF",
+    "LinearChainCRF",
+    "GLM",
+    "SemiSupervised",
+    "PairwiseLinear",
+    "treecv",
+    "kfold",
+    "check_result",
+    "refit_unreliable",
+    "compare_models",
+    "compare_methods",
+    "Model",
+    "EstimatingEquation",
+}
+CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
+SECTIONS = dict(re.findall(r"^## (.+)\n([^#]+)", PAGE, re.MULTILINE))
+
+
+def found(path):
+    """The object of that dotted name, below the library or below its models."""
+    first, *rest = path.split(".")
+    for root in (acv, acv.models):
+        value = getattr(root, first) if first in root.__all__ else None
+        for name in rest:
+            value = getattr(value, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def unknown(heading, names):
+    """Those of the names that neither the library nor a parameter of a function here has."""
+    objects = [found(name) for name in CODE.findall(heading) + names]
+    functions = [value for value in objects if callable(value)]
+    settings = set(vars(ModelDefaults)).union(*map(parameters, functions))
+    sources = "".join(inspect.getsource(inspect.getmodule(function)) for function in functions)
+    wrong = []
+    for name in names:
+        word, equals, value = name.partition("=")
+        exists = word in settings or (found(word) is not None and not equals)
+        spelt = not value.startswith('"') or value in sources or hasattr(acv, value.strip('"'))
+        if not (exists and spelt):
+            wrong.append(name)
+    return wrong
+
+
+def parameters(function):
+    try:
+        return set(inspect.signature(function).parameters)
+    except ValueError:
+        return set()
+
+
+def test_every_front_door_has_a_heading():
+    headed = {name for heading in SECTIONS for name in CODE.findall(heading)}
+    assert headed == DOORS
+    assert all(found(door) is not None for door in headed)
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_each_door_has_one_table_of_three_rows(heading):
+    rows = re.findall(r"^\* - (.+)$", SECTIONS[heading], re.MULTILINE)
+    assert rows == ["Exact", "Approximate", "Left out"]
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_names_in_code_font_exist(heading):
+    """A name is an object of the library, or a parameter of one that its section names."""
+    assert unknown(heading, CODE.findall(SECTIONS[heading])) == []
+
+
+def test_a_name_that_does_not_exist_is_found():
+    wrong = ["compare", "folds.time_series", "kfold", "randomise", 'unreliable="mend"']
+    found_wrong = unknown("Scikit-learn: `approx_cross_validate`", wrong)
+    assert found_wrong == [name for name in wrong if name != "kfold"]
