@@ -16,6 +16,7 @@ from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
+from .scores import Interrupted
 
 kernel_cache.ensure()
 
@@ -55,6 +56,7 @@ __all__ = [
     "exact",
     "ladder",
     "CVResult",
+    "Interrupted",
     "compare_methods",
     "compare_models",
     "relative_errors",

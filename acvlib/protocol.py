@@ -188,6 +188,24 @@ class Refits:
     residual: np.ndarray
     evaluations: Counter = field(default_factory=Counter)
 
+    @classmethod
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go, for what Ctrl-C leaves."""
+        return cls(
+            params=np.full((n, n_params), np.nan),
+            decrement=np.full(n, np.inf),
+            indefinite=np.zeros(n, bool),
+            steps=np.zeros(n, int),
+            converged=np.zeros(n, bool),
+            residual=np.full(n, np.nan),
+        )
+
+    def part(self, rows: slice) -> "Refits":
+        """Those of some folds, in the same memory, with the same `evaluations`."""
+        arrays = {name: array for name, array in vars(self).items() if name != "evaluations"}
+        views = {name: array[rows] for name, array in arrays.items()}
+        return Refits(**views, evaluations=self.evaluations)
+
 
 @dataclass(frozen=True)
 class CVResult(HeldOutLosses):

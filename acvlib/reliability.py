@@ -21,6 +21,7 @@ from .derivatives import Derivatives, derivatives_of, is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
 from .protocol import CVResult
+from .scores import Interrupted
 
 LOOKS = 5  # gradients that an undecided fold may cost
 DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of the last move,
@@ -102,6 +103,7 @@ def refit_unreliable(
     Raises
     ------
     ValueError : flags that are not one bool a fold
+    Interrupted : Ctrl-C; `result` has all folds, those not refitted yet as after `exact`
     """
     if check is None:
         check = check_result(model, result)
@@ -125,7 +127,20 @@ def refit_unreliable(
     )
     if not rows.size:
         return result
-    return _with_refits(result, exact(model, result.fit, result.folds[rows]), rows)
+    try:
+        refits = exact(model, result.fit, result.folds[rows])
+    except Interrupted as error:
+        error.result = _interrupted(result, error.result, rows)
+        raise
+    return _with_refits(result, refits, rows)
+
+
+def _interrupted(result, refits, rows):
+    """The result with the refits that Ctrl-C left: the others of these folds are not converged."""
+    converged = ~result.diagnostics["refitted"]
+    converged[rows] = refits.diagnostics["converged"]
+    found = _with_refits(result, refits, rows)
+    return replace(found, diagnostics=found.diagnostics | {"converged": converged})
 
 
 def _check_flags(flags, n_folds):
@@ -175,13 +190,14 @@ class _Search:
         self.result = result
         self.start = result.params[part]
         self.losses = result.fold_losses[part]
-        self.spread = result.fold_losses.std() or 1.0
+        known = result.fold_losses[np.isfinite(result.fold_losses)]
+        self.spread = (known.std() if known.size else 0.0) or 1.0
         self.gradients = 0
 
     def errors(self, limit: float) -> np.ndarray:
         """Estimate the errors of params and of losses, (2, n_folds)."""
         errors = self._bounds()
-        proved = (errors <= limit).all(axis=0)
+        proved = (errors <= limit).all(axis=0) & np.isfinite(self.losses)
         errors[:, ~proved] = np.inf
         if proved.all():
             return errors

@@ -5,12 +5,14 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..scores import Interrupted
 from .chunks import FIXED, partition
 from .cluster import tree_on_cluster
 from .protocol import CompiledLearner, Examples, IncrementalLearner
@@ -45,6 +47,7 @@ def treecv(
     Raises
     ------
     FoldsFailed : the learner failed; it names the folds, and its `result` has the others
+    Interrupted : Ctrl-C; its `result` has the finished folds, and nan for the others
 
     Warns of `LabelRuns` where rows that are not shuffled have like labels next to each other.
     """
@@ -84,9 +87,15 @@ def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
     if (np.diff(rows) != 1).any():
         data = data.take(rows)  # so that what is learnt or tested together is a slice
     job = Job(learner, data, bounds, seed)
-    outcomes, counts = run(job)
+    outcomes = []
+    counts = Counter(updates=0, copies=0)
+    interrupt = None
+    try:
+        run(job, outcomes, counts)
+    except KeyboardInterrupt as error:
+        interrupt = error
     outcomes.sort()
-    losses = np.empty(len(rows))
+    losses = np.full(len(rows), np.nan)
     for outcome in outcomes:
         losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
     fold_of = np.empty(len(rows), np.int64)
@@ -103,9 +112,18 @@ def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
         shuffled=shuffle,
         failures=tuple(outcome.sentence() for outcome in failed),
     )
+    if interrupt:
+        raise Interrupted(_finished(job, outcomes), result) from interrupt
     if failed:
         raise FoldsFailed(result) from failed[0].error
     return result
+
+
+def _finished(job, outcomes):
+    """What Ctrl-C leaves, in words."""
+    n_done = sum(outcome.last - outcome.first + 1 for outcome in outcomes if not outcome.error)
+    kept = "`result` of this exception (sys.last_value in a console) has their losses"
+    return f"{n_done} of {job.k} folds are finished: {kept}. For the others, start again"
 
 
 def _seed(order, rng, shuffle):

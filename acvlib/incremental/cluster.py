@@ -19,8 +19,8 @@ from .recursion import Job, Outcome, copied, losses_of
 ROUNDS = 5  # after so many rounds that each lost a worker, the fault is not the cluster's
 
 
-def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
-    """Run Algorithm 1, the chunks spread over the client's workers: (outcomes, counts).
+def tree_on_cluster(job: Job, outcomes: list[Outcome], counts: Counter, client: Any) -> None:
+    """Run Algorithm 1, the chunks spread over the client's workers: adds to outcomes and counts.
 
     A worker that dies takes its chunks and models with it: folds without a result are done again by
     the workers that are left, and counted again. Raises ValueError for a random order, which would
@@ -29,8 +29,6 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
     distributed = require("distributed", extra="dask")
-    outcomes: list[Outcome] = []
-    counts = Counter(updates=0, copies=0, models_sent=0)
     wanted = set(range(job.k))
     for _ in range(ROUNDS):
         tests = _submit(job, client, wanted, counts)
@@ -39,7 +37,7 @@ def tree_on_cluster(job: Job, client: Any) -> tuple[list[Outcome], Counter]:
             outcomes += _outcomes(future, tests[future], distributed.KilledWorker)
         wanted -= {outcome.first for outcome in outcomes}
         if not wanted:
-            return outcomes, counts
+            return
     raise RuntimeError(f"{len(wanted)} folds lost their worker in each of {ROUNDS} rounds")
 
 

@@ -80,10 +80,10 @@ def losses_of(learner, state, X, y):
 class Trainer:
     """Trains and tests models, and uses up their states; counts rows learnt and copies made."""
 
-    def __init__(self, job):
+    def __init__(self, job, counts):
         self.job = job
         self.learner = job.learner
-        self.counts = Counter(updates=0, copies=0)
+        self.counts = counts
 
     def learn(self, state, rows):
         """The state after these rows, which a compiled learner finds without a copy."""
@@ -156,45 +156,48 @@ class Trainer:
             state = self.learner.revert(state, saved)
 
 
-def tree(job):
-    """Run Algorithm 1: (outcomes, counts), which do not depend on the number of workers.
+def tree(job, outcomes, counts):
+    """Run Algorithm 1: adds to outcomes and counts what does not depend on the number of workers.
 
     A learner in Python that runs alone goes depth first, which keeps one model a level.
     """
-    trainer = Trainer(job)
+    trainer = Trainer(job, counts)
     root = (job.learner.init(), 0, job.k - 1)
     n_workers = effective_n_jobs(None)
     if n_workers == 1 and not job.compiled:
-        outcomes = track(trainer.below(*root), "treecv", job.k)
-        return list(outcomes), trainer.counts
+        for outcome in track(trainer.below(*root), "treecv", job.k):
+            outcomes.append(outcome)
+        return
     at_least = COMPILED_TASKS if job.compiled else 0
     n_tasks = max(n_workers * TASKS_PER_WORKER, at_least)
-    return _follow_all(job, trainer.split(*root), n_tasks, "treecv", trainer.counts)
+    _follow_all(job, trainer.split(*root), n_tasks, "treecv", outcomes, counts)
 
 
-def standard(job):
-    """Run standard cross-validation, a task a fold: (outcomes, counts)."""
+def standard(job, outcomes, counts):
+    """Run standard cross-validation, a task a fold: adds to outcomes and counts."""
     branches = [(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
-    return _follow_all(job, branches, 0, "kfold", Counter())
+    _follow_all(job, branches, 0, "kfold", outcomes, counts)
 
 
-def _follow_all(job, branches, n_tasks, label, counts):
+def _follow_all(job, branches, n_tasks, label, outcomes, counts):
     """Follow the branches by one level until there are n_tasks of them, then to their leaves."""
     # Threads serve compiled learners best, which hold no lock, and processes all others.
     prefer = "threads" if job.compiled else "processes"
-    outcomes = []
     while branches:
         whole = len(branches) >= n_tasks
         tasks = [(job, *branch, whole) for branch in branches]
         branches = []
-        for found, more in spread(_follow, tasks, prefer, label):
-            counts.update(more)
-            for item in found:
-                (outcomes if isinstance(item, Outcome) else branches).append(item)
-    return outcomes, counts
+        done = []
+        try:
+            spread(_follow, tasks, prefer, label, done)
+        finally:  # Ctrl-C keeps the branches that are done
+            for found, more in done:
+                counts.update(more)
+                for item in found:
+                    (outcomes if isinstance(item, Outcome) else branches).append(item)
 
 
 def _follow(job, state, edge, whole):
-    trainer = Trainer(job)
+    trainer = Trainer(job, Counter())
     go_on = trainer.below if whole else trainer.split
     return list(trainer.follow(state, edge, go_on)), trainer.counts

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from dataclasses import fields
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,22 @@ import numpy as np
 from ..derivatives import Derivatives, is_equation, kept_share
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import WHOLE, Folds
-from ..protocol import CVResult, Fit, Refits
+from ..protocol import CVResult, Fit, NoFiniteOptimum, Refits
+from ..scores import Interrupted
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
 from .run import Run
 
+REFIT = (
+    "Refit only the others: result = acv.refit_unreliable(model, error.result, "
+    '~error.result.diagnostics["converged"]), `error` being this exception (sys.last_value in a '
+    "console)"
+)
+SCORE = (
+    ". Then score all, which has not been done: dataclasses.replace(result, "
+    "losses=acv.derivatives_of(model).heldout(result.params, result.folds))"
+)
 SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
 
@@ -30,37 +40,99 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
 
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is.
+
+    Raises `Interrupted` on Ctrl-C: its `result` has the folds that have converged; all others have
+    the full fit's params and nan losses.
     """
     run = Run("exact", model, fit, folds, tolerance=tolerance)
-    found = refit_folds(run.derivatives, fit, run.folds, tolerance)
+    found = Refits.unfinished(len(run.folds), len(fit.params))
+    scoring = False
+    try:
+        found = refit_folds(run.derivatives, fit, run.folds, tolerance, found)
+        scoring = True
+        return _result(run, found)
+    except KeyboardInterrupt as error:
+        raise _interrupted(run, found, scoring) from error
+
+
+def _result(run, found):
     run.derivatives.defaults.check_refits(found.params, run.folds)
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = found.decrement[~found.converged].max()
-        warnings.warn(f"exact: {lost}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=2)
+        warnings.warn(f"exact: {lost}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=3)
     diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
-    if is_equation(model):
+    if is_equation(run.derivatives.model):
         diagnostics["residual"] = found.residual
     return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
 
 
-def refit_folds(derivatives: Derivatives, fit: Fit, folds: Folds, tolerance: float) -> Refits:
-    """Every fold's own optimum, by the solver that suits the model."""
+def _interrupted(run, found, scoring):
+    """What Ctrl-C leaves: the folds that have converged, scored unless it came while `scoring`."""
+    converged = _sound(run, found)
+    rows = np.flatnonzero(converged)
+    params = np.where(converged[:, None], found.params, run.fit.params)
+    decrement = np.where(converged, found.decrement, np.nan)
+    losses = [np.full(len(sites), np.nan) for sites in run.folds.scored]
+    advice = SCORE
+    if not scoring:
+        with suppress(KeyboardInterrupt):  # a second one does not wait for the scores
+            _score(run, params, rows, losses)
+            advice = ""
+    evaluations = found.evaluations + Counter(heldout=0 if advice else rows.size)
+    result = run.finish(
+        params,
+        evaluations,
+        losses=losses,
+        decrement=decrement,
+        steps=found.steps.copy(),
+        converged=converged,
+    )
+    finished = f"{rows.size} of {len(run.folds)} folds are finished"
+    return Interrupted(f"{finished}. {REFIT}{advice}", result)
+
+
+def _sound(run, found):
+    """The folds that have converged; none, if one of them ran to infinity: going on tells which."""
+    converged = found.converged.copy()
+    rows = np.flatnonzero(converged)
+    try:
+        run.derivatives.defaults.check_refits(found.params[rows], run.folds[rows])
+    except NoFiniteOptimum:
+        converged[:] = False
+    return converged
+
+
+def _score(run, params, rows, losses):
+    """Write the losses of some folds, at their params."""
+    if rows.size:
+        scored = run.derivatives.heldout(params[rows], run.folds[rows])
+        for row, own in zip(rows, scored, strict=True):
+            losses[row] = own
+
+
+def refit_folds(
+    derivatives: Derivatives, fit: Fit, folds: Folds, tolerance: float, found: Refits
+) -> Refits:
+    """Every fold's own optimum, by the solver that suits the model; written to `found`."""
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
         return own
     if derivatives.matrix_free:
-        return newton_cg(derivatives, _descended(derivatives, fit, folds), folds, tolerance)
+        start = _descended(derivatives, fit, folds)
+        return newton_cg(derivatives, start, folds, tolerance, found=found)
     start = _start(derivatives, fit)
-    parts = derivatives.portions(folds, len(start))
-    return _joined([_refit(derivatives, fit, start, folds[part], tolerance) for part in parts])
+    for part in derivatives.portions(folds, len(start)):
+        first = _first(derivatives, fit, folds[part])
+        newton(derivatives, start, folds[part], tolerance, first, found.part(part))
+    return found
 
 
-def _refit(derivatives, fit, start, folds, tolerance):
+def _first(derivatives, fit, folds):
+    """The full fit's Hessian for all folds, unless they need their own from the first step on."""
     if derivatives.hessians_first or fit.hessian.indefinite:
-        return newton(derivatives, start, folds, tolerance)
-    first = SameForAll(fit.hessian, kept_share(derivatives.model, folds))
-    return newton(derivatives, start, folds, tolerance, first)
+        return None
+    return SameForAll(fit.hessian, kept_share(derivatives.model, folds))
 
 
 def _start(derivatives, fit):
@@ -76,12 +148,3 @@ def _descended(derivatives, fit, folds):
     moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
     after, _ = derivatives.fold_gradients(moved, folds)
     return np.where((after < before)[:, None], moved, fit.params)
-
-
-def _joined(parts):
-    """One `Refits` of those of several portions of the folds."""
-    if len(parts) == 1:
-        return parts[0]
-    names = [field.name for field in fields(Refits) if field.name != "evaluations"]
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return Refits(**arrays, evaluations=sum((part.evaluations for part in parts), Counter()))

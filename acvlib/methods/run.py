@@ -39,10 +39,12 @@ class Run:
         params: np.ndarray,
         evaluations: Mapping[str, int],
         indefinite: np.ndarray | None = None,
+        losses: Any = None,
         **diagnostics: np.ndarray,
     ) -> CVResult:
-        """The `CVResult` of params (D,) or (n_folds, D), scored here: its seconds include that."""
-        losses = self.derivatives.heldout(params, self.folds)
+        """The `CVResult` of params (D,) or (n_folds, D), scored here unless losses are given."""
+        if losses is None:
+            losses = self.derivatives.heldout(params, self.folds)
         return CVResult(
             method=self.method,
             fit=self.fit,
@@ -51,7 +53,7 @@ class Run:
             params=params if params.ndim == 2 else np.tile(params, (len(self.folds), 1)),
             losses=losses,
             seconds=time.perf_counter() - self.started,
-            evaluations=Counter({**evaluations, "heldout": len(self.folds)}),
+            evaluations=Counter({"heldout": len(self.folds), **evaluations}),
             indefinite=indefinite,
             diagnostics=diagnostics,
             settings=self.settings,

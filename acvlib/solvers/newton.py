@@ -9,8 +9,6 @@ falling, and the Hessian it is measured by is positive definite and was taken wi
 `Derivatives.fresh` standard errors, or when the contraction of its chord steps proves as much.
 """
 
-from collections import Counter
-
 import numpy as np
 
 from ..derivatives import Derivatives, at
@@ -64,10 +62,11 @@ class _Kept:
 
 
 class _Lockstep:
-    """The state of n folds, one entry or row a fold."""
+    """The state of n folds, one entry or row a fold; what is known of them, in `found`."""
 
-    def __init__(self, derivatives, params, folds, first, accuracy):
+    def __init__(self, derivatives, params, folds, first, accuracy, found):
         n = len(folds)
+        self.found = found
         self.derivatives = derivatives
         self.folds = folds
         self.centre = at(params, 0)
@@ -75,19 +74,20 @@ class _Lockstep:
         self.convex = bool(derivatives.defaults.convex)
         self.precision = derivatives.residual_precision(at(params, 0))
         self.values, self.gradients = derivatives.fold_gradients(params, folds)
-        self.params = np.array(np.broadcast_to(params, self.gradients.shape))
+        self.params = found.params
+        self.params[:] = params
         self.borrowed = np.full(n, first is not None)  # the Hessian is not the fold's own
         self.kept = _Kept(n, first or derivatives.fold_hessians(params, folds))
         self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
-        self.decrement = np.full(n, np.inf)
+        self.decrement = found.decrement
         self.scale = np.ones(n)
         self.stalled = np.zeros(n, bool)  # the decrement has stopped falling
-        self.steps = np.zeros(n, int)
-        self.converged = np.zeros(n, bool)
-        hessians = 0 if first else n
-        self.evaluations = Counter(gradient=n, hessian=hessians)
+        self.steps = found.steps
+        self.converged = found.converged
+        self.evaluations = found.evaluations
+        self.evaluations.update(gradient=n, hessian=0 if first else n)
         if self.precision is not None:
-            self.evaluations["cross"] = 1
+            self.evaluations["cross"] += 1
 
     def renew_hessians(self, rows):
         """Give a Hessian of their own to the folds that one is due to."""
@@ -180,16 +180,10 @@ class _Lockstep:
         return self.values[rows] + SLACK * (1.0 + np.abs(self.values[rows]))
 
     def refits(self):
-        """What is known of the folds now."""
-        return Refits(
-            params=self.params,
-            decrement=self.decrement,
-            indefinite=self.kept.indefinite(np.arange(len(self.folds))),
-            steps=self.steps,
-            converged=self.converged,
-            residual=np.linalg.norm(self.gradients, axis=1),
-            evaluations=self.evaluations,
-        )
+        """What is known of the folds at the end."""
+        self.found.indefinite[:] = self.kept.indefinite(np.arange(len(self.folds)))
+        self.found.residual[:] = np.linalg.norm(self.gradients, axis=1)
+        return self.found
 
 
 def newton(
@@ -198,12 +192,16 @@ def newton(
     folds: Folds,
     tolerance: float,
     first: FoldSolver | None = None,
+    found: Refits | None = None,
 ) -> Refits:
     """Refit each fold from params (D,), or (n, D), until its decrement is at most `tolerance`.
 
-    first: Hessians for the first step that are not the folds' own, if they are at hand.
+    first: Hessians for the first step that are not the folds' own, if they are at hand; found:
+    `Refits.unfinished` to write to, which has the folds that converged if the rest is interrupted.
     """
-    state = _Lockstep(derivatives, params, folds, first, ROUNDING * tolerance)
+    if found is None:
+        found = Refits.unfinished(len(folds), params.shape[-1])
+    state = _Lockstep(derivatives, params, folds, first, ROUNDING * tolerance, found)
     rows = np.arange(len(folds))
     for _ in range(MAX_STEPS):
         state.renew_hessians(rows)

@@ -35,35 +35,38 @@ def newton_cg(
     folds: Folds,
     tolerance: float,
     max_steps: int = MAX_STEPS,
+    found: Refits | None = None,
 ) -> Refits:
     """Refit each fold from params (D,), or (n, D), as `Refits`.
 
     Converged: the decrement sqrt(g' H^-1 g) is at most `tolerance`, and no direction of negative
-    curvature was met. indefinite: whether the last step met one.
+    curvature was met. indefinite: whether the last step met one. found: as in `newton`.
     """
-    starts = np.broadcast_to(params, (len(folds), params.shape[-1]))
-    numbers = track(range(len(folds)), "exact folds")
+    if found is None:
+        found = Refits.unfinished(len(folds), params.shape[-1])
+    found.params[:] = params
+    parts = [slice(i, i + 1) for i in range(len(folds))]
     jobs = (
-        delayed(_refit)(derivatives, starts[i], folds[i : i + 1], tolerance, max_steps)
-        for i in numbers
+        delayed(_refit)(derivatives, folds[part], tolerance, max_steps, found.part(part))
+        for part in track(parts, "exact folds")
     )
-    ends = threads()(jobs)
-    return Refits(
-        params=np.array([end.here.params for end in ends]),
-        decrement=np.array([end.decrement for end in ends]),
-        indefinite=np.array([end.smallest <= 0.0 for end in ends]),
-        steps=np.array([end.steps for end in ends]),
-        converged=np.array([end.converged for end in ends]),
-        residual=np.array([np.linalg.norm(end.here.gradient) for end in ends]),
-        evaluations=sum((end.evaluations for end in ends), Counter()),
-    )
+    for evaluations in threads()(jobs):
+        found.evaluations.update(evaluations)
+    return found
 
 
-def _refit(derivatives, params, fold, tolerance, max_steps):
-    descent = _Descent(_Point(derivatives, params, fold), tolerance)
+def _refit(derivatives, fold, tolerance, max_steps, found):
+    """Refit one fold from the params in `found`, and write there what is known in the end."""
+    descent = _Descent(_Point(derivatives, found.params[0].copy(), fold), tolerance)
     while descent.steps < max_steps and not descent.finished:
         descent.step()
-    return descent
+    found.params[0] = descent.here.params
+    found.decrement[0] = descent.decrement
+    found.indefinite[0] = descent.smallest <= 0.0
+    found.steps[0] = descent.steps
+    found.residual[0] = np.linalg.norm(descent.here.gradient)
+    found.converged[0] = descent.converged  # the last one: Ctrl-C may come in between
+    return descent.evaluations
 
 
 class _Descent:

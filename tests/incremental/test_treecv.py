@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from acvlib.incremental import FoldsFailed, LabelRuns, kfold, learners, treecv
 from acvlib.incremental.chunks import count_updates, edges, partition
 from acvlib.incremental.protocol import CompiledLearner, Examples, IncrementalLearner
+from acvlib.scores import Interrupted
 
 
 class Recorder:
@@ -380,6 +381,21 @@ class Failing(Recorder):
         return super().loss(state, X, y)
 
 
+class SumsFailing(Failing):
+    """The same, with a sum for a state and for a loss."""
+
+    def init(self):
+        return np.zeros(1)
+
+    def update(self, state, X, y):
+        super().update([], X, y)
+        return state + X.sum()
+
+    def loss(self, state, X, y):
+        super().loss([], X, y)
+        return state + X[:, 0]
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("method", [treecv, kfold])
 def test_an_exception_names_its_fold_and_keeps_the_others(n_jobs, method):
@@ -401,6 +417,27 @@ def test_an_exception_names_its_fold_and_keeps_the_others(n_jobs, method):
         first, *_ = result.failures
         assert "folds 4 ... 7 failed while learning chunks 0 ... 3" in " ".join(result.failures)
         assert str(caught.value).startswith(first)
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_ctrl_c_keeps_the_folds_that_are_finished(backend, method):
+    data = table(64)
+    undisturbed = method(SumsFailing(), data, 16, shuffle=False)
+    failing = SumsFailing(testing=data.X[50, 0], error=KeyboardInterrupt)
+    n_jobs = 1 if backend == "sequential" else 2
+    with joblib.parallel_config(backend, n_jobs=n_jobs), pytest.raises(Interrupted) as caught:
+        method(failing, data, 16, shuffle=False)
+    result = caught.value.result
+    done = np.isfinite(result.fold_losses)
+    assert str(caught.value).startswith(f"{done.sum()} of 16 folds are finished")
+    assert not done[12]
+    assert done.sum() >= 4 or backend == "loky"  # joblib may drop what has not been collected
+    np.testing.assert_array_equal(result.fold_losses[done], undisturbed.fold_losses[done])
+    assert np.isnan(result.loss)
+    assert result.evaluations["updates"] < undisturbed.evaluations["updates"]
+    if backend == "sequential":
+        assert done.sum() == 12
 
 
 def test_an_interrupted_run_leaves_nothing_behind():
