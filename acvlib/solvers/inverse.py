@@ -150,8 +150,12 @@ class FoldSolver:
         """H(w_o)^-1 times one vector a fold, (len(rows), D)."""
         raise NotImplementedError
 
+    def step_from(self, params: np.ndarray, vectors: Any) -> np.ndarray:
+        """params - H(w_o)^-1 times one vector a fold, from params (D,)."""
+        return params - self.solve(vectors)
+
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """The same by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
+        """`solve` by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
         return self.solve(vectors, rows)
 
     def contraction(

@@ -90,6 +90,18 @@ class GLMDerivatives(Derivatives):
         return sums
 
     @override
+    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
+        """H^-1 J (w_o - 1), for single sites without J in memory."""
+        if not self._share_an_inverse(folds) or hessian.indefinite:
+            return super().solved_cross(params, folds, hessian)
+        sites = folds.table[:, 0]
+        at = self._at(params)
+        pull = self._s[sites[0]] * self._pull * params
+        opposite = SiteVectors(pull[None], taken(at.slope, sites))
+        frozen = SingleSites(at, np.asarray(hessian), sites, frozen=True)
+        return frozen.step_from(np.zeros_like(params), opposite)
+
+    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
