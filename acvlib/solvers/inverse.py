@@ -89,30 +89,33 @@ class DenseHessian:
     def _solve_rows(self, rows):
         """rows @ H^-1, tile by tile."""
         out = np.empty(rows.shape)
+        inverse = self.inverse
 
         def solve_tile(tile):
-            if self._inverse is None:
+            if inverse is None:
                 out[tile] = cho_solve(self._factor, rows[tile].T).T
             else:
-                np.matmul(rows[tile], self._inverse, out=out[tile])
+                np.matmul(rows[tile], inverse, out=out[tile])
 
         in_blas_threads(solve_tile, pieces(len(rows), TILE))
         return out
 
     @cached_property
-    def _inverse(self):
-        """H^-1, with which to multiply takes half the time; None where H is ill-conditioned."""
+    def inverse(self) -> np.ndarray | None:
+        """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
+        if self.indefinite:
+            return None
         factor, lower = self._factor
         size = np.linalg.norm(self.matrix, 1)
         share, _ = dpocon(factor, size, uplo="L" if lower else "U")
-        return inverse(self.matrix) if share > CONDITIONED else None
+        return invert(self.matrix) if share > CONDITIONED else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
 
 
-def inverse(matrix: np.ndarray) -> np.ndarray:
+def invert(matrix: np.ndarray) -> np.ndarray:
     """Invert a matrix."""
     with blas_for(matrix.size * len(matrix)):
         return np.linalg.inv(matrix)

@@ -13,7 +13,7 @@ from numba import njit
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver, inverse
+from ...solvers.inverse import DenseFolds, FoldSolver, invert
 from .separation import singular
 from .sums import ROWS, by_rows, gram, row_sums, taken
 
@@ -68,7 +68,7 @@ class Point:
     @cached_property
     def spreads(self) -> np.ndarray:
         """sqrt(x_n' H^-1 x_n) (n_sites,): how far each eta moves, at most, by a standard error."""
-        covariance = inverse(self.whole)
+        covariance = invert(self.whole)
 
         def squares(rows):
             x = self.model.design[rows]
@@ -136,16 +136,13 @@ class SiteVectors(NamedTuple):
 
 
 class SingleSites(_AroundOnePoint):
-    """H(w_n) for single sites n of one sample weight: rank-one downdates of one inverse.
+    """base - curvature_n x_n x_n' for single sites n: rank-one downdates of one inverse base^-1."""
 
-    frozen: H itself for all of them.
-    """
-
-    def __init__(self, point: Point, hessian: np.ndarray, sites: np.ndarray, frozen: bool = False):
+    def __init__(self, point: Point, sites: np.ndarray, inverse: np.ndarray, curvature: np.ndarray):
         self.point = point
         self.sites = sites
-        self._curvature = np.zeros_like(point.curvature) if frozen else point.curvature
-        self._inverse = inverse(hessian if frozen else hessian - point.pull(sites[:1]))
+        self._inverse = inverse
+        self._curvature = curvature
 
     @property
     def indefinite(self) -> np.ndarray:
