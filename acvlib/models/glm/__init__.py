@@ -95,11 +95,7 @@ class GLM(ModelDefaults):
         if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
         if not self._is_penalised:
-            self._columns  # noqa: B018  (raises where they are collinear)
-
-    @cached_property
-    def _columns(self):
-        return Columns(self.design[self.observed])
+            object.__setattr__(self, "_columns", Columns(self.design[self.observed]))
 
     @property
     def _is_penalised(self):
