@@ -237,4 +237,4 @@ class SameForAll(FoldSolver):
 
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
-    return max(1, HELD // dim**2)
+    return max(1, HELD // max(dim, 1) ** 2)
