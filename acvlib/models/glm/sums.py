@@ -60,7 +60,7 @@ def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         block = x[rows] * root[rows]
         return block.T @ block
 
-    size = max(2048, -(-len(x) // 16))
+    size = max(1024, -(-len(x) // 16))
     return np.sum(in_blas_threads(of_rows, pieces(len(x), size)), axis=0)
 
 
