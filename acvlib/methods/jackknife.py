@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..folds import Folds
 from ..protocol import CVResult, Fit
 from .run import Run
@@ -20,5 +22,6 @@ def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float =
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
     H = fit.hessian.damped(damping)
-    params = fit.params - run.derivatives.solved_cross(fit.params, run.folds, H)
+    step = run.derivatives.solved_cross(fit.params, run.folds, H)
+    params = np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
     return run.finish(params, {"cross": 1})

@@ -25,9 +25,8 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     for part in derivatives.portions(run.folds, len(fit.params)):
         own = run.folds[part]
         gradients, H = derivatives.fold_expansion(fit.params, own, damping, fit.hessian)
-        step = H.solve(gradients)
+        parts.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
         indefinite[part] = H.indefinite
-        parts.append(np.subtract(fit.params, step, out=step))  # in its memory
     warn_indefinite(indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
     params = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -89,30 +89,33 @@ class DenseHessian:
     def _solve_rows(self, rows):
         """rows @ H^-1, tile by tile."""
         out = np.empty(rows.shape)
+        inverse = self.inverse
 
         def solve_tile(tile):
-            if self._inverse is None:
+            if inverse is None:
                 out[tile] = cho_solve(self._factor, rows[tile].T).T
             else:
-                np.matmul(rows[tile], self._inverse, out=out[tile])
+                np.matmul(rows[tile], inverse, out=out[tile])
 
         in_blas_threads(solve_tile, pieces(len(rows), TILE))
         return out
 
     @cached_property
-    def _inverse(self):
-        """H^-1, with which to multiply takes half the time; None where H is ill-conditioned."""
+    def inverse(self) -> np.ndarray | None:
+        """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
+        if self.indefinite:
+            return None
         factor, lower = self._factor
         size = np.linalg.norm(self.matrix, 1)
         share, _ = dpocon(factor, size, uplo="L" if lower else "U")
-        return inverse(self.matrix) if share > CONDITIONED else None
+        return invert(self.matrix) if share > CONDITIONED else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
 
 
-def inverse(matrix: np.ndarray) -> np.ndarray:
+def invert(matrix: np.ndarray) -> np.ndarray:
     """Invert a matrix."""
     with blas_for(matrix.size * len(matrix)):
         return np.linalg.inv(matrix)
@@ -150,8 +153,12 @@ class FoldSolver:
         """H(w_o)^-1 times one vector a fold, (len(rows), D)."""
         raise NotImplementedError
 
+    def step_from(self, params: np.ndarray, vectors: Any) -> np.ndarray:
+        """params - H(w_o)^-1 times one vector a fold, from params (D,)."""
+        return params - self.solve(vectors)
+
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """The same by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
+        """`solve` by |H(w_o)|, with the absolute eigenvalues; `solve` where all are positive."""
         return self.solve(vectors, rows)
 
     def contraction(
@@ -230,4 +237,4 @@ class SameForAll(FoldSolver):
 
 def folds_at_once(dim: int) -> int:
     """How many Hessians (dim, dim) are held in memory together."""
-    return max(1, HELD // dim**2)
+    return max(1, HELD // max(dim, 1) ** 2)

@@ -14,7 +14,7 @@ import numpy as np
 from ..derivatives import Derivatives, at
 from ..folds import Folds
 from ..protocol import Refits
-from .inverse import FoldSolver
+from .inverse import FoldSolver, folds_at_once
 
 MAX_STEPS = 60
 ROUNDING = 0.25  # share of the tolerance that the gradients of chord steps may lose
@@ -81,7 +81,7 @@ class _Lockstep:
         self.drift = np.zeros(n)  # since the Hessian was taken; inf where a new one is due
         self.decrement = found.decrement
         self.scale = np.ones(n)
-        self.stalled = np.zeros(n, bool)  # the decrement has stopped falling
+        self.rounded = np.zeros(n, bool)  # the decrement is tiny and has stopped falling
         self.steps = found.steps
         self.converged = found.converged
         self.evaluations = found.evaluations
@@ -90,11 +90,14 @@ class _Lockstep:
             self.evaluations["cross"] += 1
 
     def renew_hessians(self, rows):
-        """Give a Hessian of their own to the folds that one is due to."""
-        old = (
-            np.isinf(self.drift[rows]) if self.convex else self.drift[rows] > self.derivatives.fresh
-        )
-        stale = rows[old]
+        """Give a new Hessian to the folds that one is due to: as many as memory has place for.
+
+        The others go on with chord steps until it is their turn.
+        """
+        oldest = np.inf if self.convex else self.derivatives.fresh
+        drift = self.drift[rows]
+        old = (drift > oldest) | np.isinf(drift)
+        stale = rows[old][: folds_at_once(self.params.shape[1])]
         if not stale.size:
             return
         solver = self.derivatives.fold_hessians(self.params[stale], self.folds[stale])
@@ -109,9 +112,10 @@ class _Lockstep:
         move = -self.kept.descend(gradients, rows)
         decrement = self._decrements(move, gradients)
         slow = decrement > self.derivatives.chord_rate * self.decrement[rows]
-        self.stalled[rows] = decrement > 0.9 * self.decrement[rows]
+        rounded = (decrement <= ROUNDED) & (decrement > 0.9 * self.decrement[rows])
+        self.rounded[rows] = rounded
         self.decrement[rows] = decrement
-        self.drift[rows[slow]] = np.inf
+        self.drift[rows[slow & ~rounded]] = np.inf
         return move
 
     def _decrements(self, moves, gradients):
@@ -124,8 +128,7 @@ class _Lockstep:
 
     def mark_converged(self, rows, tolerance):
         """Mark the folds at their optimum; one that only seems so is due a Hessian of its own."""
-        rounded = self.stalled[rows] & (self.decrement[rows] <= ROUNDED)
-        small = rounded | (self.decrement[rows] <= tolerance)
+        small = self.rounded[rows] | (self.decrement[rows] <= tolerance)
         own = ~self.borrowed[rows] | (self.precision is not None)
         fresh = self.convex | (self.drift[rows] <= self.derivatives.fresh)
         sound = own & ~self.kept.indefinite(rows)

@@ -142,6 +142,14 @@ def test_exact_does_not_take_a_saddle_for_an_optimum():
     assert not result.diagnostics["converged"].any()
 
 
+@pytest.mark.parametrize("name", SMALL)
+def test_every_model_ends_at_rounding(name, fits):
+    """Whatever the tolerance: a model without a closed form, an equation, a curved one."""
+    result = acv.exact(SMALL[name], fits[name], FOLDS, tolerance=0.0)
+    assert result.diagnostics["converged"].all()
+    assert result.diagnostics["decrement"].max() < 1e-9
+
+
 @pytest.mark.parametrize("tolerance", [1e-11, 1e-13, 0.0])
 @pytest.mark.parametrize("family", ["gaussian", "logistic"])
 def test_a_decrement_that_only_rounding_keeps_up_has_converged(family, tolerance):

@@ -8,7 +8,7 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...parallel import one_blas_thread
 from ...protocol import override
-from ...solvers.inverse import DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseHessian, FoldSolver, Solvable, invert
 from .folds import Blocks, Point, SingleSites, SiteVectors
 from .sums import SINGLE, by_rows, many_grams, over_sites, row_sums, slope_changes, taken
 
@@ -90,6 +90,19 @@ class GLMDerivatives(Derivatives):
         return sums
 
     @override
+    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
+        """H^-1 J (w_o - 1), for single sites without J in memory."""
+        inverse = getattr(hessian, "inverse", None)
+        if inverse is None or not self._share_an_inverse(folds):
+            return super().solved_cross(params, folds, hessian)
+        sites = folds.table[:, 0]
+        at = self._at(params)
+        pull = self._s[sites[0]] * self._pull * params
+        opposite = SiteVectors(pull[None], taken(at.slope, sites))
+        unchanged = SingleSites(at, sites, inverse, np.zeros(self.n_sites))
+        return unchanged.step_from(np.zeros_like(params), opposite)
+
+    @override
     def fold_gradients(
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[np.ndarray | None, np.ndarray]:
@@ -152,7 +165,9 @@ class GLMDerivatives(Derivatives):
         matrix = point.whole if whole is None else np.asarray(whole)
         damped = matrix + damping * np.eye(len(matrix))
         if self._share_an_inverse(folds):
-            return SingleSites(point, damped, folds.table[:, 0])
+            sites = folds.table[:, 0]
+            base = invert(damped - point.pull(sites[:1]))
+            return SingleSites(point, sites, base, point.curvature)
         return Blocks(point, damped, folds)
 
     @override
@@ -183,7 +198,7 @@ class GLMDerivatives(Derivatives):
         sites = folds.table[:, 0]
         point = self._at(centre)
         gradients, H = self.fold_expansion(centre, folds)
-        newton = centre - H.solve(gradients)
+        newton = H.step_from(centre, gradients)
         errors = point.error_bounds(params, newton, sites)
         moves = np.minimum(point.spreads[sites] * errors, 700.0)  # of eta; exp of more overflows
         eta = self._own_eta(params, sites, 1)
@@ -284,4 +299,4 @@ class GLMDerivatives(Derivatives):
             x = taken(self._x, sites[piece])
             return row_sums(x, taken(params, folds[piece]))
 
-        return by_rows(products, len(sites)) + self._offset[sites]
+        return by_rows(products, len(sites), 2**14) + self._offset[sites]

@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver, inverse
+from ...solvers.inverse import DenseFolds, FoldSolver, invert
 from .separation import singular
 from .sums import ROWS, by_rows, gram, row_sums, taken
 
@@ -67,7 +68,7 @@ class Point:
     @cached_property
     def spreads(self) -> np.ndarray:
         """sqrt(x_n' H^-1 x_n) (n_sites,): how far each eta moves, at most, by a standard error."""
-        covariance = inverse(self.whole)
+        covariance = invert(self.whole)
 
         def squares(rows):
             x = self.model.design[rows]
@@ -133,57 +134,69 @@ class SiteVectors(NamedTuple):
     rest: np.ndarray
     factor: np.ndarray
 
-    def some(self, piece: slice) -> "SiteVectors":
-        """Those of some sites."""
-        rest = self.rest if len(self.rest) == 1 else self.rest[piece]
-        return SiteVectors(rest, self.factor[piece])
-
 
 class SingleSites(_AroundOnePoint):
-    """H(w_n) for single sites n of one sample weight: rank-one downdates of one inverse."""
+    """base - curvature_n x_n x_n' for single sites n: rank-one downdates of one inverse base^-1."""
 
-    def __init__(self, point: Point, hessian: np.ndarray, sites: np.ndarray):
+    def __init__(self, point: Point, sites: np.ndarray, inverse: np.ndarray, curvature: np.ndarray):
         self.point = point
         self.sites = sites
-        self._inverse = inverse(hessian - point.pull(sites[:1]))
+        self._inverse = inverse
+        self._curvature = curvature
 
     @property
     def indefinite(self) -> np.ndarray:
         """(n,) False: every loss is convex."""
         return np.zeros(len(self.sites), bool)
 
-    def solve(
-        self, vectors: np.ndarray | SiteVectors, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """H(w_n)^-1 times one vector a fold; `SiteVectors` that share `rest` take half the time."""
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_n)^-1 times one vector a fold."""
         sites = self.sites if rows is None else self.sites[rows]
-        if not isinstance(vectors, SiteVectors):
-            vectors = SiteVectors(vectors, np.zeros(len(vectors)))
+        nowhere = np.zeros(len(self._inverse))
+        return self._moved(nowhere, SiteVectors(-vectors, np.zeros(len(sites))), sites)
+
+    def step_from(self, params: np.ndarray, vectors: np.ndarray | SiteVectors) -> np.ndarray:
+        """params - H(w_n)^-1 vectors; `SiteVectors` that share `rest` take half the time."""
+        if isinstance(vectors, SiteVectors):
+            return self._moved(params, vectors, self.sites)
+        return super().step_from(params, vectors)
+
+    def _moved(self, start, vectors, sites):
+        """start - H(w_n)^-1 v, tile by tile: base^-1 x_n, then what `_finish` makes of it."""
         out = np.empty((len(sites), len(self._inverse)))
+        spare = np.empty(len(sites))
 
-        def solve_piece(piece):
-            self._solve(sites[piece], vectors.some(piece), out[piece])
+        def move_tile(tile):
+            x = taken(self.point.model.design, sites[tile])
+            rest = vectors.rest if len(vectors.rest) == 1 else vectors.rest[tile]
+            curvature = self._curvature[sites[tile]]
+            z = np.matmul(x, self._inverse, out=out[tile])
+            rest = rest @ self._inverse
+            _finish(z, x, curvature, vectors.factor[tile], rest, start, spare[tile])
 
-        in_blas_threads(solve_piece, pieces(len(sites), ROWS))
+        in_blas_threads(move_tile, pieces(len(sites), ROWS))
+        check_spare(spare, "site", sites)
         return out
 
-    def _solve(self, sites, vectors, out):
-        """H(w_n)^-1 v = base^-1 v + growth (x_n' base^-1 v) z,   z = base^-1 x_n,
 
-        growth = curvature / (1 - curvature x_n' z), base = H(w_n) + curvature x_n x_n'.
-        """
-        x = taken(self.point.model.design, sites)
-        curvature = self.point.curvature[sites]
-        z = np.matmul(x, self._inverse, out=out)
-        leverage = row_sums(z, x)
-        spare = 1.0 - curvature * leverage
-        check_spare(spare, "site", sites)
-        growth = curvature / spare
-        rest = vectors.rest @ self._inverse
-        along = x @ rest[0] if len(rest) == 1 else row_sums(x, rest)
-        along += vectors.factor * leverage
-        z *= (vectors.factor + growth * along)[:, None]
-        z += rest
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _finish(z, x, curvature, factor, rest, start, spare):
+    """Put start - H(w_n)^-1 v in the place of z = base^-1 x_n; rest: base^-1 times that of v.
+
+    H(w_n)^-1 v = rest + (factor + curvature x_n' base^-1 v / spare) z,
+    spare = 1 - curvature x_n' z, base = H(w_n) + curvature x_n x_n'.
+    """
+    for n in range(len(z)):
+        shared = min(n, len(rest) - 1)
+        leverage = along = 0.0
+        for d in range(len(start)):
+            leverage += x[n, d] * z[n, d]
+            along += x[n, d] * rest[shared, d]
+        spare[n] = 1.0 - curvature[n] * leverage
+        along += factor[n] * leverage
+        length = factor[n] + curvature[n] * along / spare[n]
+        for d in range(len(start)):
+            z[n, d] = start[d] - rest[shared, d] - length * z[n, d]
 
 
 class Blocks(_AroundOnePoint, DenseFolds):

@@ -46,7 +46,7 @@ class Columns:
                 raise singular("fold", int(number)) from None
 
 
-def singular(kind: str, number: int) -> np.linalg.LinAlgError:
+def singular(kind: str, number: int | np.integer) -> np.linalg.LinAlgError:
     """The error of a fold or site that cannot be left out."""
     return np.linalg.LinAlgError(
         f"the Hessian is singular without {kind} {number}, which alone identifies some "

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...parallel import blas_for, in_blas_threads, pieces
+from ...parallel import in_blas_threads, pieces
 from .families import Family
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
@@ -53,17 +53,15 @@ def slope_changes(
 
 
 def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """X' diag(weights) X for weights >= 0, half of it computed, block by block of rows."""
-    dim = x.shape[1]
-    with blas_for(x.size * dim):
-        if np.ptp(weights) == 0.0:  # no weighted copy of x
-            return weights[0] * (x.T @ x)
-        gram = np.zeros((dim, dim))
-        root = np.sqrt(weights)[:, None]
-        for rows in pieces(len(x), 2048):
-            block = x[rows] * root[rows]
-            gram += block.T @ block
-    return gram
+    """X' diag(weights) X for weights >= 0, half of it computed, in at most 16 blocks of rows."""
+    root = np.sqrt(weights)[:, None]
+
+    def of_rows(rows):
+        block = x[rows] * root[rows]
+        return block.T @ block
+
+    size = max(1024, -(-len(x) // 16))
+    return np.sum(in_blas_threads(of_rows, pieces(len(x), size)), axis=0)
 
 
 def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
