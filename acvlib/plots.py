@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import check_kind
 from .extras import require
 from .protocol import CVResult
 
@@ -80,6 +81,7 @@ def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVRes
 
 
 def _losses(result):
+    check_kind("a result", result, CVResult)
     return np.concatenate(result.losses)
 
 

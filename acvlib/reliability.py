@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from .checks import real_number
 from .derivatives import derivatives_of, is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
-from .protocol import CVResult
+from .protocol import CVResult, check_result_of
 
 LOOKS = 5  # gradients that an undecided fold may cost
 DOUBT = 2.0  # an estimate below the limit may be too small by this multiple of the last move,
@@ -71,8 +72,8 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     ------
     ValueError : a limit that is not positive
     """
-    if not limit > 0:
-        raise ValueError(f"limit = {limit}: must be above 0, in standard errors")
+    limit = real_number("limit", limit, above=0.0)
+    check_result_of(model, result)
     started = time.perf_counter()
     searches = [_Search(model, result, part) for part in pieces(len(result.folds), PORTION)]
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
@@ -99,6 +100,7 @@ def refit_unreliable(
     ------
     ValueError : flags that are not one bool a fold
     """
+    check_result_of(model, result)
     if check is None:
         check = check_result(model, result)
     if isinstance(check, ResultCheck):

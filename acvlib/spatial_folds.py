@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+from .checks import check_whole, generator
 from .folds import Folds, leave_one_out
-from .folds.checks import check_whole, generator
 from .inference.graph import check_edges
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from .checks import Flags, as_fold, check_whole, generator, observed_mask
+from ..checks import check_whole, generator, real_number
+from .checks import Flags, as_fold, observed_mask
 from .folds import WHOLE, Folds, weights
 
 __all__ = [

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_kind, generator
 from .chunks import FIXED, partition
 from .cluster import tree_on_cluster
 from .protocol import CompiledLearner, Examples, IncrementalLearner
@@ -66,8 +67,10 @@ class LabelRuns(UserWarning):
 
 def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
     started = time.perf_counter()
+    check_kind("learner", learner, IncrementalLearner)
+    check_kind("data", data, Examples)
     shuffle = shuffle and isinstance(folds, int | np.integer)
-    rng = None if rng is None else np.random.default_rng(rng)
+    rng = None if rng is None else generator(rng)
     seed = _seed(order, rng, shuffle)
     rows, bounds = partition(folds, len(data))
     if shuffle:

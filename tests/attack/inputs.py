@@ -324,9 +324,8 @@ RNG = kinds(
     old=lambda r: np.random.RandomState(0),
     module=lambda r: np.random,
     array=lambda r: np.arange(3),
-    number=constant(0),
     class_=constant(np.random.Generator),
-)
+) | kinds("equal", number=constant(Pair((5, np.random.default_rng(5)))))
 FLAGS = kinds(
     "same",
     list=lambda a: a.tolist(),
