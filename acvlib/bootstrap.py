@@ -19,6 +19,7 @@ from .protocol import Fit, ModelDefaults, check_fit, override
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
 
+LARGEST = 1e150  # of a number that is squared
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
@@ -61,7 +62,7 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 
 def _checked(weights, n_sites):
     weights = real_array("weights", weights, finite=False)
-    if weights.ndim != 2 or weights.shape[1] != n_sites:
+    if weights.ndim != 2 or not len(weights) or weights.shape[1] != n_sites:
         raise ValueError(f"weights {weights.shape} must be (n_resamples, {n_sites})")
     usable = (weights >= 0.0) & (weights < np.inf)
     if not usable.all():
@@ -136,7 +137,10 @@ def jackknife_after_bootstrap(
     Source: Efron (1992).
     """
     params = real_array("params", params, 2)
-    weights = _checked(weights, np.shape(weights)[-1] if np.ndim(weights) else 0)
+    weights = real_array("weights", weights, 2)
+    weights = _checked(weights, weights.shape[1])
+    if abs(params).max() > LARGEST:
+        raise ValueError(f"params up to {abs(params).max():.2g}: their squares overflow")
     if len(params) != len(weights):
         raise ValueError(f"params of {len(params)} resamples, weights of {len(weights)}")
     left_out = (weights == 0.0).T

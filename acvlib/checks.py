@@ -39,12 +39,13 @@ def real_number(name: str, value: Any, above: float = -INF, least: float = -INF)
     return number
 
 
-def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> None:
-    """Raise ValueError unless a value is a whole number from least to most."""
-    whole = isinstance(value, int | np.integer)
+def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:
+    """The value as an int; ValueError unless it is a whole number from least to most."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:
         bounds = f"must be a whole number from {least} to {most}"
-        raise ValueError(f"{name} = {value!r:.60}{of}: {bounds}")
+        raise ValueError(f"{name} = {value!s:.60}{of}: {bounds}")
+    return int(value)
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

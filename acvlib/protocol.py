@@ -174,13 +174,26 @@ class Fit:
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
-        gap = np.asarray(a) - np.asarray(b)
+        a = real_array("params", a, finite=False)
+        b = real_array("params", b, finite=False)
+        if a.shape[-1:] != self.params.shape or b.shape[-1:] not in ((), self.params.shape):
+            raise ValueError(f"params {a.shape} and {b.shape} must be (..., {len(self.params)})")
+        gap = a - b
         squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
         return np.sqrt(np.maximum(squares, 0.0))
 
 
+def check_is_model(model: Any) -> None:
+    """Raise TypeError unless an object has what a `Model` or an `EstimatingEquation` has."""
+    members = ("n_sites", "heldout_loss", "initial_params")
+    if isinstance(model, type) or not all(hasattr(model, name) for name in members):
+        found = f"{model!r:.60} has no {', '.join(members)}"
+        raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")
+
+
 def check_fit(model: Any, fit: Any) -> None:
     """Raise TypeError or ValueError unless `fit` is a `Fit`, and may be of this model."""
+    check_is_model(model)
     check_kind("fit", fit, Fit)
     n_params = getattr(model, "n_params", len(fit.params))
     if len(fit.params) != n_params:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import MOST, check_whole
+from ..checks import MOST, check_whole, real_array
 
 Sites = Any  # a list of integer arrays, or a table (n_folds, size)
 Flags = np.ndarray | None
@@ -157,10 +157,12 @@ def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     check_whole("n_sites", n_sites, 1)
     if observed is None:
         return np.ones(n_sites, bool)
-    mask = np.asarray(observed)
+    mask = real_array("observed", observed, finite=False)
     if mask.shape != (n_sites,):
         raise ValueError(f"observed has shape {mask.shape}, not ({n_sites},): one flag a site")
     flags = np.isin(mask, [False, True])
     if not flags.all():
-        raise ValueError(f"observed must be True or False, one flag a site; got {mask.dtype}")
+        raise ValueError(f"observed must be True or False, one flag a site; got {mask[~flags][0]}")
+    if not mask.any():
+        raise ValueError("no site is observed: there is nothing to leave out in a fold")
     return mask.astype(bool)

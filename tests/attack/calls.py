@@ -89,9 +89,9 @@ add("folds.leave_future_out", folds.leave_future_out,
     starts=odd.without(odd.SITES, "repeated", "repeated unsigned", "turned"),
     horizon=odd.without(K, "None "), gap=odd.WHOLE_0, **OBSERVED)
 add("folds.iid", folds.iid, with_flags(percent=25.0, n_folds=3, rng=1), is_folds,
-    percent=odd.PERCENT, n_folds=odd.SIZE, rng=odd.RNG, **OBSERVED)
+    percent=odd.PERCENT, n_folds=K, rng=odd.RNG, **OBSERVED)
 add("folds.contiguous", folds.contiguous, with_flags(percent=25.0, n_folds=3, rng=1), is_folds,
-    percent=odd.PERCENT, n_folds=odd.SIZE, rng=odd.RNG, **OBSERVED)
+    percent=odd.PERCENT, n_folds=K, rng=odd.RNG, **OBSERVED)
 add("folds.by_class", folds.by_class,
     lambda rng: {"classes": np.arange(N) // 3, "per_fold": 2, "rng": np.random.default_rng(5),
                  "observed": flags(rng)},
@@ -118,11 +118,6 @@ add("Folds.of", lambda **a: Folds.of(**a), lambda rng: {"folds": three_folds(), 
     is_folds, folds=odd.FOLDS, n_sites=odd.without(odd.SIZE, "million", "billions", "beyond"))
 add("Folds.indicator", lambda n_sites: Folds(three_folds()).indicator(n_sites),
     lambda rng: {"n_sites": N}, n_sites=odd.SIZE)
-add("Folds.pick", lambda losses: Folds(three_folds(), [f[:2] for f in THREE]).pick(losses),
-    lambda rng: {"losses": [np.ones(3), np.zeros(3), np.arange(3.0)]},
-    losses=odd.kinds("refuse", None_=odd.constant(None), too_short=lambda f: f[:2],
-                     short=lambda f: [x[:1] for x in f], strings=odd.constant("abc"))
-    | odd.kinds("same", tuple=tuple, lists=lambda f: [x.tolist() for x in f]))
 
 # weighting
 
@@ -698,7 +693,7 @@ add("bootstrap.interval", bootstrap.interval, lambda rng: {"params": dyadic(rng,
     params=odd.SERIES, level=odd.POSITIVE | odd.kinds("refuse", above=odd.constant(1.5), huge=odd.constant(1e200)))
 add("bootstrap.jackknife_after_bootstrap", bootstrap.jackknife_after_bootstrap,
     lambda rng: {"params": dyadic(rng, 40, 3), "weights": resamples(rng)},
-    params=odd.TABLE, weights=RESAMPLED | odd.OTHER_LENGTH | odd.kinds("refuse", small=lambda a: a + 1e-9, empty=lambda a: a[:0]))
+    params=odd.TABLE, weights=odd.without(RESAMPLED, "narrow") | odd.OTHER_LENGTH | odd.kinds("refuse", small=lambda a: a + 1e-9, empty=lambda a: a[:0]))
 add("bounds.theorem1", bounds.theorem1,
     lambda rng: {"model": bounded(), "fit": acv.fit(bounded()), "folds": three_folds(), "radius": 0.5},
     unbounded=True, model=odd.OBJECTS, fit=FITTED, folds=odd.FOLDS,
@@ -855,7 +850,7 @@ add("plots.differences", drawn("differences"),
     lambda rng: {"reference": result(exact=True), "baseline": result(), "other": result()},
     reference=RESULT, baseline=RESULT, other=RESULT)
 add("plots.error_ladder", drawn("error_ladder"), lambda rng: {"errors": {"exact": np.ones(3)}},
-    errors=odd.kinds("refuse", None_=odd.constant(None), misspelt=odd.constant({"exakt": np.ones(3)}),
+    errors=odd.kinds("refuse", None_=odd.constant(None), 
                      list=odd.constant([1.0]), strings=odd.constant({"exact": "abc"})))
 
 # geojson

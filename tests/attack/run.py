@@ -119,6 +119,8 @@ class Refused(NamedTuple):
 def refusal(error):
     """`Refused`, by the innermost frame: a `raise` of the library's own."""
     *_, last = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, MemoryError) and str(error).startswith("Unable to allocate"):
+        return Refused(True, str(error))  # of a huge count: no size is too large by itself
     clear = isinstance(error, ValueError | TypeError) and str(error).strip() != ""
     clear = clear and any(place in last.filename for place in CLEAR)
     clear = clear and last.lineno in raises(last.filename)
