@@ -7,6 +7,7 @@ import numpy as np
 AXES = {0: "one number", 1: "1-d", 2: "2-d"}
 INF = float("inf")
 MOST = 2**40  # of anything that is counted
+LARGEST = 1e150  # of any number: its square is one
 
 
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
@@ -17,25 +18,32 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
             raise TypeError(given.dtype)
-        array = np.array(given, float)
+        array = np.array(given, float) if given.dtype != object else _objects(given)
     except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
         kind = getattr(values, "dtype", type(values).__name__)
         raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} of shape {array.shape} must be {AXES[ndim]}")
-    if finite and not np.isfinite(array).all():
-        bad = np.argwhere(~np.isfinite(array))[0]
+    usable = abs(array) <= LARGEST
+    if finite and not usable.all():
+        bad = np.argwhere(~usable)[0]
         place = f" at {bad.tolist()}" if bad.size else ""
-        raise ValueError(f"{name} must be finite; it holds {array[tuple(bad)]}{place}")
+        found = f"it holds {array[tuple(bad)]}{place}"
+        raise ValueError(f"{name} must be finite, up to {LARGEST:g}; {found}")
     return array
+
+
+def _objects(given):
+    """Numbers of any class, but neither None nor text, as floats."""
+    return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)
 
 
 def real_number(name: str, value: Any, above: float = -INF, least: float = -INF) -> float:
     """The value as a float; ValueError unless it is finite, > above and >= least."""
     number = float(real_array(name, value, 0, finite=False))
-    if not (number > above and least <= number < INF):
+    if not (number > above and least <= number <= LARGEST):
         bound = f"above {above:g}" if above >= least else f">= {least:g}"
-        raise ValueError(f"{name} = {value}: must be {bound} and finite")
+        raise ValueError(f"{name} = {value}: must be {bound} and finite, up to {LARGEST:g}")
     return number
 
 

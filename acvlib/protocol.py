@@ -11,7 +11,7 @@ import numpy as np
 from autograd.tracer import isbox
 
 from . import weighting
-from .checks import check_kind, real_array
+from .checks import LARGEST, check_kind, generator, real_array
 from .extras import require
 from .folds import Folds
 from .folds.checks import one_fold
@@ -96,12 +96,15 @@ def with_defaults(model: Any) -> ModelDefaults:
 def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
     """Copy an array that a model is given, read-only: the caller may change theirs."""
     copied = real_array(name, values, finite=False) if dtype is float else np.array(values, dtype)
+    large = np.isfinite(copied) & (abs(copied) > LARGEST)
+    if large.any():
+        raise ValueError(f"{name} holds {copied[large][0]:.2g}, whose square overflows: rescale it")
     copied.setflags(write=False)
     return copied
 
 
 def checked(method: Callable) -> Callable:
-    """Have a model's method check params (D,), weights (n_sites,) and fold, of these names.
+    """Have a model's method check its params, weights, fold, folds and rng, by these names.
 
     What autograd passes through is its own business.
     """
@@ -128,14 +131,29 @@ def _checked_params(model, params):
 
 def _checked_weights(model, weights):
     weighting.check(weights, model.n_sites)
-    return np.asarray(weights, float)
+    weights = np.asarray(weights, float)
+    total = weights.sum()
+    if model.normalised and not 1.0 / LARGEST < total < LARGEST:
+        raise ValueError(f"weights sum to {total}: F divides by the square of that")
+    return weights
 
 
 def _checked_fold(model, fold):
     return one_fold(fold, model.n_sites)
 
 
-_CHECKS = {"params": _checked_params, "weights": _checked_weights, "fold": _checked_fold}
+def _checked_folds(model, folds):
+    check_kind("folds", folds, Folds)
+    return Folds.of(folds, model.n_sites, model.observed)
+
+
+_CHECKS = {
+    "params": _checked_params,
+    "weights": _checked_weights,
+    "fold": _checked_fold,
+    "folds": _checked_folds,
+    "rng": lambda model, rng: generator(rng),
+}
 
 
 def override(method: Callable) -> Callable:

@@ -108,7 +108,7 @@ def refit_unreliable(
         spent = Counter({"gradient": check.gradients})
         seconds = check.seconds
     else:
-        unreliable = np.asarray(check)
+        unreliable = np.asanyarray(check)
         spent = Counter()
         seconds = 0.0
     _check_flags(unreliable, len(result.folds))
@@ -127,7 +127,7 @@ def refit_unreliable(
 
 
 def _check_flags(flags, n_folds):
-    if flags.dtype != bool or flags.shape != (n_folds,):
+    if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
 

@@ -22,9 +22,9 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
     one fold.
     """
     if not hasattr(folds, "__iter__"):
-        check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
+        k = check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
         rows = np.arange(n_rows)
-        sizes = n_rows // folds + (rows[:folds] < n_rows % folds)
+        sizes = n_rows // k + (rows[:k] < n_rows % k)
     else:
         given = Folds(folds)
         rows, sizes = check_range(given.omitted, n_rows)

@@ -38,7 +38,7 @@ class Examples:
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
-        return Examples(*self.select(rows))
+        return Examples(*self.select(_row_numbers(rows, len(self))))
 
     def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, Targets]:
         """Return X and y of the rows, read-only: a learner may not write to them."""

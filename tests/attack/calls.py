@@ -548,7 +548,7 @@ for name in zoo()[0]:
     method(name, "heldout_loss", params=params, fold=(two_sites(name), fold))
     method(name, "initial_params", rng=(lambda rng: np.random.default_rng(5), odd.without(odd.RNG, "None ")))
     for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior",
-                  "check_optimum", "hold", "split", "whole"):
+                  "hold", "split", "whole"):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
 for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", "LinearChainCRF"):
@@ -672,7 +672,8 @@ add("check_model", acv.check_model,
 add("derivatives_of", lambda model: acv.derivatives_of(model).value_and_gradient(zoo()[1]["GLM"], np.ones(N)),
     a_model(), model=odd.OBJECTS)
 add("Fit.standard_errors_between", lambda **a: fitted().standard_errors_between(**a),
-    lambda rng: {"a": zoo()[1]["GLM"], "b": np.ones(3)}, unbounded=True, a=odd.PARAMS, b=odd.PARAMS)
+    lambda rng: {"a": zoo()[1]["GLM"], "b": np.ones(3)}, unbounded=True, a=odd.PARAMS,
+    b=odd.without(odd.PARAMS, "zero axes"))
 add("CVResult", lambda: (result().pointwise, result().se, result().to_frame()), lambda rng: {}, undefined=True)
 
 # resampling and bounds
@@ -751,13 +752,14 @@ for name, (make, settings) in LEARNERS.items():
     add(f"{name}.update", lambda X, y, learner=learner: learner.update(learner.init(), X, y), examples,
         X=ROWS_X, y=own_y)
     add(f"{name}.loss", lambda X, y, learner=learner: learner.loss(trained(learner), X, y), examples,
+        unbounded=name == "lsqsgd",
         X=ROWS_X, y=own_y)
     add(f"{name}.learn", lambda rows, learner=learner: learner.learn(learner.init(), **data(), rows=rows),
         lambda rng: {"rows": np.array([3, 5, 1])}, rows=odd.without(odd.SITES, "repeated", "turned", "repeated unsigned"))
     for front in ("treecv", "kfold"):
         add(f"{front} {name}", lambda X, y, front=front, learner=learner, **a:
             getattr(acv, front)(learner, acv.Examples(X, y), **a),
-            lambda rng: examples(rng) | {"folds": 3}, X=ROWS_X, y=own_y, folds=odd.without(odd.LIMITED, "one", "bool"))
+            lambda rng: examples(rng) | {"folds": 3}, unbounded=name == "lsqsgd", X=ROWS_X, y=own_y, folds=odd.without(odd.LIMITED, "one", "bool"))
 
 
 def data():
@@ -777,7 +779,7 @@ for front in ("treecv", "kfold"):
         lambda rng: {"learner": learners.pegasos(3, 0.5), "data": acv.Examples(**examples(rng)),
                      "folds": partition(rng), "order": "randomized", "rng": np.random.default_rng(5)},
         learner=odd.OBJECTS, data=odd.OBJECTS, order=odd.CHOICE,
-        folds=odd.without(odd.FOLDS, "all sites", "generator") | odd.kinds("equal", generator=iter),
+        folds=odd.without(odd.FOLDS, "all sites", "generator", "number") | odd.kinds("equal", generator=iter),
         rng=odd.without(odd.RNG, "number"))
 add("Examples", lambda **a: (acv.Examples(**a).X, acv.Examples(**a).y), examples, X=odd.TABLE,
     y=odd.without(odd.TABLE, "None "))

@@ -272,6 +272,8 @@ def attack(chosen, seconds=SECONDS, watch=None):
         counts[case.name, verdict] += 1
         if verdict not in ("right", "refused"):
             faults.append(f"{verdict:8} {case}: {says}")
+            if watch:
+                print(faults[-1], file=watch, flush=True)
         if watch and number % 500 == 499:
             print(f"{number + 1} calls", file=watch, flush=True)
     return counts, faults

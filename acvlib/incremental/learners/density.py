@@ -20,11 +20,11 @@ def histogram(
     count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
     matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
-    lower = real_array("lower", np.atleast_1d(lower), 1)
-    upper = real_array("upper", np.atleast_1d(upper), 1)
+    lower = np.atleast_1d(real_array("lower", lower))
+    upper = np.atleast_1d(real_array("upper", upper))
     pseudo_count = real_number("pseudo_count", pseudo_count, above=0.0)
-    check_whole("n_bins", n_bins, 1)
-    if lower.shape != upper.shape or not len(lower) or not (lower < upper).all():
+    n_bins = check_whole("n_bins", n_bins, 1)
+    if lower.shape != upper.shape or lower.ndim > 1 or not len(lower) or not (lower < upper).all():
         raise ValueError(f"lower {lower} < upper {upper} must hold, for each feature")
     if n_bins ** len(lower) > MOST_CELLS:
         raise ValueError(f"{n_bins}^{len(lower)} cells: at most {MOST_CELLS} fit into memory")

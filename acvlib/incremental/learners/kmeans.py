@@ -18,8 +18,8 @@ def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLe
     that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
     (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
-    check_whole("n_features", n_features, 1, MOST_FEATURES)
-    check_whole("n_clusters", n_clusters, 1, MOST_FEATURES // n_features)
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST_FEATURES // n_features)
     check_whole("batch_size", batch_size, 1)
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",

@@ -23,7 +23,7 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
     Source: Shalev-Shwartz et al. (2011).
     """
-    check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
     regularization = real_number("regularization", regularization, above=0.0)
     return CompiledLearner(
         name=f"pegasos({n_features}, regularization={regularization})",
@@ -85,7 +85,7 @@ def lsqsgd(n_features: int, step: float) -> CompiledLearner:
 
     Source: Nemirovski et al. (2009), Section 2.2.
     """
-    check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
     step = real_number("step", step, above=0.0)
     return CompiledLearner(
         name=f"lsqsgd({n_features}, step={step:.3g})",

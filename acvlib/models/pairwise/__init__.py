@@ -96,6 +96,7 @@ class PairwiseLinear(ModelDefaults):
         """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
         return anp.mean(self.pair_losses(params, fold), axis=1)
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros where F is convex; else the direction in which class means differ most."""
         if self.convex:
@@ -105,6 +106,7 @@ class PairwiseLinear(ModelDefaults):
         _, _, directions = np.linalg.svd(means - means.mean(axis=0))
         return directions[0]
 
+    @checked
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
         sums = site_sums(self, params, np.ones(self.n_sites))

@@ -134,10 +134,12 @@ class SemiSupervised(ModelDefaults):
         f = anp.dot(self.energy.features[fold], params)
         return self.loss_functions.value(f, self.y[fold])
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
         return np.zeros(self.n_params)
 
+    @checked
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
         slopes, pairs = self.derivatives._fold_sums(params, folds)

@@ -83,7 +83,7 @@ class GraphAffinity:
 
     def __init__(self, matrix: Any):
         numbers = matrix.data if issparse(matrix) else matrix
-        given = real_array("an affinity", numbers, finite=False)
+        given = real_array("an affinity", numbers, None if issparse(matrix) else 2, finite=False)
         self.matrix = csr_matrix(matrix if issparse(matrix) else given, dtype=float, copy=True)
         rows, columns = self.matrix.shape
         if rows != columns or not np.isfinite(self.matrix.data).all():
