@@ -114,7 +114,9 @@ NOT_FINITE = kinds(
     minus_inf=lambda a: _with(a, -np.inf),
     all_nan=lambda a: np.full(a.shape, np.nan),
 )
-OTHER_LENGTH = kinds("refuse", too_short=lambda a: a[:-1], too_long=lambda a: np.append(a, a[:1], 0))
+OTHER_LENGTH = kinds(
+    "refuse", too_short=lambda a: a[:-1], too_long=lambda a: np.append(a, a[:1], 0)
+)
 EMPTY = kinds("refuse", empty=lambda a: a[:0])
 PRECISIONS = kinds(  # plain data are multiples of 1/16 below 16: exact in 16 bits
     "same",
@@ -161,8 +163,15 @@ NOT_WHOLE = kinds(
     minus_two=lambda a: _with(a, -2),
     too_large_for_int64=lambda a: _with(a, 1e19),
 )
-COUNTS = VIEWS | FRAMES | NOT_ARRAYS | NOT_FINITE | EMPTY | WHOLE_TYPES | NOT_WHOLE | kinds(
-    "sane", huge=lambda a: a * 10**9, zeros=np.zeros_like, ones=np.ones_like
+COUNTS = (
+    VIEWS
+    | FRAMES
+    | NOT_ARRAYS
+    | NOT_FINITE
+    | EMPTY
+    | WHOLE_TYPES
+    | NOT_WHOLE
+    | kinds("sane", huge=lambda a: a * 10**9, zeros=np.zeros_like, ones=np.ones_like)
 )
 LABELS = COUNTS | OTHER_LENGTH  # whole numbers that stand for classes
 
@@ -196,8 +205,11 @@ NOT_SITES = kinds(
     complex=lambda a: a + 0j,
     dict=lambda a: dict.fromkeys(a.tolist()),
 )
-SITES = SITE_TYPES | NOT_SITES | kinds("turned", turned=lambda a: a[::-1]) | kinds(
-    "sane", empty=lambda a: a[:0], one=lambda a: a[:1], number=lambda a: a[0]
+SITES = (
+    SITE_TYPES
+    | NOT_SITES
+    | kinds("turned", turned=lambda a: a[::-1])
+    | kinds("sane", empty=lambda a: a[:0], one=lambda a: a[:1], number=lambda a: a[0])
 )
 
 
@@ -210,12 +222,21 @@ def _last(change):
 
 
 FOLDS = (
-    {f"each {name}": _kind("same", _each(lambda a, k=k: k(a).value)) for name, k in SITE_TYPES.items()
-     if name not in ("pandas", "float64")}
-    | {f"last {name}": _kind("refuse", _last(lambda a, k=k: k(a).value))
-       for name, k in NOT_SITES.items()}
-    | kinds("same", table=np.array, tuple_of_folds=tuple, list_of_lists=lambda f: np.array(f).tolist())
-    | kinds("equal", generator=lambda f: iter(f), object_array=lambda f: np.array([*f, 0], object)[:-1])
+    {
+        f"each {name}": _kind("same", _each(lambda a, k=k: k(a).value))
+        for name, k in SITE_TYPES.items()
+        if name not in ("pandas", "float64")
+    }
+    | {
+        f"last {name}": _kind("refuse", _last(lambda a, k=k: k(a).value))
+        for name, k in NOT_SITES.items()
+    }
+    | kinds(
+        "same", table=np.array, tuple_of_folds=tuple, list_of_lists=lambda f: np.array(f).tolist()
+    )
+    | kinds(
+        "equal", generator=lambda f: iter(f), object_array=lambda f: np.array([*f, 0], object)[:-1]
+    )
     | kinds(
         "refuse",
         no_folds=constant([]),
@@ -227,8 +248,11 @@ FOLDS = (
         number=constant(3),
         all_None=constant(None),
         strings=constant("abc"),
-        all_sites=lambda f: [np.arange(max(map(max, f)) + 1), np.concatenate(f)] * 1
-        if len(np.concatenate(f)) > max(map(max, f)) else [np.array([10**6])],
+        all_sites=lambda f: (
+            [np.arange(max(map(max, f)) + 1), np.concatenate(f)] * 1
+            if len(np.concatenate(f)) > max(map(max, f))
+            else [np.array([10**6])]
+        ),
         float_table=lambda f: np.array(f, float),
         cube=lambda f: np.array(f)[None],
     )
@@ -248,18 +272,24 @@ def _weights(must):
 WEIGHTS = (
     {k: v for k, v in (VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH).items() if k != "sparse"}
     | _weights("refuse")
-    | kinds("same", float32=lambda a: a.astype(np.float32),
-            int64=lambda a: Pair(((a > 0).astype(int), (a > 0).astype(float))))
+    | kinds(
+        "same",
+        float32=lambda a: a.astype(np.float32),
+        int64=lambda a: Pair(((a > 0).astype(int), (a > 0).astype(float))),
+    )
     | kinds("equal", bool=lambda a: Pair((a > 0, (a > 0).astype(float))), pandas=_pandas)
     | kinds("sane", zeros=np.zeros_like, huge=lambda a: a * 1e200, tiny=lambda a: a * 1e-300)
 )
 PARAMS = (
     {k: v for k, v in (VIEWS | NOT_ARRAYS | EMPTY | OTHER_LENGTH).items() if k != "sparse"}
     | kinds("nan", nan=lambda a: np.full(a.shape, np.nan))
-    | kinds("same", float32=lambda a: a.astype(np.float32),
-            int64=lambda a: Pair((_whole(a).astype(int), _whole(a))))
+    | kinds(
+        "same",
+        float32=lambda a: a.astype(np.float32),
+        int64=lambda a: Pair((_whole(a).astype(int), _whole(a))),
+    )
     | kinds("equal", pandas=_pandas)
-    | kinds("sane", zeros=np.zeros_like, far=lambda a: a * 1e3)
+    | kinds("sane", zeros=np.zeros_like, far=lambda a: a * 30)
 )
 
 NOT_NUMBERS = kinds(
@@ -286,24 +316,40 @@ NUMBER_TYPES = kinds(
     integer=constant(Pair((1, 1.0))),
 )
 INFINITE = kinds("refuse", inf=constant(np.inf), minus_inf=constant(-np.inf))
-NUMBER = NOT_NUMBERS | NUMBER_TYPES | INFINITE | kinds(
-    "sane", zero=constant(0.0), negative=constant(-1.0), huge=constant(1e200), tiny=constant(1e-300)
+NUMBER = (
+    NOT_NUMBERS
+    | NUMBER_TYPES
+    | INFINITE
+    | kinds(
+        "sane",
+        zero=constant(0.0),
+        negative=constant(-1.0),
+        huge=constant(1e200),
+        tiny=constant(1e-300),
+    )
 )
 NONNEGATIVE = NUMBER | kinds("refuse", negative=constant(-1.0), far_negative=constant(-1e6))
 POSITIVE = NONNEGATIVE | kinds("refuse", zero=constant(0.0))
 PERCENT = POSITIVE | kinds("refuse", huge=constant(1e200), hundred=constant(100.0))
 
-WHOLE = NOT_NUMBERS | INFINITE | kinds(
-    "refuse",
-    negative=constant(-1),
-    far_negative=constant(-(10**6)),
-    fraction=lambda v: v + 0.5,
-) | kinds("same", numpy=np.int64, int8=np.int8, uint64=np.uint64) | kinds(
-    "equal", float=float, zero_axes=np.array, bool=constant(Pair((True, 1)))
-) | kinds("sane", one=constant(1), two=constant(2))
+WHOLE = (
+    NOT_NUMBERS
+    | INFINITE
+    | kinds(
+        "refuse",
+        negative=constant(-1),
+        far_negative=constant(-(10**6)),
+        fraction=lambda v: v + 0.5,
+    )
+    | kinds("same", numpy=np.int64, int8=np.int8, uint64=np.uint64)
+    | kinds("equal", float=float, zero_axes=np.array, bool=constant(Pair((True, 1))))
+    | kinds("sane", one=constant(1), two=constant(2))
+)
 WHOLE_0 = WHOLE | kinds("sane", zero=constant(0))
 COUNT = WHOLE | kinds("refuse", zero=constant(0))
-SIZE = COUNT | kinds("sane", million=constant(10**6), billions=constant(10**10), beyond=constant(10**30))
+SIZE = COUNT | kinds(
+    "sane", million=constant(10**6), billions=constant(10**10), beyond=constant(10**30)
+)
 LIMITED = COUNT | kinds("refuse", billions=constant(10**10), beyond=constant(10**30))
 
 CHOICE = kinds(
@@ -326,65 +372,77 @@ RNG = kinds(
     array=lambda r: np.arange(3),
     class_=constant(np.random.Generator),
 ) | kinds("equal", number=constant(Pair((5, np.random.default_rng(5)))))
-FLAGS = kinds(
-    "same",
-    list=lambda a: a.tolist(),
-    ints=lambda a: a.astype(int),
-    uint8=lambda a: a.astype(np.uint8),
-    floats=lambda a: a.astype(float),
-    strided=_strided,
-    read_only=_frozen,
-) | kinds("equal", pandas=_pandas, object=lambda a: a.astype(object)) | kinds(
-    "refuse",
-    too_short=lambda a: a[:-1],
-    too_long=lambda a: np.append(a, True),
-    extra_axis=lambda a: a[:, None],
-    sites=np.flatnonzero,
-    nan=lambda a: _with(a, np.nan),
-    strings=lambda a: np.where(a, "yes", "no"),
-    string=constant("yes"),
-    none_observed=np.zeros_like,
-    masked=lambda a: np.ma.array(a, mask=a),
-    dict=constant({}),
-    twos=lambda a: 2 * a,
-    complex=lambda a: a + 0j,
-    number=constant(1),
-) | kinds("sane", all_observed=np.ones_like)
-EDGES = kinds(
-    "same",
-    list=lambda a: a.tolist(),
-    tuple=lambda a: tuple(map(tuple, a.tolist())),
-    fortran=np.asfortranarray,
-    strided=_strided,
-    read_only=_frozen,
-    big_endian=lambda a: a.astype(">i8"),
-    int8=lambda a: a.astype(np.int8),
-    uint64=lambda a: a.astype(np.uint64),
-    turned=lambda a: a[:, ::-1],
-) | kinds("equal", pandas=_pandas, float64=lambda a: a.astype(float)) | kinds(
-    "refuse",
-    repeated=lambda a: np.append(a, a[:1], 0),
-    both_ways=lambda a: np.append(a, a[:1, ::-1], 0),
-    loop=lambda a: np.append(a, [[1, 1]], 0),
-    negative=lambda a: np.append(a, [[-1, 0]], 0),
-    beyond=lambda a: np.append(a, [[0, 10**6]], 0),
-    unsigned_beyond=lambda a: np.append(a.astype(np.uint64), np.array([[0, 2**64 - 1]], np.uint64), 0),
-    fraction=lambda a: a + 0.5,
-    matrix=lambda a: np.eye(12, dtype=int),
-    flat=np.ravel,
-    triples=lambda a: np.column_stack([a, a[:, 0]]),
-    None_=constant(None),
-    string=constant("edges"),
-    strings=lambda a: a.astype(str),
-    masked=lambda a: np.ma.masked_equal(a, 0),
-    mask=lambda a: a > 1,
-    dict=lambda a: dict(a.tolist()),
-    complex=lambda a: a + 0j,
-) | kinds(
-    "sane",
-    none=lambda a: np.empty((0, 2), int),
-    one=lambda a: a[:1],
-    disconnected=lambda a: a[::2],
+FLAGS = (
+    kinds(
+        "same",
+        list=lambda a: a.tolist(),
+        ints=lambda a: a.astype(int),
+        uint8=lambda a: a.astype(np.uint8),
+        floats=lambda a: a.astype(float),
+        strided=_strided,
+        read_only=_frozen,
+    )
+    | kinds("equal", pandas=_pandas, object=lambda a: a.astype(object))
+    | kinds(
+        "refuse",
+        too_short=lambda a: a[:-1],
+        too_long=lambda a: np.append(a, True),
+        extra_axis=lambda a: a[:, None],
+        sites=np.flatnonzero,
+        nan=lambda a: _with(a, np.nan),
+        strings=lambda a: np.where(a, "yes", "no"),
+        string=constant("yes"),
+        none_observed=np.zeros_like,
+        masked=lambda a: np.ma.array(a, mask=a),
+        dict=constant({}),
+        twos=lambda a: 2 * a,
+        complex=lambda a: a + 0j,
+        number=constant(1),
+    )
+    | kinds("sane", all_observed=np.ones_like)
+)
+EDGES = (
+    kinds(
+        "same",
+        list=lambda a: a.tolist(),
+        tuple=lambda a: tuple(map(tuple, a.tolist())),
+        fortran=np.asfortranarray,
+        strided=_strided,
+        read_only=_frozen,
+        big_endian=lambda a: a.astype(">i8"),
+        int8=lambda a: a.astype(np.int8),
+        uint64=lambda a: a.astype(np.uint64),
+        turned=lambda a: a[:, ::-1],
+    )
+    | kinds("equal", pandas=_pandas, float64=lambda a: a.astype(float))
+    | kinds(
+        "refuse",
+        repeated=lambda a: np.append(a, a[:1], 0),
+        both_ways=lambda a: np.append(a, a[:1, ::-1], 0),
+        loop=lambda a: np.append(a, [[1, 1]], 0),
+        negative=lambda a: np.append(a, [[-1, 0]], 0),
+        beyond=lambda a: np.append(a, [[0, 10**6]], 0),
+        unsigned_beyond=lambda a: np.append(
+            a.astype(np.uint64), np.array([[0, 2**64 - 1]], np.uint64), 0
+        ),
+        fraction=lambda a: a + 0.5,
+        matrix=lambda a: np.eye(12, dtype=int),
+        flat=np.ravel,
+        triples=lambda a: np.column_stack([a, a[:, 0]]),
+        None_=constant(None),
+        string=constant("edges"),
+        strings=lambda a: a.astype(str),
+        masked=lambda a: np.ma.masked_equal(a, 0),
+        mask=lambda a: a > 1,
+        dict=lambda a: dict(a.tolist()),
+        complex=lambda a: a + 0j,
+    )
+    | kinds(
+        "sane",
+        none=lambda a: np.empty((0, 2), int),
+        one=lambda a: a[:1],
+        disconnected=lambda a: a[::2],
+    )
 )
 OBJECTS = kinds(  # in place of a model, a fit, a result, a learner
     "refuse",

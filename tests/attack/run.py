@@ -75,7 +75,7 @@ def numbers(found):
     if isinstance(found, Folds):
         return [*map(np.asarray, [*found.omitted, *found.scored])]
     if isinstance(found, CVResult):
-        return [found.params, found.pointwise, found.fold_losses]
+        return [found.params, np.concatenate(found.losses), found.fold_losses]
     if isinstance(found, LearnerCV):
         return [found.pointwise, found.fold_of]
     if isinstance(found, Fit):
@@ -125,7 +125,10 @@ def refusal(error):
     clear = clear and any(place in last.filename for place in CLEAR)
     clear = clear and last.lineno in raises(last.filename)
     place = f"{Path(last.filename).name}:{last.lineno}"
-    return Refused(clear, f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''} [{place}]")
+    return Refused(
+        clear,
+        f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''} [{place}]",
+    )
 
 
 @cache
@@ -170,7 +173,9 @@ def judge(case):
         if not found.clear:
             return "cryptic", found.says
         must_answer = odd.must in ("same", "turned") and not isinstance(expected, Refused)
-        return ("cryptic", f"refuses what is equal: {found.says}") if must_answer else ("refused", "")
+        return (
+            ("cryptic", f"refuses what is equal: {found.says}") if must_answer else ("refused", "")
+        )
     found, marked = found
     wrong = fault(odd, call, found, marked, expected, plain() | {case.argument: odd.value})
     return ("silent", wrong) if wrong else ("right", "")
@@ -190,7 +195,13 @@ def fault(odd, call, found, marked, expected, arguments):
         wanted = wanted[::-1] if odd.must == "turned" else wanted
         return "" if same(found, wanted) else "differs from the equal input"
     undefined = any(np.isnan(part).any() for part in numbers(found))
-    if not marked and (undefined and not call.undefined or not all(finite) and not call.unbounded and not call.undefined):
+    if not marked and (
+        undefined
+        and not call.undefined
+        or not all(finite)
+        and not call.unbounded
+        and not call.undefined
+    ):
         return "is not finite, and nothing says so"
     if call.law is not None and not marked:
         try:
@@ -301,7 +312,9 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="functions whose name matches")
     options = parser.parse_args()
-    chosen = [case for case in cases(options.calls, options.seed) if re.search(options.only, case.name)]
+    chosen = [
+        case for case in cases(options.calls, options.seed) if re.search(options.only, case.name)
+    ]
     counts, faults = attack(chosen, watch=sys.stderr)
     print(table(counts))
     print("\n".join(sorted(faults)))
