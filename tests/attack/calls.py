@@ -85,8 +85,10 @@ OBSERVED = {"n_sites": odd.SIZE, "observed": odd.without(odd.FLAGS, "None ")}
 def is_folds(found, n_sites=N, **_):
     """Sorted, distinct, in range, scored within omitted, none of them all."""
     for omitted, scored in zip(found.omitted, found.scored, strict=True):
-        assert len(omitted) and len(set(omitted.tolist())) == len(omitted)
-        assert omitted.min() >= 0 and omitted.max() < n_sites
+        assert len(omitted)
+        assert len(set(omitted.tolist())) == len(omitted)
+        assert omitted.min() >= 0
+        assert omitted.max() < n_sites
         assert set(scored.tolist()) <= set(omitted.tolist())
 
 

@@ -1,4 +1,4 @@
-"""Every call in a process of its own: right, refused, cryptic, silently wrong, a crash or a hang."""
+"""Every call in a process of its own: right, refused, cryptic, silently wrong, crash or hang."""
 
 import argparse
 import ast
