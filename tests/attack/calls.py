@@ -688,30 +688,14 @@ def sentences(rng):
     }
 
 
-def _one(kind, place=1):
-    def odd_one(rows):
-        made = kind(rows[place])
-        rows = list(rows)
-        if made.plain is not None:
-            plain = [*rows]
-            plain[place] = made.plain
-            rows[place] = made.value
-            return odd.Pair((rows, plain))
-        rows[place] = made.value
-        return rows
-
-    return odd_one
-
-
 def each_of(family):
     """The kinds of a family, for one of a list of arrays."""
     return {
-        f"one {name}": (lambda kind, must: lambda rows: _wrapped(kind, must, rows))(kind, None)
-        for name, kind in family.items()
+        f"one {name}": lambda rows, kind=kind: _wrapped(kind, rows) for name, kind in family.items()
     }
 
 
-def _wrapped(kind, must, rows):
+def _wrapped(kind, rows):
     made = kind(rows[1])
     value = [rows[0], made.value, *rows[2:]]
     plain = None if made.plain is None else [rows[0], made.plain, *rows[2:]]

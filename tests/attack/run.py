@@ -125,10 +125,8 @@ def refusal(error):
     clear = clear and any(place in last.filename for place in CLEAR)
     clear = clear and last.lineno in raises(last.filename)
     place = f"{Path(last.filename).name}:{last.lineno}"
-    return Refused(
-        clear,
-        f"{type(error).__name__}: {str(error).splitlines()[0][:90] if str(error) else ''} [{place}]",
-    )
+    first = f"{error}\n".splitlines()[0][:90]
+    return Refused(clear, f"{type(error).__name__}: {first} [{place}]")
 
 
 @cache

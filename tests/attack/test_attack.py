@@ -4,7 +4,7 @@ import re
 
 from attack import run
 
-# Clean so far. The rest waits for checks in models/{crf,glm,hmm,mrf,traffic}, inference, methods and
+# Clean so far. The rest waits for models/{crf,glm,hmm,mrf,traffic}, inference, methods and
 # derivatives; then all functions are tested, and this goes.
 CLEAN = re.compile(
     r"folds\.|Folds|Examples|learners\.|treecv|kfold|pegasos|lsqsgd|k_means|histogram|SemiSup|Pairwise"
