@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .checks import real_array, real_number
 from .derivatives import Derivatives, derivatives_of
 from .fit import TOLERANCE, UnconvergedFit
-from .protocol import Fit, ModelDefaults, override
+from .protocol import Fit, ModelDefaults, check_fit, override
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
 
@@ -23,6 +24,7 @@ VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
+    check_fit(model, fit)
     weights = _checked(weights, model.n_sites)
     cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
     products = cross @ (weights - 1.0).T
@@ -40,6 +42,7 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
         each resample in memory.
     """
+    check_fit(model, fit)
     weights = _checked(weights, model.n_sites)
     own = derivatives_of(model)
     if own.matrix_free:
@@ -57,8 +60,8 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
 
 
 def _checked(weights, n_sites):
-    weights = np.asarray(weights, float)
-    if weights.ndim != 2 or weights.shape[1] != n_sites:
+    weights = real_array("weights", weights, finite=False)
+    if weights.ndim != 2 or not len(weights) or weights.shape[1] != n_sites:
         raise ValueError(f"weights {weights.shape} must be (n_resamples, {n_sites})")
     usable = (weights >= 0.0) & (weights < np.inf)
     if not usable.all():
@@ -111,6 +114,9 @@ def _is_curved(hessians, fit):
 
 def interval(params: np.ndarray, level: float = 0.9) -> np.ndarray:
     """Percentile interval of each parameter, (2, D), from params (n_resamples, D)."""
+    params = real_array("params", params, 2)
+    if not len(params) or not 0.0 < real_number("level", level) < 1.0:
+        raise ValueError(f"level = {level} of {len(params)} resamples: from 0 to 1, of at least 1")
     tail = 0.5 * (1.0 - level)
     return np.quantile(params, [tail, 1.0 - tail], axis=0)
 
@@ -129,6 +135,11 @@ def jackknife_after_bootstrap(
 
     Source: Efron (1992).
     """
+    params = real_array("params", params, 2)
+    weights = real_array("weights", weights, 2)
+    weights = _checked(weights, weights.shape[1])
+    if len(params) != len(weights):
+        raise ValueError(f"params of {len(params)} resamples, weights of {len(weights)}")
     left_out = (weights == 0.0).T
     counts = left_out.sum(axis=1)
     site = np.argmin(counts)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .checks import check_kind, real_array, real_number
 from .folds import Folds
 from .models.glm import GLM
-from .protocol import Fit
+from .protocol import Fit, check_fit
 
 LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
@@ -51,6 +52,11 @@ class Ball:
     """
 
     def __init__(self, model: GLM, params: np.ndarray, radius: float):
+        check_kind("model", model, GLM)
+        params = real_array("params", params, 1)
+        radius = real_number("radius", radius, least=0.0)
+        if len(params) != model.design.shape[1]:
+            raise ValueError(f"params {params.shape} must be ({model.design.shape[1]},)")
         if model.site_penalty:
             raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
         self.model = model
@@ -98,7 +104,10 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
     folds, or 0 where there is none: the theorem then applies to no fold.
     """
+    check_kind("model", model, GLM)
+    check_fit(model, fit)
     folds = Folds.of(folds, model.n_sites, model.observed)
+    radius = None if radius is None else real_number("radius", radius, least=0.0)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .checks import check_kind
 from .extras import require
 from .protocol import CVResult
 from .scores import error_of_sum
@@ -21,7 +22,7 @@ def compare_methods(exact: CVResult, *others: CVResult) -> Any:
     ------
     ValueError : results of different fits or folds; for different models see `compare_models`
     """
-    for result in others:
+    for result in (exact, *others):
         _check_same_fit(exact, result)
         _check_same_folds((exact.method, exact), (result.method, result))
     rows = [_row(exact, result) for result in (exact, *others)]
@@ -30,11 +31,15 @@ def compare_methods(exact: CVResult, *others: CVResult) -> Any:
 
 def relative_errors(exact: CVResult, result: CVResult) -> np.ndarray:
     """|loss_o - exact_o| / |exact_o| for each fold (Ghosh et al. 2020, Table 1)."""
+    _check_same_fit(exact, result)
+    _check_same_folds(("exact", exact), ("the result", result))
     return np.abs(result.fold_losses - exact.fold_losses) / np.abs(exact.fold_losses)
 
 
 def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
     """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
+    _check_same_fit(exact, result)
+    _check_same_folds(("exact", exact), ("the result", result))
     return exact.fit.standard_errors_between(result.params, exact.params)
 
 
@@ -103,6 +108,8 @@ def _model_row(rank, result, best):
 
 
 def _check_same_fit(a, b):
+    check_kind("a result", a, CVResult)
+    check_kind("a result", b, CVResult)
     if a.fit is b.fit:
         return
     same = np.array_equal(a.fit.params, b.fit.params) and a.fit.objective == b.fit.objective

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .checks import check_whole, generator, real_array, real_number
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
 from .methods.exact import exact
-from .protocol import CVResult
+from .protocol import CVResult, check_result_of
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
 SINGLE_SITES = 300  # left out one by one
@@ -32,10 +33,10 @@ def difference_estimate(
     mean number of sites that a fold scores: the difference estimator of survey sampling, without
     replacement; its error comes from the differences alone.
     """
+    check_result_of(model, result)
     n = len(result.folds)
-    if not 2 <= n_exact <= n:
-        raise ValueError(f"n_exact = {n_exact}: must be from 2 to the number of folds, {n}")
-    drawn = rng.choice(n, n_exact, replace=False)
+    check_whole("n_exact", n_exact, 2, n, f" of {n} folds")
+    drawn = generator(rng).choice(n, n_exact, replace=False)
     refit = exact(model, result.fit, result.folds[drawn])
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
@@ -69,7 +70,9 @@ def check_model(
     ValueError : names the errors above `tolerance`, nan and inf among them
     """
     derivatives = derivatives_of(model)
-    params = np.asarray(params, float)
+    params = real_array("params", params, 1)
+    tolerance = real_number("tolerance", tolerance, above=0.0)
+    rng = generator(rng)
     inside = rng.uniform(0.5, 0.9, model.n_sites)
     sites = _some_sites(model, derivatives, rng)
     corner = weights_without(model.n_sites, sites)

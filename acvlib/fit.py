@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .checks import generator, real_array, real_number
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
-from .folds.checks import generator
 from .protocol import Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
@@ -41,7 +41,8 @@ def fit(
     """
     derivatives = derivatives_of(model)
     near = is_equation(model) or (start is not None and derivatives.matrix_free)
-    start = np.asarray(_initial(model, rng) if start is None else start, float)
+    start = _initial(model, start, rng)
+    tolerance = real_number("tolerance", tolerance, above=0.0)
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
     elif derivatives.defaults.convex or near:
@@ -58,7 +59,7 @@ def fit(
 def fit_at(model: Any, params: np.ndarray, iterates: Sequence[np.ndarray] = ()) -> Fit:
     """Describe a model at any params (D,), optimal or not, as a `Fit`."""
     derivatives = derivatives_of(model)
-    params = np.asarray(params, float)
+    params = _point(model, "params", params)
     hessian = derivatives.hessian(params, np.ones(model.n_sites))
     return _described(derivatives, params, hessian, iterates)
 
@@ -67,13 +68,22 @@ def fit_path(
     model: Any, start: np.ndarray | None = None, rng: np.random.Generator | int | None = None
 ) -> list[np.ndarray]:
     """List the iterates (D,) of L-BFGS from the start on, for the study of inexact optima."""
-    start = np.asarray(_initial(model, rng) if start is None else start, float)
-    return _lbfgs(derivatives_of(model), start)
+    derivatives = derivatives_of(model)
+    return _lbfgs(derivatives, _initial(model, start, rng))
 
 
-def _initial(model, rng):
-    """The model's own start, from a generator or from its seed."""
-    return model.initial_params(None if rng is None else generator(rng))
+def _initial(model, start, rng):
+    """The start given, or the model's own, from a generator or from its seed."""
+    rng = None if rng is None else generator(rng)
+    return _point(model, "start", model.initial_params(rng) if start is None else start)
+
+
+def _point(model, name, params):
+    point = real_array(name, params, 1)
+    n_params = getattr(model, "n_params", len(point))
+    if len(point) != n_params:
+        raise ValueError(f"{name} ({len(point)},) must be ({n_params},), one for each parameter")
+    return point
 
 
 def _described(derivatives, params, hessian, iterates):

@@ -1,9 +1,11 @@
 """Plots of methods against each other: scatters, errors, times, in one style."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from .checks import check_kind, real_array
 from .extras import require
 from .protocol import CVResult
 
@@ -54,11 +56,11 @@ def series(ax: Any, time: np.ndarray, values: np.ndarray, blocks: Any) -> Any:
 
 def scatter(ax: Any, reference: CVResult, other: CVResult) -> Any:
     """Plot pointwise held-out losses of two results, with the line of agreement."""
-    x = _losses(reference)
+    x, y = _losses(reference, other)
     _agreement(ax, x.min(), x.max())
-    _dots(ax, x, _losses(other), color="#a23b72")
-    ax.set_xlabel(f"loss, {RUNGS[reference.method][0]}")
-    ax.set_ylabel(f"loss, {RUNGS[other.method][0]}")
+    _dots(ax, x, y, color="#a23b72")
+    ax.set_xlabel(f"loss, {_rung(reference.method)[0]}")
+    ax.set_ylabel(f"loss, {_rung(other.method)[0]}")
     return ax
 
 
@@ -67,20 +69,30 @@ def differences(ax: Any, reference: CVResult, baseline: CVResult, *others: CVRes
 
     The horizontal axis is how far the reference moves them.
     """
-    base = _losses(baseline)
-    x = _losses(reference) - base
+    base, x, *ys = _losses(baseline, reference, *others)
+    x = x - base
     reach = np.abs(x).max()
     _agreement(ax, -reach, reach)
-    for result in others:
-        name, colour = RUNGS[result.method]
-        _dots(ax, x, _losses(result) - base, color=colour, label=name)
-    ax.set_xlabel(f"{RUNGS[reference.method][0]} minus baseline")
+    for result, y in zip(others, ys, strict=True):
+        name, colour = _rung(result.method)
+        _dots(ax, x, y - base, color=colour, label=name)
+    ax.set_xlabel(f"{_rung(reference.method)[0]} minus baseline")
     ax.set_ylabel("rung minus baseline")
     return ax
 
 
-def _losses(result):
-    return np.concatenate(result.losses)
+def _rung(method):
+    """(name, colour) of a method, or of a result that was changed afterwards."""
+    return RUNGS.get(method, (method, COLOURS[-1]))
+
+
+def _losses(*results):
+    """The losses of each result, fold by fold; ValueError where folds differ."""
+    for result in results:
+        check_kind("a result", result, CVResult)
+        if not result.folds.same_as(results[0].folds):
+            raise ValueError("the results are of different folds: run all on the same Folds")
+    return [np.concatenate(result.losses) for result in results]
 
 
 def _agreement(ax, low, high):
@@ -96,9 +108,11 @@ def _dots(ax, x, y, **settings):
 def error_ladder(ax: Any, errors: dict[str, np.ndarray]) -> Any:
     """Plot one box a method of the folds' parameter errors in standard errors, on a log axis."""
     settings = {"whis": (5, 95), "widths": 0.6, "showfliers": False, "patch_artist": True}
-    rungs = [RUNGS[method] for method in errors]
+    check_kind("errors", errors, Mapping)
+    boxes = [real_array(f"errors of {name}", values, 1) for name, values in errors.items()]
+    rungs = [_rung(method) for method in errors]
     names = [name.replace(" ", "\n", 1) for name, _ in rungs]
-    drawn = ax.boxplot(list(errors.values()), medianprops={"color": "black"}, **settings)
+    drawn = ax.boxplot(boxes, medianprops={"color": "black"}, **settings)
     for box, (_, colour) in zip(drawn["boxes"], rungs, strict=True):
         box.set(facecolor=colour, alpha=0.75)
     ax.set_xticks(range(1, len(names) + 1), names)

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from .checks import real_number
 from .derivatives import Derivatives, derivatives_of, is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
-from .protocol import CVResult
+from .protocol import CVResult, check_result_of
 from .scores import Interrupted
 
 LOOKS = 5  # gradients that an undecided fold may cost
@@ -74,8 +75,8 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     ------
     ValueError : a limit that is not positive
     """
-    if not limit > 0:
-        raise ValueError(f"limit = {limit}: must be above 0, in standard errors")
+    limit = real_number("limit", limit, above=0.0)
+    check_result_of(model, result)
     started = time.perf_counter()
     derivatives = derivatives_of(model)
     parts = pieces(len(result.folds), PORTION)
@@ -105,6 +106,7 @@ def refit_unreliable(
     ValueError : flags that are not one bool a fold
     Interrupted : Ctrl-C; `result` has all folds, those not refitted yet as after `exact`
     """
+    check_result_of(model, result)
     if check is None:
         check = check_result(model, result)
     if isinstance(check, ResultCheck):
@@ -112,7 +114,7 @@ def refit_unreliable(
         spent = Counter({"gradient": check.gradients})
         seconds = check.seconds
     else:
-        unreliable = np.asarray(check)
+        unreliable = np.asanyarray(check)
         spent = Counter()
         seconds = 0.0
     _check_flags(unreliable, len(result.folds))
@@ -144,7 +146,7 @@ def _interrupted(result, refits, rows):
 
 
 def _check_flags(flags, n_folds):
-    if flags.dtype != bool or flags.shape != (n_folds,):
+    if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
         got = f"{flags.dtype} {flags.shape}"
         raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
 

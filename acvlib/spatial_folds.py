@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+from .checks import check_whole, generator
 from .folds import Folds, leave_one_out
-from .folds.checks import check_whole, generator
 from .inference.graph import check_edges
 
 
@@ -50,10 +50,10 @@ def regions(
     neighbour; a part of the graph without a seed goes to the smallest block whole. Sites within
     `buffer` edges of a block are omitted with it, and not scored.
     """
+    graph = _graph(n_sites, edges)
     check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
     check_whole("buffer", buffer, 0)
     rng = generator(rng)
-    graph = _graph(n_sites, edges)
     seeds, distance = _scattered(graph, k, rng)
     block = np.full(n_sites, -1)
     block[seeds] = np.arange(k)

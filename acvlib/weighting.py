@@ -12,6 +12,8 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
+from .checks import real_array
+
 
 class FactorWeights(NamedTuple):
     """Multipliers of the log-factors: observation and latent (n_sites,), edge (n_edges,)."""
@@ -45,7 +47,7 @@ def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
 
 def check(weights: Any, n_sites: int) -> None:
     """Raise ValueError unless weights are n_sites finite numbers >= 0."""
-    w = np.asarray(getval(weights))
+    w = real_array("weights", getval(weights), finite=False)
     if w.shape != (n_sites,):
         raise ValueError(f"weights have shape {w.shape}, not ({n_sites},): one weight a site")
     usable = (w >= 0.0) & (w < np.inf)  # nan is neither

@@ -15,6 +15,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # A unit may import from the rows above its own, and from itself; units of one row do not see each
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
+    {"checks"},
     {"folds", "weighting", "parallel", "extras", "scores", "kernel_cache"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators"},
@@ -25,7 +26,7 @@ ROWS = [
     {"reliability"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
-APART = {"incremental": {"incremental", "parallel", "extras", "scores"}}
+APART = {"incremental": {"checks", "folds", "incremental", "parallel", "extras", "scores"}}
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray", "arviz_stats"}
 NEVER = {"torch", "acvbook", "notebooks"}

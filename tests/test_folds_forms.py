@@ -106,7 +106,7 @@ def test_folds_are_not_taken_for_a_list_that_would_lose_what_they_score():
 
 @pytest.mark.parametrize("bad", [5, 2.5, None, object()])
 def test_what_is_no_sequence_is_refused(bad):
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="folds must be a sequence of integer arrays"):
         Folds(bad)
 
 

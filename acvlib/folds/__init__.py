@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from .checks import Flags, as_fold, check_whole, generator, observed_mask
+from ..checks import check_whole, generator, real_number
+from .checks import Flags, as_fold, observed_mask
 from .folds import WHOLE, Folds, weights
+
+MOST_DRAWN = 10**7  # folds drawn at random: minutes
 
 __all__ = [
     "WHOLE",
@@ -53,7 +56,7 @@ def blocked(n_sites: int, k: int, buffer: int = 0, observed: Flags = None) -> Fo
 
     Source: h-block cross-validation, Burman, Chow and Nolan (1994).
     """
-    check_whole("buffer", buffer, 0)
+    buffer = check_whole("buffer", buffer, 0)
     mask = observed_mask(n_sites, observed)
     blocks = k_fold(n_sites, k, observed=observed)
     omitted = []
@@ -77,9 +80,9 @@ def leave_future_out(
 
     Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
     """
-    check_whole("gap", gap, 0)
+    gap = check_whole("gap", gap, 0)
     if horizon is not None:
-        check_whole("horizon", horizon, 1)
+        horizon = check_whole("horizon", horizon, 1)
     mask = observed_mask(n_sites, observed)
     latest = n_sites - (horizon or 1)
     omitted = []
@@ -106,15 +109,17 @@ def by_class(
     classes: np.ndarray, per_fold: int, rng: np.random.Generator | int, observed: Flags = None
 ) -> Folds:
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
-    classes = np.asarray(classes)
-    unlike = classes != classes  # nan is like no class, not even itself
-    if classes.ndim != 1 or unlike.any():
+    try:
+        classes = np.asarray(classes)
+    except ValueError:  # rows of different lengths
+        classes = np.empty((0, 0))
+    if classes.ndim != 1 or (classes != classes).any():  # nan is like no class, not even itself
         raise ValueError(f"classes of shape {classes.shape}: give one a site, none of them nan")
     mask = observed_mask(len(classes), observed)
     rng = generator(rng)
     labels = np.unique(classes[mask])
     n_classes = len(labels)
-    check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
+    per_fold = check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
     n_folds = -(-n_classes // per_fold)
     folds = []
     parts = np.array_split(rng.permutation(labels), n_folds)
@@ -164,8 +169,6 @@ def contiguous(
     first = before[: n_sites - length]
     beyond = before[length + 1 :]
     ends = length + np.flatnonzero(beyond > first)
-    if not len(ends):
-        raise ValueError("no site is observed: there is nothing to leave out")
     drawn = rng.choice(ends, n_folds)
     blocks = []
     for end in drawn:
@@ -175,9 +178,9 @@ def contiguous(
 
 
 def _size(percent, n_sites, n_folds):
-    if not 0 < percent < 100:
+    if not 0 < real_number("percent", percent) < 100:
         raise ValueError(f"percent = {percent}: must lie between 0 and 100, both excluded")
-    check_whole("n_folds", n_folds, 1)
+    check_whole("n_folds", n_folds, 1, MOST_DRAWN)
     return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
@@ -193,7 +196,9 @@ def from_splitter(
     ------
     ValueError : a training set repeats a row, or shares one with its test set
     """
-    n_sites = X.shape[0] if getattr(X, "ndim", 0) else len(X)
+    if getattr(X, "ndim", 1) == 0 or not hasattr(X, "__len__"):
+        raise ValueError(f"X is {X!r:.60}: it must have a row for each site")
+    n_sites = X.shape[0] if hasattr(X, "shape") else len(X)
     mask = observed_mask(n_sites, observed)
     omitted = []
     scored = []
@@ -215,9 +220,10 @@ def from_splitter(
 
 def _splits(cv, n_sites, X, y, groups):
     """Pairs (training set, test set)."""
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, str):
         return cv.split(X, y, groups)
-    if isinstance(cv, int):
+    pairs_of_sets = hasattr(cv, "__iter__") and getattr(cv, "ndim", 1)
+    if not pairs_of_sets or isinstance(cv, str) or hasattr(cv, "keys"):
         tests = k_fold(n_sites, cv)
         rows = np.arange(n_sites)
         return [(np.delete(rows, test), test) for test in tests]
@@ -234,6 +240,7 @@ def _splits(cv, n_sites, X, y, groups):
 def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator | int) -> np.ndarray:
     """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
     check_whole("n_sites", n_sites, 1)
+    check_whole("n_resamples", n_resamples, 1)
     rng = generator(rng)
     shares = np.full(n_sites, 1.0 / n_sites)
     return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checks import MOST, check_whole, real_array
+
 Sites = Any  # a list of integer arrays, or a table (n_folds, size)
 Flags = np.ndarray | None
 
-MOST = 2**40  # sites
 NOT_SITES = "is not a non-empty 1-d array of site numbers"
 REMEDY = """
 folds must be a sequence of integer arrays of sites, one a fold.
@@ -20,10 +21,10 @@ For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."
 
 def as_sites(folds: Any) -> Sites:
     """Copy folds: a table as a table, anything else as a list of integer arrays (size,)."""
-    if hasattr(folds, "keys"):
-        found = type(folds).__name__
-        raise ValueError(f"folds are {found}: its keys are no folds.{REMEDY}")
     dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
+    if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
+        found = type(folds).__name__
+        raise ValueError(f"folds are {found}, whose keys or digits are no folds.{REMEDY}")
     if dimensions == 2 and folds.dtype.kind in "iu":
         return _as_integers(folds, "folds")
     copies = []
@@ -44,6 +45,15 @@ def as_fold(sites: Any, name: str) -> np.ndarray:
         found = f"{array.dtype} of shape {array.shape}"
         raise ValueError(f"{name} {NOT_SITES}, but {found}.{REMEDY}")
     return _as_integers(sites, name)
+
+
+def one_fold(sites: Any, n_sites: int) -> np.ndarray:
+    """Copy the sites of one fold; ValueError for a repeated one, and for one that is not there."""
+    fold = as_fold(sites, "the fold")
+    check_range([fold], n_sites)
+    if len(np.unique(fold)) < len(fold):
+        check_distinct([fold])
+    return fold
 
 
 def _as_integers(sites, name):
@@ -147,25 +157,12 @@ def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     check_whole("n_sites", n_sites, 1)
     if observed is None:
         return np.ones(n_sites, bool)
-    mask = np.asarray(observed)
+    mask = real_array("observed", observed, finite=False)
     if mask.shape != (n_sites,):
         raise ValueError(f"observed has shape {mask.shape}, not ({n_sites},): one flag a site")
     flags = np.isin(mask, [False, True])
     if not flags.all():
-        raise ValueError(f"observed must be True or False, one flag a site; got {mask.dtype}")
+        raise ValueError(f"observed must be True or False, one flag a site; got {mask[~flags][0]}")
+    if not mask.any():
+        raise ValueError("no site is observed: there is nothing to leave out in a fold")
     return mask.astype(bool)
-
-
-def check_whole(name: str, value: Any, least: int, most: float = np.inf, of: str = "") -> None:
-    """Raise ValueError unless a value is a whole number from least to most."""
-    whole = isinstance(value, int | np.integer)
-    if not whole or not least <= value <= most:
-        bounds = f"must be a whole number from {least} to {most}"
-        raise ValueError(f"{name} = {value}{of}: {bounds}")
-
-
-def generator(rng: Any) -> np.random.Generator:
-    """Return a generator as it is, or that of a seed. Raises ValueError for anything else."""
-    if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
-        raise ValueError(f"rng = {rng!r}: pass numpy.random.default_rng(seed), or the seed")
-    return np.random.default_rng(rng)

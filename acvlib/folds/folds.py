@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from ..checks import check_whole
 from . import checks
 from .checks import Flags, Sites, end_to_end, observed_mask
 
@@ -74,6 +75,7 @@ class Folds:
 
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
+        check_whole("n_sites", n_sites, 1)
         every = checks.check_range(self.omitted, n_sites)
         ends = np.append(0, np.cumsum(every.sizes))
         ones = np.ones(len(every.sites))
@@ -116,6 +118,7 @@ WHOLE = Folds([np.empty(0, int)])  # the one problem that leaves nothing out
 
 def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
+    check_whole("n_sites", n_sites, 1)
     omitted = checks.as_fold(sites, "the set of sites")
     highest = omitted.max(initial=0)
     if highest >= n_sites or (omitted < 0).any():

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_kind, generator
 from ..scores import Interrupted
 from .chunks import FIXED, partition
 from .cluster import tree_on_cluster
@@ -74,8 +75,10 @@ class LabelRuns(UserWarning):
 
 def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
     started = time.perf_counter()
+    check_kind("learner", learner, IncrementalLearner)
+    check_kind("data", data, Examples)
     shuffle = shuffle and isinstance(folds, int | np.integer)
-    rng = None if rng is None else np.random.default_rng(rng)
+    rng = None if rng is None else generator(rng)
     seed = _seed(order, rng, shuffle)
     rows, bounds = partition(folds, len(data))
     if shuffle:

@@ -7,6 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from ..checks import check_whole
+from ..folds import Folds
+from ..folds.checks import check_range
+
 FIXED = -1  # in place of a seed, which is never negative: leave the rows as they stand
 
 
@@ -17,32 +21,21 @@ def partition(folds: int | Sequence[np.ndarray], n_rows: int) -> tuple[np.ndarra
     which have one row more. Raises ValueError unless 2 <= k <= n_rows and every row is in exactly
     one fold.
     """
-    if isinstance(folds, int | np.integer):
+    if not hasattr(folds, "__iter__"):
+        k = check_whole("k", folds, 2, n_rows, f" folds of {n_rows} rows")
         rows = np.arange(n_rows)
-        sizes = _even_sizes(int(folds), n_rows)
+        sizes = n_rows // k + (rows[:k] < n_rows % k)
     else:
-        _check_number(len(folds), n_rows)
-        rows = np.concatenate(list(folds))
-        sizes = np.array([len(fold) for fold in folds])
+        given = Folds(folds)
+        rows, sizes = check_range(given.omitted, n_rows)
         _check_partition(rows, sizes, n_rows)
     return rows.astype(np.int64), np.append(0, np.cumsum(sizes))
 
 
-def _even_sizes(k, n_rows):
-    _check_number(k, n_rows)
-    return n_rows // k + (np.arange(k) < n_rows % k)
-
-
-def _check_number(k, n_rows):
-    if not 2 <= k <= n_rows:
-        raise ValueError(f"k = {k} folds of {n_rows} rows: k must be from 2 to the number of rows")
-
-
 def _check_partition(rows, sizes, n_rows):
+    check_whole("k", len(sizes), 2, n_rows, f" folds of {n_rows} rows")
     if not sizes.all():
         raise ValueError(f"fold {np.argmin(sizes)} is empty")
-    if rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n_rows:
-        raise ValueError(f"folds must hold row numbers, 0 ... {n_rows - 1}")
     uses = np.bincount(rows, minlength=n_rows)
     wrong = np.flatnonzero(uses != 1)
     if wrong.size:

@@ -6,8 +6,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..checks import real_array
+from ..folds.checks import as_fold
+
 # Sums may be reordered, which lets dot products use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}
+
+MOST_FEATURES = 2**27  # times the states of a learner: as much as fits into memory
 
 Targets = np.ndarray | None  # one value a row, or None where there is nothing to predict
 
@@ -33,7 +38,7 @@ class Examples:
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
-        return Examples(*self.select(rows))
+        return Examples(*self.select(_row_numbers(rows, len(self))))
 
     def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, Targets]:
         """Return X and y of the rows, read-only: a learner may not write to them."""
@@ -56,15 +61,22 @@ def _check_finite(name, table):
 
 def _as_arrays(X, y):
     """X (n, d) and y (n,) or None as read-only float64."""
-    X = _read_only(np.ascontiguousarray(X, float))
+    X = _as_floats("X", X)
     if X.ndim != 2:
         raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
     if y is None:
         return X, None
-    y = _read_only(np.ascontiguousarray(y, float))
+    y = _as_floats("y", y)
     if y.shape != X.shape[:1]:
         raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
     return X, y
+
+
+def _as_floats(name, values):
+    """Contiguous float64, without a copy where it is."""
+    if type(values) is not np.ndarray or values.dtype != float:
+        values = real_array(name, values, finite=False)
+    return _read_only(np.ascontiguousarray(values))
 
 
 def _read_only(values):
@@ -159,7 +171,7 @@ class CompiledLearner:
 
 def _row_numbers(rows, n_rows):
     """The rows as int64, all of them there."""
-    rows = np.asarray(rows).astype(np.int64, casting="same_kind", copy=False)
+    rows = as_fold(rows, "the set of rows")
     if rows.size and (rows.min() < 0 or rows.max() >= n_rows):
         outside = f"rows {rows.min()} ... {rows.max()} of {n_rows}"
         raise ValueError(f"{outside}: they must be 0 ... {n_rows - 1}")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_choice
 from ..extras import require
 from ..folds import from_splitter, leave_one_out
 from ..methods import ladder
@@ -70,10 +71,8 @@ def approx_cross_validate(
     is the log loss of every test row, which the scorer
     neg_log_loss refuses to give for single ones.
     """
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}: one of {', '.join(METHODS)}")
-    if unreliable not in ACTIONS:
-        raise ValueError(f"unknown unreliable={unreliable!r}: one of {', '.join(ACTIONS)}")
+    check_choice("method", method, METHODS)
+    check_choice("unreliable", unreliable, ACTIONS)
     model = as_glm(estimator, X, y, sample_weight)
     splitter = model_selection.check_cv(cv, y, classifier=base.is_classifier(estimator))
     folds, tests = _splits(splitter, model.observed, X, y, groups)

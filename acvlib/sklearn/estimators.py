@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_kind, real_array
 from ..extras import require
 from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
@@ -35,20 +36,26 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
     ValueError: settings that are no smooth penalised likelihood, or whose meaning changes from fold
         to fold (class_weight="balanced").
     """
+    _check_estimator(estimator)
+    columns = estimator.n_features_in_
+    if np.shape(X)[1:] != (columns,):
+        raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
+    y = np.asarray(y)
+    validation.check_consistent_length(X, y)
+    weights = np.ones(len(y))
+    if sample_weight is not None:
+        weights = real_array("sample_weight", sample_weight, 1)
+        validation.check_consistent_length(y, weights)
+    settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
+    return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
+
+
+def _check_estimator(estimator):
     if type(estimator) not in _TRANSLATIONS:
         name = type(estimator).__name__
         known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
         raise TypeError(f"{name} has no translation to a GLM; there is one for {known}")
     validation.check_is_fitted(estimator)
-    columns = estimator.n_features_in_
-    if np.shape(X)[1:] != (columns,):
-        raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
-    y = np.asarray(y)
-    weights = np.ones(len(y))
-    if sample_weight is not None:
-        weights = np.asarray(sample_weight, float)
-    settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
-    return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
 
 
 def _logistic(estimator, y, weights):
@@ -102,12 +109,18 @@ _TRANSLATIONS = {
 
 def params_of(estimator: Any) -> np.ndarray:
     """[intercept, coefficients] of a fitted estimator; no intercept where it fits none."""
+    _check_estimator(estimator)
     head = np.ravel(estimator.intercept_) if estimator.fit_intercept else np.empty(0)
     return np.concatenate([head, np.ravel(estimator.coef_)])
 
 
 def with_params(estimator: Any, params: np.ndarray) -> Any:
     """The estimator as if it had been fitted to params (D,): what scorers ask for predictions."""
+    _check_estimator(estimator)
+    params = real_array("params", params, 1, finite=False)
+    size = len(params_of(estimator))
+    if len(params) != size:
+        raise ValueError(f"params {params.shape} must be ({size},): [intercept, coefficients]")
     twin = copy(estimator)
     head = int(estimator.fit_intercept)
     twin.coef_ = params[head:].reshape(np.shape(estimator.coef_))
@@ -118,6 +131,7 @@ def with_params(estimator: Any, params: np.ndarray) -> Any:
 
 def fit_of(estimator: Any, model: GLM) -> Fit:
     """Fit from the estimator's own coefficients; warn where they are far from the optimum."""
+    check_kind("model", model, GLM)
     start = params_of(estimator)
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)

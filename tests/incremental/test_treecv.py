@@ -271,8 +271,8 @@ def test_learners_follow_the_protocol():
         ([np.arange(5), np.array([], int), np.arange(5, 10)], "fold 1 is empty"),
         ([np.arange(5), np.arange(4, 10)], "row 4 is in 2 folds"),
         ([np.arange(5), np.arange(6, 10)], "row 5 is in 0 folds"),
-        ([np.arange(5), np.arange(5, 11)], "row numbers, 0 ... 9"),
-        ([np.arange(5), np.arange(5, 10) / 2], "row numbers"),
+        ([np.arange(5), np.arange(5, 11)], "fold 1 holds site 10, outside 0 ... 9"),
+        ([np.arange(5), np.arange(5, 10) / 2], "fold 1 is not a non-empty"),
     ],
 )
 def test_bad_folds(folds, message):

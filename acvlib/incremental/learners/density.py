@@ -3,7 +3,10 @@
 import numpy as np
 from numba import njit
 
+from ...checks import check_whole, real_array, real_number
 from ..protocol import CompiledLearner
+
+MOST_CELLS = 2**27
 
 _jit = njit(cache=True, nogil=True)
 
@@ -17,11 +20,14 @@ def histogram(
     count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
     matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
     """
-    lower = np.atleast_1d(lower).astype(float)
-    upper = np.atleast_1d(upper).astype(float)
-    if not (lower < upper).all() or n_bins < 1 or not pseudo_count > 0:
-        box = f"lower {lower} < upper {upper}"
-        raise ValueError(f"{box}, n_bins {n_bins} >= 1 and pseudo_count > 0 must hold")
+    lower = np.atleast_1d(real_array("lower", lower))
+    upper = np.atleast_1d(real_array("upper", upper))
+    pseudo_count = real_number("pseudo_count", pseudo_count, above=0.0)
+    n_bins = check_whole("n_bins", n_bins, 1)
+    if lower.shape != upper.shape or lower.ndim > 1 or not len(lower) or not (lower < upper).all():
+        raise ValueError(f"lower {lower} < upper {upper} must hold, for each feature")
+    if n_bins ** len(lower) > MOST_CELLS:
+        raise ValueError(f"{n_bins}^{len(lower)} cells: at most {MOST_CELLS} fit into memory")
     width = (upper - lower) / n_bins
     log_volume = np.log(width).sum()
     return CompiledLearner(

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from ..protocol import FASTMATH, CompiledLearner
+from ...checks import check_whole
+from ..protocol import FASTMATH, MOST_FEATURES, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
@@ -17,9 +18,9 @@ def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLe
     that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
     (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
-    if n_clusters < 1 or batch_size < 1:
-        settings = f"n_clusters = {n_clusters}, batch_size = {batch_size}"
-        raise ValueError(f"{settings}: must be at least 1")
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST_FEATURES // n_features)
+    check_whole("batch_size", batch_size, 1)
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,

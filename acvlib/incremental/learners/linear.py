@@ -3,7 +3,8 @@
 import numpy as np
 from numba import njit
 
-from ..protocol import FASTMATH, CompiledLearner
+from ...checks import check_whole, real_number
+from ..protocol import FASTMATH, MOST_FEATURES, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
@@ -22,8 +23,8 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
     Source: Shalev-Shwartz et al. (2011).
     """
-    if not regularization > 0:
-        raise ValueError(f"regularization = {regularization}: must be positive")
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    regularization = real_number("regularization", regularization, above=0.0)
     return CompiledLearner(
         name=f"pegasos({n_features}, regularization={regularization})",
         n_features=n_features,
@@ -84,8 +85,8 @@ def lsqsgd(n_features: int, step: float) -> CompiledLearner:
 
     Source: Nemirovski et al. (2009), Section 2.2.
     """
-    if not step > 0:
-        raise ValueError(f"step = {step}: must be positive")
+    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    step = real_number("step", step, above=0.0)
     return CompiledLearner(
         name=f"lsqsgd({n_features}, step={step:.3g})",
         n_features=n_features,

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 import autograd.numpy as anp
 import numpy as np
 
+from ...checks import check_choice, check_kind, real_number
 from ...folds import Folds
-from ...protocol import ModelDefaults, own_copy
+from ...protocol import ModelDefaults, checked, own_copy
 from .derivatives import PairwiseDerivatives, site_sums
 from .losses import LOSSES, PairLoss, contrastive, ranking
 
@@ -39,11 +40,11 @@ class PairwiseLinear(ModelDefaults):
 
     def __post_init__(self):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
-            object.__setattr__(self, name, own_copy(getattr(self, name)))
+            object.__setattr__(self, name, own_copy(getattr(self, name), name=name))
         if isinstance(self.loss, str):
             object.__setattr__(self, "loss", _loss_of(self.loss))
-        if not 0.0 <= self.gamma_i < np.inf:
-            raise ValueError(f"gamma_i = {self.gamma_i}: must be >= 0 and finite")
+        check_kind("loss", self.loss, PairLoss)
+        object.__setattr__(self, "gamma_i", real_number("gamma_i", self.gamma_i, least=0.0))
         self._check_data()
 
     def _check_data(self):
@@ -65,10 +66,16 @@ class PairwiseLinear(ModelDefaults):
         return len(self.y)
 
     @property
+    def n_params(self) -> int:
+        """D."""
+        return self.X.shape[1]
+
+    @property
     def derivatives(self) -> PairwiseDerivatives:
         """Closed forms, block by block."""
         return PairwiseDerivatives(self)
 
+    @checked
     def pair_losses(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """Loss of every pair inside the fold, (len(fold), len(fold))."""
         f = anp.dot(self.X[fold], params)
@@ -76,6 +83,7 @@ class PairwiseLinear(ModelDefaults):
         relation = self.loss.relation(y[:, None], y)
         return self.loss.value(f[:, None] - f, relation)
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
         losses = self.pair_losses(params, np.arange(self.n_sites))
@@ -83,10 +91,12 @@ class PairwiseLinear(ModelDefaults):
         ridge = self.gamma_i * anp.sum(params**2)
         return self.n_sites * (total / anp.sum(weights) ** 2 + ridge)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
         return anp.mean(self.pair_losses(params, fold), axis=1)
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros where F is convex; else the direction in which class means differ most."""
         if self.convex:
@@ -96,6 +106,7 @@ class PairwiseLinear(ModelDefaults):
         _, _, directions = np.linalg.svd(means - means.mean(axis=0))
         return directions[0]
 
+    @checked
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
         sums = site_sums(self, params, np.ones(self.n_sites))
@@ -104,7 +115,5 @@ class PairwiseLinear(ModelDefaults):
 
 
 def _loss_of(name):
-    if name not in LOSSES:
-        known = ", ".join(LOSSES)
-        raise ValueError(f"unknown loss {name!r}: one of {known}, or a PairLoss")
+    check_choice("loss", name, LOSSES)
     return LOSSES[name]()

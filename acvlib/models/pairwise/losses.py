@@ -8,6 +8,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit
 
+from ...checks import real_number
+
 SMOOTH = 0.1  # of the margin: |u| is sqrt(u^2 + (SMOOTH margin)^2), Zhu and Liu (2021), Section 5.1
 
 
@@ -44,6 +46,7 @@ def _sign(a, b):
 
 def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
+    margin = real_number("margin", margin, above=0.0)
     slope = partial(_apart_slope, margin)
     curvature = partial(_apart_curvature, margin)
     return PairLoss(partial(_apart, margin), slope, curvature, _same_class, convex=False)

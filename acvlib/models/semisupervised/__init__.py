@@ -15,8 +15,9 @@ from functools import cached_property
 import autograd.numpy as anp
 import numpy as np
 
+from ...checks import check_choice, check_kind, real_number
 from ...folds import Folds
-from ...protocol import ModelDefaults, own_copy
+from ...protocol import ModelDefaults, checked, own_copy
 from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss
@@ -46,11 +47,11 @@ class SemiSupervised(ModelDefaults):
     normalised = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        object.__setattr__(self, "y", own_copy(self.y))
+        check_kind("energy", self.energy, ManifoldEnergy)
+        object.__setattr__(self, "y", own_copy(self.y, name="y"))
         if self.ridge is not None:
-            object.__setattr__(self, "ridge", own_copy(self.ridge))
-        if self.loss not in LOSSES:
-            raise ValueError(f"unknown loss {self.loss!r}: one of {', '.join(LOSSES)}")
+            object.__setattr__(self, "ridge", own_copy(self.ridge, name="ridge"))
+        check_choice("loss", self.loss, LOSSES)
         self._check_labels()
         self._check_gammas()
         square = 2 * self.energy.features.shape[1:]
@@ -73,9 +74,7 @@ class SemiSupervised(ModelDefaults):
 
     def _check_gammas(self):
         for name in ("gamma_s", "gamma_p", "gamma_i"):
-            gamma = getattr(self, name)
-            if not 0.0 <= gamma < np.inf:
-                raise ValueError(f"{name} = {gamma}: must be >= 0 and finite")
+            object.__setattr__(self, name, real_number(name, getattr(self, name), least=0.0))
         if self.gamma_s == 0.0:
             raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
 
@@ -86,6 +85,11 @@ class SemiSupervised(ModelDefaults):
     @property
     def n_sites(self) -> int:
         return len(self.energy.features)
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return self.energy.features.shape[1]
 
     @property
     def loss_functions(self) -> Loss:
@@ -105,13 +109,14 @@ class SemiSupervised(ModelDefaults):
     @cached_property
     def penalty(self) -> np.ndarray:
         """R (D, D)."""
-        return np.eye(self.energy.features.shape[1]) if self.ridge is None else self.ridge
+        return np.eye(self.n_params) if self.ridge is None else self.ridge
 
     @property
     def derivatives(self) -> SemiSupervisedDerivatives:
         """Closed forms."""
         return SemiSupervisedDerivatives(self)
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0; forms W, for small p."""
         kept = weights[self.labelled]
@@ -123,15 +128,18 @@ class SemiSupervised(ModelDefaults):
         ridge = anp.dot(params, anp.dot(self.penalty, params))
         return len(self.labelled) * (value + self.gamma_i * ridge)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """loss(f_i, y_i) of each point i of the fold: the evaluation function of Eq. 4."""
         f = anp.dot(self.energy.features[fold], params)
         return self.loss_functions.value(f, self.y[fold])
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
-        return np.zeros(len(self.penalty))
+        return np.zeros(self.n_params)
 
+    @checked
     def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
         slopes, pairs = self.derivatives._fold_sums(params, folds)

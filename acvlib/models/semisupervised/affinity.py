@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, issparse
 from scipy.spatial.distance import cdist
 
+from ...checks import check_whole, generator, real_array, real_number
 from ...parallel import threads
-from ...protocol import own_copy
 
 BLOCK = 2**20  # entries: 8 MB, about a cache
+FARTHEST = 1e9  # |x - mean|^2 / (2 sigma), which is rounded: W is wrong by 1e-7 of itself
 
 
 class RBFAffinity:
@@ -25,15 +26,11 @@ class RBFAffinity:
     """
 
     def __init__(self, points: np.ndarray, sigma: float, block: int = BLOCK):
-        self.points = own_copy(points)
-        self.sigma = float(sigma)
+        self.points = _points("points", points)
+        self.sigma = real_number("sigma", sigma, above=0.0)
         self.block = block
-        if self.points.ndim != 2 or not np.isfinite(self.points).all():
-            raise ValueError(f"points {self.points.shape} must be 2-d and finite")
-        if not sigma > 0.0:
-            raise ValueError(f"sigma = {sigma}: must be > 0")
         self.n_points = len(self.points)
-        self._left, self._right = _factors(self.points, sigma)
+        self._left, self._right = _factors(self.points, self.sigma)
 
     def subset(self, kept: np.ndarray) -> "RBFAffinity":
         """The affinity of these points alone."""
@@ -55,10 +52,22 @@ class RBFAffinity:
         return np.concatenate(threads()(delayed(rows)(block) for block in blocks))
 
 
+def _points(name, points):
+    points = real_array(name, points, 2)
+    if not len(points):
+        raise ValueError(f"{name} {points.shape}: there are none")
+    points.setflags(write=False)
+    return points
+
+
 def _factors(points, sigma):
     """Two (p, d + 2): x_i x_j - |x_i|^2 / 2 - |x_j|^2 / 2 is one product, of scaled points."""
-    scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
-    half = -0.5 * (scaled**2).sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scaled = (points - points.mean(axis=0)) / np.sqrt(sigma)
+        half = -0.5 * (scaled**2).sum(axis=1)
+    if not half.min() > -FARTHEST:
+        apart = f"points are {-half.min():.2g} sigma from their mean: no digit of W would be right"
+        raise ValueError(f"{apart}. Drop outliers, or raise sigma = {sigma:g}")
     one = np.ones(len(points))
     left = np.column_stack([scaled, half, one])
     return left, np.column_stack([scaled, one, half])
@@ -73,7 +82,9 @@ class GraphAffinity:
     """A given symmetric W (p, p): an array, or scipy's sparse."""
 
     def __init__(self, matrix: Any):
-        self.matrix = csr_matrix(matrix, dtype=float, copy=True)
+        numbers = matrix.data if issparse(matrix) else matrix
+        given = real_array("an affinity", numbers, None if issparse(matrix) else 2, finite=False)
+        self.matrix = csr_matrix(matrix if issparse(matrix) else given, dtype=float, copy=True)
         rows, columns = self.matrix.shape
         if rows != columns or not np.isfinite(self.matrix.data).all():
             raise ValueError(f"an affinity {self.matrix.shape} must be square and finite")
@@ -106,7 +117,11 @@ def median_square_distance(
     points: np.ndarray, rng: np.random.Generator, n_pairs: int = 10_000
 ) -> float:
     """The median of |x_i - x_j|^2 over random pairs: a `sigma` at which W is neither 0 nor 1."""
-    first, second = rng.integers(len(points), size=(2, n_pairs))
+    points = _points("points", points)
+    check_whole("n_pairs", n_pairs, 1)
+    if len(points) < 2:
+        raise ValueError("one point has no distance: pass two or more")
+    first, second = generator(rng).integers(len(points), size=(2, n_pairs))
     gaps = points[first] - points[second]
     squares = (gaps**2).sum(axis=1)
     return float(np.median(squares[first != second]))
@@ -119,6 +134,11 @@ def kernel_form(
 
     k is Gaussian; with fewer centres than points the form is Nystrom's.
     """
+    points = _points("points", points)
+    centres = _points("centres", centres)
+    sigma = real_number("sigma", sigma, above=0.0)
+    if points.shape[1] != centres.shape[1]:
+        raise ValueError(f"points {points.shape} and centres {centres.shape} must be as wide")
     to_points = cdist(points, centres, "sqeuclidean")
     among = cdist(centres, centres, "sqeuclidean")
     return np.exp(to_points / (-2.0 * sigma)), np.exp(among / (-2.0 * sigma))

@@ -30,7 +30,9 @@ class ManifoldEnergy:
     """
 
     def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
-        self.features = own_copy(features)
+        if not hasattr(affinity, "n_points"):
+            raise TypeError(f"{affinity!r:.60} is no affinity: pass RBFAffinity or GraphAffinity")
+        self.features = own_copy(features, name="features")
         self.affinity = affinity
         shape = self.features.shape
         if len(shape) != 2 or shape[0] != affinity.n_points:

@@ -1,0 +1,76 @@
+"""Numbers, arrays and objects as users give them: what is taken, what is wrong with the rest."""
+
+from typing import Any
+
+import numpy as np
+
+AXES = {0: "one number", 1: "1-d", 2: "2-d"}
+INF = float("inf")
+MOST = 2**40  # of anything that is counted
+LARGEST = 1e150  # of any number: its square is one
+
+
+def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
+    """Copy real numbers as float64; ValueError names what is none, or not finite."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} is a masked array: pass its .filled() or .compressed() numbers")
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(given.dtype)
+        array = np.array(given, float) if given.dtype != object else _objects(given)
+    except (TypeError, ValueError):  # text, complex numbers, dates, rows of different lengths
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{name} of shape {array.shape} must be {AXES[ndim]}")
+    usable = abs(array) <= LARGEST
+    if finite and not usable.all():
+        bad = np.argwhere(~usable)[0]
+        place = f" at {bad.tolist()}" if bad.size else ""
+        found = f"it holds {array[tuple(bad)]}{place}"
+        raise ValueError(f"{name} must be finite, up to {LARGEST:g}; {found}")
+    return array
+
+
+def _objects(given):
+    """Numbers of any class, but neither None nor text, as floats."""
+    return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)
+
+
+def real_number(name: str, value: Any, above: float = -INF, least: float = -INF) -> float:
+    """The value as a float; ValueError unless it is finite, > above and >= least."""
+    number = float(real_array(name, value, 0, finite=False))
+    if not (number > above and least <= number <= LARGEST):
+        bound = f"above {above:g}" if above >= least else f">= {least:g}"
+        raise ValueError(f"{name} = {value}: must be {bound} and finite, up to {LARGEST:g}")
+    return number
+
+
+def check_whole(name: str, value: Any, least: int, most: float = MOST, of: str = "") -> int:
+    """The value as an int; ValueError unless it is a whole number from least to most."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        bounds = f"must be a whole number from {least} to {most}"
+        raise ValueError(f"{name} = {value!s:.60}{of}: {bounds}")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise ValueError unless a value is one of these names."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"unknown {name} {value!r:.60}: one of {', '.join(choices)}")
+
+
+def check_kind(name: str, value: Any, kind: type) -> None:
+    """Raise TypeError unless a value is of this kind."""
+    if isinstance(value, type) or not isinstance(value, kind):
+        got = value.__name__ if isinstance(value, type) else f"of type {type(value).__name__}"
+        raise TypeError(f"{name} must be a {kind.__name__}; what was given is {got}")
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return a generator as it is, or that of a seed. Raises ValueError for anything else."""
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
+        raise ValueError(f"rng = {rng!r:.60}: pass numpy.random.default_rng(seed), or the seed")
+    return np.random.default_rng(rng)
