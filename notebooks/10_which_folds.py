@@ -102,7 +102,8 @@ figures.save(fig, "self_check")
 # :name: fig-self-check
 # :alt: Two panels of dots along a dashed diagonal over many decades; a few dots leave it, most above the limit.
 # The larger of the estimated errors of a fold (parameters, loss) against the true one. Look at the quarters that the dotted
-# lines cut off: dots below on the right were missed, dots above on the left were marked for nothing.
+# lines cut off: dots below on the right were missed, dots above on the left were marked for nothing. The bands far above the
+# diagonal are proved bounds, which needed no gradient.
 # ```
 #
 # ## With scikit-learn
