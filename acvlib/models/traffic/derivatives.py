@@ -26,6 +26,7 @@ from .complete_data import CompleteData
 from .emission import N_PARAMS, TO0
 
 BLOCK = 256  # sites whose messages stay in cache
+BEYOND = np.repeat([100.0, UNLIKELY], [TO0, N_PARAMS - TO0])  # e^100: sums of terms would overflow
 
 
 class TrafficDerivatives(Derivatives):
@@ -122,11 +123,10 @@ class TrafficDerivatives(Derivatives):
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, 11)).
 
-        F counts as inf, and no refit goes there, where a stay logit is beyond `UNLIKELY`; its
-        gradient is then that of the nearest point within.
+        F counts as inf, and no refit goes there, where a parameter is `BEYOND`; its gradient is
+        then that of the nearest point within.
         """
-        within = np.array(params)
-        within[..., TO0:] = np.clip(params[..., TO0:], -UNLIKELY, UNLIKELY)
+        within = np.clip(params, -BEYOND, BEYOND)
         blocks = self._each_block(self._gradient_block, within, folds, "gradients")
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
         found[np.any(within != params, axis=-1)] = np.inf
