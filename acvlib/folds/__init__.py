@@ -227,6 +227,11 @@ def _splits(cv, n_sites, X, y, groups):
         tests = k_fold(n_sites, cv)
         rows = np.arange(n_sites)
         return [(np.delete(rows, test), test) for test in tests]
+    return pairs_of(cv)
+
+
+def pairs_of(cv: Any) -> list:
+    """List pairs (training set, test set); ValueError names what is none."""
     pairs = list(cv)
     for number, pair in enumerate(pairs):
         sets = pair if isinstance(pair, tuple | list) else ()

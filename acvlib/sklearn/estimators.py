@@ -37,6 +37,8 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
         to fold (class_weight="balanced").
     """
     _check_estimator(estimator)
+    if isinstance(X, list | tuple):
+        X = real_array("X", X, 2)
     columns = estimator.n_features_in_
     if np.shape(X)[1:] != (columns,):
         raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
