@@ -232,7 +232,7 @@ def _splits(cv, n_sites, X, y, groups):
 
 def pairs_of(cv: Any) -> list:
     """List pairs (training set, test set); ValueError names what is none."""
-    pairs = list(cv)
+    pairs = list(cv) if getattr(cv, "ndim", 1) else [cv]
     for number, pair in enumerate(pairs):
         sets = pair if isinstance(pair, tuple | list) else ()
         if len(sets) != 2:
