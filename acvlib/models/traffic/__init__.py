@@ -207,7 +207,8 @@ class PoissonTraffic(ModelDefaults):
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
-        return hidden_chain.heldout_loss(self.log_densities(params), *self.log_chain(params), fold)
+        initial, transition = self.log_chain(params)
+        return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
 
 
 def _refuse(values, wrong, rule):
