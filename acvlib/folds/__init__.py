@@ -227,7 +227,12 @@ def _splits(cv, n_sites, X, y, groups):
         tests = k_fold(n_sites, cv)
         rows = np.arange(n_sites)
         return [(np.delete(rows, test), test) for test in tests]
-    pairs = list(cv)
+    return pairs_of(cv)
+
+
+def pairs_of(cv: Any) -> list:
+    """List pairs (training set, test set); ValueError names what is none."""
+    pairs = list(cv) if getattr(cv, "ndim", 1) else [cv]
     for number, pair in enumerate(pairs):
         sets = pair if isinstance(pair, tuple | list) else ()
         if len(sets) != 2:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import check_choice
 from ..extras import require
-from ..folds import from_splitter, leave_one_out
+from ..folds import from_splitter, leave_one_out, pairs_of
 from ..methods import ladder
 from ..protocol import CVResult
 from ..reliability import ResultCheck, check_result, refit_unreliable
@@ -74,6 +74,8 @@ def approx_cross_validate(
     check_choice("method", method, METHODS)
     check_choice("unreliable", unreliable, ACTIONS)
     model = as_glm(estimator, X, y, sample_weight)
+    if isinstance(cv, np.ndarray | list | tuple):
+        cv = pairs_of(cv)
     splitter = model_selection.check_cv(cv, y, classifier=base.is_classifier(estimator))
     folds, tests = _splits(splitter, model.observed, X, y, groups)
     result = METHODS[method](model, fit_of(estimator, model), folds)

@@ -13,6 +13,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..checks import check_kind, real_array
 from ..extras import require
@@ -37,10 +38,12 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
         to fold (class_weight="balanced").
     """
     _check_estimator(estimator)
+    if not issparse(X):  # GLM says what to do
+        X = real_array("X", X, 2)
     columns = estimator.n_features_in_
-    if np.shape(X)[1:] != (columns,):
-        raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
-    y = np.asarray(y)
+    if X.shape[1] != columns:
+        raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
+    y = _responses(y)
     validation.check_consistent_length(X, y)
     weights = np.ones(len(y))
     if sample_weight is not None:
@@ -48,6 +51,14 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
         validation.check_consistent_length(y, weights)
     settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
     return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
+
+
+def _responses(y):
+    """Numbers or names of classes, (n,)."""
+    try:
+        return np.asarray(y)
+    except ValueError:
+        raise ValueError("y holds rows of different lengths: it must be 1-d") from None
 
 
 def _check_estimator(estimator):

@@ -27,7 +27,7 @@ from acvlib.folds import Folds
 from acvlib.incremental.result import LearnerCV
 from acvlib.protocol import CVResult, Fit
 
-from .calls import CALLS
+from .calls import CALLS, other_result
 
 SECONDS = 10.0
 MEMORY = 3 * 2**30  # beyond what the parent has
@@ -274,6 +274,8 @@ def warm_up(names):
 def attack(chosen, seconds=SECONDS, watch=None):
     """(Counter of (name, verdict), faults: a line each)."""
     warm_up(dict.fromkeys(case.name for case in chosen))
+    if any(case.kind == "other" for case in chosen):
+        other_result()  # compiles for half a minute: more than a child has
     counts = Counter()
     faults = []
     for number, case in enumerate(chosen):

@@ -467,6 +467,37 @@ def test_the_prior_that_the_error_names_is_the_one_tested():
     assert eval(SUGGESTED_PRIOR, {"TrafficPrior": TrafficPrior}) == FIRM
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("value", [-99.0, -38.0, 99.0])
+def test_a_trial_step_far_away_finds_the_true_objective(place, value):
+    """Exact folds wander there, and step back: F was nan, as the sum over excesses overflowed."""
+    params = TRAFFIC_PARAMS.copy()
+    params[place] = value
+    expected = SMALL.objective(params, np.ones(8))
+    own, gradient = SMALL.derivatives.value_and_gradient(params, np.ones(8))
+    assert_allclose(own, expected, rtol=1e-12)
+    assert np.isfinite(gradient).all()
+    values, gradients = SMALL.derivatives.fold_gradients(params, SMALL_FOLDS)
+    expected = [SMALL.objective(params, fold_weights(8, fold)) for fold in SMALL_FOLDS]
+    assert_allclose(values, expected, rtol=1e-12)
+    assert np.isfinite(gradients).all()
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("value", [-800.0, 800.0])
+def test_a_trial_step_beyond_the_numbers_counts_as_infinite(place, value):
+    params = TRAFFIC_PARAMS.copy()
+    params[place] = value
+    own, gradient = SMALL.derivatives.value_and_gradient(params, np.ones(8))
+    values, gradients = SMALL.derivatives.fold_gradients(params, SMALL_FOLDS)
+    assert own == np.inf
+    assert np.isinf(values).all()
+    assert np.isfinite(gradient).all()
+    assert np.isfinite(gradients).all()
+
+
 @pytest.mark.parametrize("logits", [(500.0, -600.0), (-800.0, 1e4), (900.0, 1e100)])
 def test_impossible_moves_are_summed_in_logarithms(logits):
     """F and its gradient beyond what a product of probabilities can hold."""

@@ -190,6 +190,12 @@ REFUSED = {
         r"y \(80, 4\) have one entry for each row",
     ),
     "other columns": (logistic, {"X": X[:, :2]}, ValueError, "fitted to 4 columns"),
+    "masked X": (logistic, {"X": np.ma.masked_equal(X, X[0, 0])}, ValueError, "a masked array"),
+    "complex X": (logistic, {"X": X + 1j}, ValueError, "X must be real numbers"),
+    "rows of two lengths": (logistic, {"X": [[1.0, 2.0], [3.0]]}, ValueError, "X must be real"),
+    "labels of two lengths": (logistic, {"y": [[1.0, 2.0], [3.0]]}, ValueError, "y holds rows"),
+    "numbers for cv": (logistic, {"cv": np.ones(3)}, ValueError, "split 0 must be a pair"),
+    "one number, as an array": (logistic, {"cv": np.array(3)}, ValueError, "split 0 must be a"),
     "unknown labels": (logistic, {"y": THREE}, ValueError, "has not seen"),
     "unknown method": (
         logistic,

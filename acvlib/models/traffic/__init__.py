@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from ...checks import check_kind, real_array
 from ...derivatives import derivatives_of
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults
+from ...protocol import ModelDefaults, checked
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
-from .emission import CountClasses
+from .emission import N_PARAMS, CountClasses
 from .prior import TrafficPrior
 
 MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes
@@ -78,14 +79,13 @@ class PoissonTraffic(ModelDefaults):
     prior: TrafficPrior = TrafficPrior()
 
     def __post_init__(self):
-        counts = np.asarray(self.counts, float)  # the largest integers would wrap
-        day = np.asarray(self.day, float)
-        if counts.ndim != 1 or counts.shape != day.shape or len(counts) < 2:
-            raise ValueError(
-                f"counts {counts.shape} and day {day.shape} must be 1-d, equally long, two or more"
-            )
-        whole = np.isfinite(counts) & (counts == np.floor(counts))
-        _refuse(counts, ~whole, "counts must be whole numbers")
+        counts = real_array("counts", self.counts, 1)
+        day = real_array("day", self.day, 1)
+        check_kind("prior", self.prior, TrafficPrior)
+        if counts.shape != day.shape or len(counts) < 2:
+            sizes = f"counts {counts.shape} and day {day.shape}"
+            raise ValueError(f"{sizes} must be equally long, two or more")
+        _refuse(counts, counts != np.floor(counts), "counts must be whole numbers")
         _refuse(counts, counts < -1, "counts must be >= 0, or -1 where missing")
         _refuse(
             counts,
@@ -104,6 +104,11 @@ class PoissonTraffic(ModelDefaults):
     def n_sites(self) -> int:
         return len(self.counts)
 
+    @property
+    def n_params(self) -> int:
+        """D = 11."""
+        return N_PARAMS
+
     @cached_property
     def observed(self) -> np.ndarray:
         """(T,) False where the count is missing."""
@@ -114,6 +119,7 @@ class PoissonTraffic(ModelDefaults):
         """Compiled ones for scheme A; None for other schemes, which go through autograd."""
         return TrafficDerivatives(self) if self.scheme is keep_latents else None
 
+    @checked
     def unpack(self, params: np.ndarray) -> TrafficParams:
         """Named, constrained parameters of params (11,)."""
         stay = anp.exp(-anp.logaddexp(0.0, -params[9:]))
@@ -125,6 +131,7 @@ class PoissonTraffic(ModelDefaults):
         logits = np.log(named.stay) - np.log1p(-np.asarray(named.stay))
         return np.concatenate([np.log(named.rates), excess, logits])
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Daily means for the rates, an excess of half the mean rate, events a tenth of the time.
 
@@ -139,6 +146,7 @@ class PoissonTraffic(ModelDefaults):
         start = np.concatenate([np.log(0.9 * rates), excess, [4.5, 2.2]])
         return start if rng is None else start + 0.1 * rng.standard_normal(11)
 
+    @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k), shape (T, 2), zero where missing; differentiable."""
         classes = self.classes
@@ -150,6 +158,7 @@ class PoissonTraffic(ModelDefaults):
         """The distinct (count, day) pairs; a missing site is put with the count 0 of its day."""
         return CountClasses.of(np.maximum(self.counts, 0), self.day)
 
+    @checked
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (2,), log transition (2, 2)); the initial law is the stationary one."""
         stay, leave = -anp.logaddexp(0.0, -params[9:]), -anp.logaddexp(0.0, params[9:])
@@ -181,6 +190,7 @@ class PoissonTraffic(ModelDefaults):
         curvatures = np.linalg.eigvalsh(hessian)
         return curvatures[0] <= FLAT * curvatures[-1]
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params)."""
         densities = self.log_densities(params)
@@ -189,13 +199,16 @@ class PoissonTraffic(ModelDefaults):
         )
         return -chain.log_partition(node, edge) - self.log_prior(params)
 
+    @checked
     def log_prior(self, params: np.ndarray) -> Any:
         """log p(constrained params) up to a constant."""
         return -self.prior.negative_log_density(params)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
-        return hidden_chain.heldout_loss(self.log_densities(params), *self.log_chain(params), fold)
+        initial, transition = self.log_chain(params)
+        return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
 
 
 def _refuse(values, wrong, rule):

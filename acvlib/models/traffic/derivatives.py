@@ -26,6 +26,7 @@ from .complete_data import CompleteData
 from .emission import N_PARAMS, TO0
 
 BLOCK = 256  # sites whose messages stay in cache
+FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
 
 
 class TrafficDerivatives(Derivatives):
@@ -44,8 +45,9 @@ class TrafficDerivatives(Derivatives):
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams (11,))."""
-        return self._with_prior(params, *self._likelihood(params, weights))
+        """(F, dF/dparams (11,)); F counts as inf beyond `FURTHEST`."""
+        within = _within(params)
+        return self._with_prior(params, within, *self._likelihood(within, weights))
 
     def _likelihood(self, params, weights):
         data, found = self._smooth(params, weights, order=1)
@@ -53,9 +55,11 @@ class TrafficDerivatives(Derivatives):
         gradient = -data.gradient(event, statistics)
         return -log_z[0] - data.log_scale[0], gradient[:, 0]
 
-    def _with_prior(self, params, value, gradient):
-        prior = self._prior
-        return prior.negative_log_density(params) + value, prior.gradient(params) + gradient
+    def _with_prior(self, params, within, value, gradient):
+        """Of -log p(x) and its gradient at params `within`, F and its own; inf at other params."""
+        value = self._prior.negative_log_density(within) + value
+        moved = np.any(within != params, axis=-1)
+        return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
@@ -122,15 +126,13 @@ class TrafficDerivatives(Derivatives):
     ) -> tuple[np.ndarray | None, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, 11)).
 
-        F counts as inf, and no refit goes there, where a stay logit is beyond `UNLIKELY`; its
-        gradient is then that of the nearest point within.
+        F counts as inf, and no refit goes there, beyond `FURTHEST`, or where a stay logit is beyond
+        `UNLIKELY`; its gradient is then that of the nearest point within.
         """
-        within = np.array(params)
-        within[..., TO0:] = np.clip(params[..., TO0:], -UNLIKELY, UNLIKELY)
+        within = _within(params, UNLIKELY)
         blocks = self._each_block(self._gradient_block, within, folds, "gradients")
         found, gradients = (np.concatenate(part) for part in zip(*blocks, strict=True))
-        found[np.any(within != params, axis=-1)] = np.inf
-        return self._with_prior(params, found, gradients)
+        return self._with_prior(params, within, found, gradients)
 
     @override
     def fold_hessians(
@@ -207,6 +209,12 @@ class TrafficDerivatives(Derivatives):
 
     def _chains(self, data, keep):
         return Chains(self._of_site, keep, np.exp(data.scaled), data.transition, self._starts)
+
+
+def _within(params, furthest_stay=np.inf):
+    """The nearest params at which F can be computed."""
+    limits = np.repeat([FURTHEST, furthest_stay], [TO0, N_PARAMS - TO0])
+    return np.clip(params, -limits, limits)
 
 
 def _is_beyond_kernels(params, weights=0.0):

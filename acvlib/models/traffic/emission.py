@@ -21,6 +21,7 @@ from ...inference.two_state_sweep import FASTMATH, WIDTH
 N_PARAMS = 11
 A, B, TO0 = 7, 8, 9  # places of log a, log b and the first stay logit; before them the log rates
 LARGE = 1e200
+STEEP = 1e13  # of eight terms in a row, the last is below 1e104 times the first
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,9 @@ def emission_tables(
     growth = (a + excess) / ((excess + 1.0) * (1.0 + b))
     rate = rates[days]
     over_excesses = _over_excesses(len(a))
-    log_ratio, moments = over_excesses(growth, statistics[:n_moments], counts, 1.0 / rate)
+    steepest = (growth.max(axis=0) / rates.min(axis=0)).max() * counts.max()
+    period = 8 if steepest < STEEP else 1
+    log_ratio, moments = over_excesses(growth, statistics[:n_moments], counts, 1.0 / rate, period)
     quiet = counts[:, None] * np.log(rate) - rate - gammaln(counts + 1.0)[:, None]
     event = quiet + a * np.log(b / (1.0 + b)) + log_ratio
     return np.stack([quiet, event]), moments
@@ -161,10 +164,11 @@ def emission_tables(
 @cache
 def _over_excesses(n_lanes):  # compiled for their number
     @njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
-    def over_excesses(growth, statistics, counts, duration):
+    def over_excesses(growth, statistics, counts, duration, period):
         """(log of p(x | 1) over its term e = 0, means of statistics (:, top + 1, L) given x).
 
-        growth (top + 1, L): p(e + 1) / p(e); duration (n_classes, L): 1 / rate.
+        growth (top + 1, L): p(e + 1) / p(e); duration (n_classes, L): 1 / rate; period: how many
+        terms from one look for large ones to the next.
         """
         log_ratio = np.zeros((len(counts), n_lanes))
         means = np.zeros((len(statistics), len(counts), n_lanes))
@@ -180,7 +184,7 @@ def _over_excesses(n_lanes):  # compiled for their number
                     posterior[e, b] = term[b]
                     total[b] += term[b]
                     term[b] *= growth[e, b] * duration[c, b] * (counts[c] - e)
-                if e % 8 == 0:
+                if e % period == 0:
                     _rescale(n_lanes, posterior, total, term, log_ratio, c, e)
             for b in range(n_lanes):
                 log_ratio[c, b] += np.log(total[b])

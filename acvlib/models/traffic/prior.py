@@ -7,6 +7,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit
 
+from ...checks import real_array, real_number
+
 
 @dataclass(frozen=True)
 class TrafficPrior:
@@ -25,9 +27,13 @@ class TrafficPrior:
     stay_event: tuple = (1.0, 1.0)
 
     def __post_init__(self):
-        for name, value in vars(self).items():
-            if not np.all(np.asarray(value) > 0):
-                raise ValueError(f"TrafficPrior: {name} = {value} must be positive")
+        concentration = real_number("day_concentration", self.day_concentration, above=0.0)
+        object.__setattr__(self, "day_concentration", concentration)
+        for name in vars(self).keys() - {"day_concentration"}:
+            two = real_array(name, getattr(self, name), 1)
+            if two.shape != (2,) or not (two > 0.0).all():
+                raise ValueError(f"TrafficPrior: {name} = {two} must be two positive numbers")
+            object.__setattr__(self, name, tuple(two.tolist()))
 
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:
         """-log p(constrained params) up to a constant, for each row of params (..., 11)."""
