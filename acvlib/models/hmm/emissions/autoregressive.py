@@ -9,7 +9,14 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression
+from ....checks import check_whole
+from .gaussian import (
+    IsotropicPoint,
+    check_priors,
+    isotropic_prior,
+    likeliest_variance,
+    ridge_regression,
+)
 from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
@@ -36,6 +43,10 @@ class AutoRegression:
     coefficient_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
+
+    def __post_init__(self):
+        object.__setattr__(self, "order", check_whole("order", self.order, 0))
+        check_priors(self, "coefficient_sd")
 
     def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""

@@ -10,6 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
+from ....checks import LARGEST, real_array, real_number
 from .scores import Layer
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -68,11 +69,24 @@ class Gaussian:
     order = 0
     n_shared = 0
 
+    def __post_init__(self):
+        check_priors(self, "mean_scale")
+        if self.centre is None and self.scale is None:
+            return
+        centre = real_array("centre", self.centre, 1)
+        scale = real_array("scale", self.scale, 1)
+        if centre.shape != scale.shape or (scale < 1.0 / LARGEST).any():
+            raise ValueError(f"centre {centre} and scale {scale} must be of one length, scale > 0")
+        object.__setattr__(self, "centre", tuple(centre.tolist()))
+        object.__setattr__(self, "scale", tuple(scale.tolist()))
+
     def in_units_of(self, sequences):
         """The emission with centre and scale of the observed frames, unless it has some."""
-        if self.centre is not None and self.scale is not None:
-            return self
         x = np.concatenate(sequences)
+        if self.centre is not None:
+            if len(self.centre) != x.shape[1]:
+                raise ValueError(f"centre {self.centre} must have {x.shape[1]} entries, as x has")
+            return self
         low, centre, high = np.nanquantile(x, [0.25, 0.5, 0.75], axis=0)
         scale = (high - low) / 1.349  # the sd, where x is normal
         scale = np.where(scale > 0.0, scale, np.nanmax(x, axis=0) - np.nanmin(x, axis=0))
@@ -195,6 +209,17 @@ def sums_of_squares(residuals):
     """(M, K) from residuals (M, R) of each state."""
     sums = [anp.einsum("mr,mr->m", one, one) for one in residuals]
     return anp.stack(sums, axis=1)
+
+
+def check_priors(emission, *names):
+    """Set sds by name, and `variance_prior`, as floats; ValueError unless all are above 0."""
+    for name in names:
+        number = real_number(name, getattr(emission, name), above=1.0 / LARGEST)
+        object.__setattr__(emission, name, number)
+    prior = real_array("variance_prior", emission.variance_prior, 1)
+    if prior.shape != (2,) or (prior <= 0.0).any():
+        raise ValueError(f"variance_prior {prior}: must be shape and scale, both above 0")
+    object.__setattr__(emission, "variance_prior", tuple(prior.tolist()))
 
 
 def likeliest_variance(squares, count, variance_prior):

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression
+from ....checks import check_whole
+from .gaussian import IsotropicPoint, check_priors, isotropic_prior, ridge_regression
 from .scores import Layer
 
 
@@ -35,6 +36,11 @@ class NeuralAutoRegression:
     weight_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
+
+    def __post_init__(self):
+        for name in ("order", "n_hidden"):
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
+        check_priors(self, "weight_sd")
 
     def state_shape(self, n_channels):
         """(1, d)."""
