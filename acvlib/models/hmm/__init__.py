@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -21,25 +20,11 @@ from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
 from .em import k_means
 from .emissions import Emission, Gaussian, Prior
-from .posterior import (
-    HiddenStates,
-    hidden_states,
-    log_probabilities,
-    log_ratios,
-    states_of_sequences,
-)
+from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
-
-
-class HMMParams(NamedTuple):
-    """initial (K,), transition (K, K) with rows that sum to 1, emission: its named parameters."""
-
-    initial: np.ndarray
-    transition: np.ndarray
-    emission: NamedTuple
 
 
 @dataclass(frozen=True)
@@ -63,9 +48,7 @@ class HMM(ModelDefaults):
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
-    Raises
-    ------
-    ValueError : unusable sequences or settings, too few frames for K states
+    Raises ValueError for unusable sequences or settings, and for too few frames for K states.
 
     Source: Ghosh et al. (2020).
     """
@@ -88,14 +71,14 @@ class HMM(ModelDefaults):
             object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
-            raise ValueError(
-                f"{seen} observed frames cannot support {self.n_states} states: lower n_states"
-            )
+            few = f"{seen} observed frames cannot support {self.n_states} states"
+            raise ValueError(f"{few}: lower n_states")
         if self.held is not None:
             object.__setattr__(self, "held", own_copy(self.held, name="held"))
             if self.held.shape != (self.n_nuisance,) or not np.isfinite(self.held).all():
-                size = f"({self.n_nuisance},) and finite"
-                raise ValueError(f"held {self.held.shape} must be {size}: see hold()")
+                raise ValueError(
+                    f"held {self.held.shape}: must be ({self.n_nuisance},), finite: see hold()"
+                )
 
     def _check_settings(self):
         if isinstance(self.emission, type) or not hasattr(self.emission, "state_shape"):
@@ -103,7 +86,8 @@ class HMM(ModelDefaults):
         if not callable(self.scheme):
             raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
         check_choice("sites", self.sites, SITES)
-        real_number("concentration", self.concentration, least=1.0)
+        concentration = real_number("concentration", self.concentration, least=1.0)
+        object.__setattr__(self, "concentration", concentration)
         order = self.emission.order
         if self.context is None:
             object.__setattr__(self, "context", order)
@@ -220,8 +204,9 @@ class HMM(ModelDefaults):
 
     def _packed(self, rows, emission):
         packed = np.append(log_ratios(rows), emission)
-        if not np.isfinite(packed).all():
-            raise ValueError("probabilities and sds must be above 0, and all params finite")
+        size = self.n_chain + self.emission_prior.mean.size
+        if packed.shape != (size,) or not np.isfinite(packed).all():
+            raise ValueError(f"{size} finite params are needed, of probabilities and sds above 0")
         return packed[-self.n_params :]
 
     def _log_rows(self, params):
@@ -250,6 +235,9 @@ class HMM(ModelDefaults):
     @checked
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
+        return self._log_prior(params)
+
+    def _log_prior(self, params):
         of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
         return of_rows - self.emission_prior.minus_log(emission)
@@ -267,14 +255,14 @@ class HMM(ModelDefaults):
             potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
             weight = 1.0 if by_step else weights[n]
             log_p = log_p + weight * chain.log_partition(*potentials)
-        return -log_p - self.log_prior(params)
+        return -log_p - self._log_prior(params)
 
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
         check_observed(fold, self.observed)
         if self.sites == "sequences":
-            return -states_of_sequences(self, params, fold).smoothed.log_z
+            return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
         log_density = left.point.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
@@ -282,10 +270,10 @@ class HMM(ModelDefaults):
     @checked
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        checked = read_sequences(sequences, self.context)
-        if checked[0].shape[1] != self.n_channels:
-            raise ValueError(f"{checked[0].shape[1]} channels: the model has {self.n_channels}")
-        frames = make_frames(checked, self.emission, self.context)
+        found = read_sequences(sequences, self.context)
+        if found[0].shape[1] != self.n_channels:
+            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
+        frames = make_frames(found, self.emission, self.context)
         return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
     @checked

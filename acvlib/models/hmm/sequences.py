@@ -63,17 +63,15 @@ def read_sequences(given, context):
     ValueError names the first unusable one. Masked frames are missing.
     """
     checked = tuple(_read_one(n, sequence) for n, sequence in enumerate(_listed(given)))
-    if not checked:
-        raise ValueError("there are no sequences")
     channels = [sequence.shape[1] for sequence in checked]
     if len(set(channels)) != 1:
-        raise ValueError(f"sequences must have the same channels, got {channels}")
+        raise ValueError(f"sequences must be some, of the same channels; got channels {channels}")
     short = [n for n, sequence in enumerate(checked) if len(sequence) <= context]
     if short:
+        found = f"sequence {short[0]} has {len(checked[short[0]])} frames, of which the first"
         raise ValueError(
-            f"sequence {short[0]} has {len(checked[short[0]])} frames, of which the first "
-            f"{context} are looked back at only: leave out the {len(short)} sequences of fewer "
-            f"than {context + 1} frames, or lower order and context"
+            f"{found} {context} are looked back at only: leave out the {len(short)} sequences of "
+            f"fewer than {context + 1} frames, or lower order and context"
         )
     return checked
 
@@ -89,21 +87,20 @@ def one_or_more(x):
 
 def _listed(given):
     """A list of sequences from one, or from (X, lengths)."""
-    if not hasattr(given, "__iter__") or isinstance(given, str | dict | set):
+    if not np.iterable(given) or isinstance(given, str | dict | set):
         raise ValueError(f"{given!r:.60} must be a list of sequences, arrays (T, R)")
     holds_arrays = isinstance(given, np.ndarray) and given.dtype.kind == "O"
     if getattr(given, "ndim", None) in (1, 2) and not holds_arrays:
-        shape = np.shape(given)
-        width = shape[1] if len(shape) == 2 else 1
+        n, width = (*np.shape(given), 1)[:2]
         raise ValueError(
-            f"one array {shape} where a list of sequences is expected: pass [x] if it is one "
-            f"sequence of {shape[0]} frames with {width} channels, or list(x) if its rows are "
-            f"{shape[0]} sequences of {width} frames"
+            f"one array {np.shape(given)} where a list of sequences is expected: pass [x] if it is "
+            f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
+            f"sequences of {width} frames"
         )
     if isinstance(given, tuple) and len(given) == 2 and np.iterable(given[1]):
         x, lengths = given
         if all(isinstance(length, int | np.integer) for length in lengths):
-            x = x if np.ma.isMaskedArray(x) else np.asarray(x)
+            x = _numbers("X", x)
             if x.ndim != 1 or sum(lengths) == len(x):
                 return _parts(x, lengths)
     listed = list(given)
@@ -118,7 +115,7 @@ def _listed(given):
 
 def _is_one_number(sequence):
     """[number], and not [[number]]."""
-    flat = isinstance(sequence, list | np.ndarray) and getattr(sequence, "ndim", 1) == 1
+    flat = isinstance(sequence, list | tuple | np.ndarray) and getattr(sequence, "ndim", 1) == 1
     return flat and len(sequence) == 1 and not np.iterable(sequence[0])
 
 
@@ -143,16 +140,11 @@ def _read_one(number, sequence):
     missing = np.isnan(x).all(axis=1)
     bad = np.flatnonzero(~missing & ~np.isfinite(x).all(axis=1))
     if bad.size:
-        raise ValueError(
-            f"frame {bad[0]} of {name}: a frame is finite, or wholly nan, or wholly masked, where "
-            "missing"
-        )
-    large = np.flatnonzero((np.abs(x) > LARGEST).any(axis=1))
-    if large.size:
-        most = np.abs(x[large[0]]).max()
-        raise ValueError(
-            f"frame {large[0]} of {name} holds {most:.3g}, beyond {LARGEST:.0e}: rescale"
-        )
+        place = f"frame {bad[0]} of {name}"
+        raise ValueError(f"{place}: a frame is finite, or wholly nan, or wholly masked, if missing")
+    most = np.nanmax(np.abs(x), initial=0.0)
+    if most > LARGEST:
+        raise ValueError(f"{name} holds {most:.3g}, beyond {LARGEST:.0e}: rescale")
     return own_copy(x)
 
 
@@ -184,21 +176,17 @@ def check_channels(sequences, emission):
     if not len(seen):
         raise ValueError("every frame is missing: there is nothing to fit")
     spread = np.ptp(seen, axis=0)
-    constant = np.flatnonzero(spread == 0)
-    if constant.size:
-        channel = constant[0]
-        raise ValueError(
-            f"channel {channel} is {seen[0, channel]:g} in every frame of every sequence: drop it"
-        )
-    if spread.min() < 1.0 / LARGEST:
-        channel = spread.argmin()
+    channel = spread.argmin()
+    if spread[channel] == 0:
+        value = f"{seen[0, channel]:g} in every frame of every sequence"
+        raise ValueError(f"channel {channel} is {value}: drop it")
+    if spread[channel] < 1.0 / LARGEST:
         raise ValueError(f"channel {channel} varies by no more than {spread.min():.3g}: rescale it")
     distance = np.abs(seen).min(axis=0) / spread
-    if distance.max() > FARTHEST and not hasattr(emission, "standardised"):
-        channel = distance.argmax()
-        raise ValueError(
-            f"channel {channel} lies {distance.max():.3g} times its range from 0: subtract its mean"
-        )
+    channel = distance.argmax()
+    if distance[channel] > FARTHEST and not hasattr(emission, "standardised"):
+        far = f"{distance[channel]:.3g} times its range from 0"
+        raise ValueError(f"channel {channel} lies {far}: subtract its mean")
 
 
 def check_observed(fold, observed):

@@ -10,13 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ....checks import check_whole
-from .gaussian import (
-    IsotropicPoint,
-    check_priors,
-    isotropic_prior,
-    likeliest_variance,
-    ridge_regression,
-)
+from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression, set_sds
 from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
@@ -46,7 +40,7 @@ class AutoRegression:
 
     def __post_init__(self):
         object.__setattr__(self, "order", check_whole("order", self.order, 0))
-        check_priors(self, "coefficient_sd")
+        set_sds(self, "coefficient_sd")
 
     def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""

@@ -70,15 +70,14 @@ class Gaussian:
     n_shared = 0
 
     def __post_init__(self):
-        check_priors(self, "mean_scale")
+        set_sds(self, "mean_scale")
         if self.centre is None and self.scale is None:
             return
-        centre = real_array("centre", self.centre, 1)
-        scale = real_array("scale", self.scale, 1)
-        if centre.shape != scale.shape or (scale < 1.0 / LARGEST).any():
-            raise ValueError(f"centre {centre} and scale {scale} must be of one length, scale > 0")
-        object.__setattr__(self, "centre", tuple(centre.tolist()))
-        object.__setattr__(self, "scale", tuple(scale.tolist()))
+        units = real_array("centre and scale", [self.centre, self.scale], 2)
+        if (units[1] < 1.0 / LARGEST).any():
+            raise ValueError(f"scale {self.scale} must be above {1.0 / LARGEST}")
+        object.__setattr__(self, "centre", tuple(units[0].tolist()))
+        object.__setattr__(self, "scale", tuple(units[1].tolist()))
 
     def in_units_of(self, sequences):
         """The emission with centre and scale of the observed frames, unless it has some."""
@@ -211,7 +210,7 @@ def sums_of_squares(residuals):
     return anp.stack(sums, axis=1)
 
 
-def check_priors(emission, *names):
+def set_sds(emission, *names):
     """Set sds by name, and `variance_prior`, as floats; ValueError unless all are above 0."""
     for name in names:
         number = real_number(name, getattr(emission, name), above=1.0 / LARGEST)

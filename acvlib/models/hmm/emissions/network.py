@@ -12,7 +12,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ....checks import check_whole
-from .gaussian import IsotropicPoint, check_priors, isotropic_prior, ridge_regression
+from .gaussian import IsotropicPoint, set_sds, isotropic_prior, ridge_regression
 from .scores import Layer
 
 
@@ -40,7 +40,7 @@ class NeuralAutoRegression:
     def __post_init__(self):
         for name in ("order", "n_hidden"):
             object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
-        check_priors(self, "weight_sd")
+        set_sds(self, "weight_sd")
 
     def state_shape(self, n_channels):
         """(1, d)."""
