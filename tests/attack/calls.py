@@ -1030,7 +1030,7 @@ add(
 add(
     "hmm.em.expectation_maximisation",
     lambda **a: hmm_em.expectation_maximisation(zoo()[0]["GaussianHMM"], **a).params,
-    lambda rng: {"start": zoo()[1]["GaussianHMM"], "max_iterations": 200, "tolerance": 1e-6},
+    lambda rng: {"start": zoo()[1]["GaussianHMM"], "max_iterations": 100, "tolerance": 1e-6},
     start=odd.PARAMS,
     max_iterations=odd.COUNT,
     tolerance=odd.NONNEGATIVE,

@@ -28,10 +28,6 @@ class Frames(NamedTuple):
     def n_channels(self):
         return self.x.shape[1]
 
-    @property
-    def n_sequences(self):
-        return len(self.starts) - 1
-
     def take(self, numbers):
         """The frames of these sequences."""
         parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
@@ -62,11 +58,18 @@ def read_sequences(given, context):
 
     ValueError names the first unusable one. Masked frames are missing.
     """
-    checked = tuple(_read_one(n, sequence) for n, sequence in enumerate(_listed(given)))
+    listed = _listed(given)
+    checked = tuple(_read_one(n, sequence) for n, sequence in enumerate(listed))
+    n = len(checked)
+    if n > 1 and all(x.size == 1 for x in checked) and np.ndim(listed[0]) == 1:
+        raise ValueError(
+            f"{n} lists of one number: pass np.array(x) (to HMM, [np.array(x)]) if it is one "
+            f"sequence of {n} frames, or (np.array(x), [1] * {n}) if {n} sequences of one"
+        )
     channels = [sequence.shape[1] for sequence in checked]
     if len(set(channels)) != 1:
         raise ValueError(f"sequences must be some, of the same channels; got channels {channels}")
-    short = [n for n, sequence in enumerate(checked) if len(sequence) <= context]
+    short = [n for n, x in enumerate(checked) if len(x) <= context]
     if short:
         found = f"sequence {short[0]} has {len(checked[short[0]])} frames, of which the first"
         raise ValueError(
@@ -97,31 +100,13 @@ def _listed(given):
             f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
             f"sequences of {width} frames"
         )
-    if isinstance(given, tuple) and len(given) == 2 and np.iterable(given[1]):
-        x, lengths = given
-        if all(isinstance(length, int | np.integer) for length in lengths):
-            x = _numbers("X", x)
-            if x.ndim != 1 or sum(lengths) == len(x):
-                return _parts(x, lengths)
-    listed = list(given)
-    n = len(listed)
-    if n > 1 and all(map(_is_one_number, listed)):
-        raise ValueError(
-            f"{n} lists of one number: pass np.array(x) (to HMM, [np.array(x)]) if it is one "
-            f"sequence of {n} frames, or (np.array(x), [1] * {n}) if {n} sequences of one"
-        )
-    return listed
-
-
-def _is_one_number(sequence):
-    """[number], and not [[number]]."""
-    flat = isinstance(sequence, list | tuple | np.ndarray) and getattr(sequence, "ndim", 1) == 1
-    return flat and len(sequence) == 1 and not np.iterable(sequence[0])
-
-
-def _parts(x, lengths):
-    """The sequences in (X, lengths)."""
+    lengths = given[1] if isinstance(given, tuple) and len(given) == 2 else None
+    if not np.iterable(lengths) or not all(isinstance(n, int | np.integer) for n in lengths):
+        return list(given)
+    x = _numbers("X", given[0])
     total = sum(lengths)
+    if x.ndim == 1 and total != len(x):
+        return list(given)
     if x.ndim != 2 or total != len(x) or min(lengths, default=0) < 1:
         raise ValueError(
             f"(X, lengths) takes a 2-d X and positive lengths that sum to its rows: X is "

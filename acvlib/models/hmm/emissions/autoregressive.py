@@ -9,8 +9,7 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ....checks import check_whole
-from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression, set_sds
+from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression, settle
 from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
@@ -39,8 +38,7 @@ class AutoRegression:
     n_shared = 1
 
     def __post_init__(self):
-        object.__setattr__(self, "order", check_whole("order", self.order, 0))
-        set_sds(self, "coefficient_sd")
+        settle(self, "coefficient_sd", order=0)
 
     def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""

@@ -10,7 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
-from ....checks import LARGEST, real_array, real_number
+from ....checks import LARGEST, check_whole, real_array, real_number
 from .scores import Layer
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -70,21 +70,21 @@ class Gaussian:
     n_shared = 0
 
     def __post_init__(self):
-        set_sds(self, "mean_scale")
+        settle(self, "mean_scale")
         if self.centre is None and self.scale is None:
             return
-        units = real_array("centre and scale", [self.centre, self.scale], 2)
-        if (units[1] < 1.0 / LARGEST).any():
-            raise ValueError(f"scale {self.scale} must be above {1.0 / LARGEST}")
-        object.__setattr__(self, "centre", tuple(units[0].tolist()))
-        object.__setattr__(self, "scale", tuple(units[1].tolist()))
+        centre, scale = real_array("centre and scale", [self.centre, self.scale], 2)
+        if (scale < 1.0 / LARGEST).any():
+            raise ValueError(f"scale {scale} must be above {1.0 / LARGEST}")
+        object.__setattr__(self, "centre", tuple(centre.tolist()))
+        object.__setattr__(self, "scale", tuple(scale.tolist()))
 
     def in_units_of(self, sequences):
         """The emission with centre and scale of the observed frames, unless it has some."""
         x = np.concatenate(sequences)
+        if self.centre is not None and len(self.centre) != x.shape[1]:
+            raise ValueError(f"centre {self.centre} must have {x.shape[1]} entries, as x has")
         if self.centre is not None:
-            if len(self.centre) != x.shape[1]:
-                raise ValueError(f"centre {self.centre} must have {x.shape[1]} entries, as x has")
             return self
         low, centre, high = np.nanquantile(x, [0.25, 0.5, 0.75], axis=0)
         scale = (high - low) / 1.349  # the sd, where x is normal
@@ -210,15 +210,16 @@ def sums_of_squares(residuals):
     return anp.stack(sums, axis=1)
 
 
-def set_sds(emission, *names):
-    """Set sds by name, and `variance_prior`, as floats; ValueError unless all are above 0."""
-    for name in names:
-        number = real_number(name, getattr(emission, name), above=1.0 / LARGEST)
-        object.__setattr__(emission, name, number)
+def settle(emission, sd, **counts):
+    """Set an sd by name, `variance_prior`, and counts, given the least, to what was checked."""
+    found = {name: check_whole(name, getattr(emission, name), counts[name]) for name in counts}
+    found[sd] = real_number(sd, getattr(emission, sd), above=1.0 / LARGEST)
     prior = real_array("variance_prior", emission.variance_prior, 1)
     if prior.shape != (2,) or (prior <= 0.0).any():
         raise ValueError(f"variance_prior {prior}: must be shape and scale, both above 0")
-    object.__setattr__(emission, "variance_prior", tuple(prior.tolist()))
+    found["variance_prior"] = tuple(prior.tolist())
+    for name, value in found.items():
+        object.__setattr__(emission, name, value)
 
 
 def likeliest_variance(squares, count, variance_prior):

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from ....checks import check_whole
-from .gaussian import IsotropicPoint, set_sds, isotropic_prior, ridge_regression
+from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression, settle
 from .scores import Layer
 
 
@@ -38,9 +37,7 @@ class NeuralAutoRegression:
     n_shared = 1
 
     def __post_init__(self):
-        for name in ("order", "n_hidden"):
-            object.__setattr__(self, name, check_whole(name, getattr(self, name), 1))
-        set_sds(self, "weight_sd")
+        settle(self, "weight_sd", order=1, n_hidden=1)
 
     def state_shape(self, n_channels):
         """(1, d)."""
