@@ -245,14 +245,15 @@ class HMM(ModelDefaults):
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
-        densities = self.log_densities(params)
-        log_chain = self.log_chain(params)
+        _, states = self.split(params)
+        densities = self.emission.at(states, self.frames).log_density
+        rows = self._log_rows(params)
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
             by_step = self.sites == "steps"
             steps = weights[frames] if by_step else np.ones(len(own))
-            potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
+            potentials = hidden_chain.potentials(self.scheme, steps, own, rows[0], rows[1:])
             weight = 1.0 if by_step else weights[n]
             log_p = log_p + weight * chain.log_partition(*potentials)
         return -log_p - self._log_prior(params)
