@@ -567,11 +567,28 @@ add(
     "GaussianHMM",
     built(models.GaussianHMM),
     lambda rng: {"x": series(rng)[:, None], "n_states": 2},
-    x=odd.without(odd.SERIES, "nan", "extra axis", "dict")
-    | odd.kinds("sane", nan=lambda a: odd._with(a, np.nan)),
+    x=odd.without(odd.SERIES, "nan", "extra axis", "dict", "list", "tuple", "masked", "ragged")
+    | odd.kinds("sane", nan=lambda a: odd._with(a, np.nan))
+    | odd.kinds(
+        "same",
+        masked=lambda a: odd.Pair((odd._masked(a), odd._with(a, np.nan))),
+        ragged=odd.constant(
+            odd.Pair(([[1.0, 2.0], [3.0]], [np.arange(1.0, 3.0), np.full(1, 3.0)]))
+        ),
+    )
+    | odd.kinds("refuse", list=lambda a: a.tolist(), tuple=lambda a: odd._tuples(a.tolist())),
     n_states=odd.LIMITED,
 )
 SETTINGS = {"sites": odd.CHOICE, "concentration": odd.POSITIVE}
+
+
+def masked_sequences(s):
+    """Frames that are wholly masked are missing, as wholly nan ones are."""
+    rows = np.broadcast_to(np.arange(len(s[0]))[:, None] == 5, s[0].shape)
+    missing = np.where(rows, np.nan, s[0])
+    return odd.Pair(([*s[1:], np.ma.masked_array(s[0], rows)], [*s[1:], missing]))
+
+
 add(
     "HMM",
     built(models.HMM),
@@ -595,7 +612,7 @@ add(
         dict=lambda s: dict(enumerate(s)),
         an_array=lambda s: s[0],
         flat=lambda s: s[0][:, 0],
-        masked=lambda s: [*s, np.ma.masked_equal(s[0], s[0][0])],
+        partly_masked=lambda s: [*s, np.ma.masked_array(np.ones((9, 2)), np.eye(9, 2))],
         complex=lambda s: [x + 1j for x in s],
         strings=lambda s: [x.astype(str) for x in s],
         inf=lambda s: [*s, np.full((3, 1), np.inf)],
@@ -610,6 +627,7 @@ add(
         lists=lambda s: [x.tolist() for x in s],
         pandas=lambda s: [pd.DataFrame(x) for x in s],
         flat_ones=lambda s: [x[:, 0] for x in s],
+        masked=masked_sequences,
     )
     | odd.kinds(
         "sane", huge=lambda s: [x * 1e200 for x in s], tiny=lambda s: [x * 1e-300 for x in s]
@@ -1012,7 +1030,7 @@ add(
 add(
     "hmm.em.expectation_maximisation",
     lambda **a: hmm_em.expectation_maximisation(zoo()[0]["GaussianHMM"], **a).params,
-    lambda rng: {"start": zoo()[1]["GaussianHMM"], "max_iterations": 200, "tolerance": 1e-6},
+    lambda rng: {"start": zoo()[1]["GaussianHMM"], "max_iterations": 100, "tolerance": 1e-6},
     start=odd.PARAMS,
     max_iterations=odd.COUNT,
     tolerance=odd.NONNEGATIVE,

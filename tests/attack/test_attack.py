@@ -11,6 +11,7 @@ CLEAN = re.compile(
     r"|RBF|GraphAff|Manifold|kernel_form|median|contrastive|ranking|compare_|relative_|theta_|plots"
     r"|PoissonTraffic|TrafficPrior|fit Poisson|approx_cross|estimators\.|difference_est|weighting\."
     r"|bounds|bootstrap\.(interval|jackknife_after)|check_result|refit_un|Fit\.|CVResult|exact is"
+    r"|GaussianHMM|AutoRegressiveHMM|NeuralHMM|HMM|hmm\.|emissions\.|fit GaussianHMM"
 )
 
 

@@ -7,6 +7,8 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM
+from acvlib.models.hmm import em
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
 
 
 def regimes(seed=0, shape=(60, 1)):
@@ -52,8 +54,8 @@ def test_lengths_part_one_array(door):
         ((np.ones((9, 2)), [9, 0]), "positive lengths"),
         ((np.arange(9.0), [4, 5]), "takes a 2-d X"),
         (np.ones((2, 3, 4, 5)), r"must be \(T, R\)"),
-        (np.array(["1", "2", "3"]), "not real numbers"),
-        (np.arange(9) * (1 + 1j), "not real numbers"),
+        (np.array(["1", "2", "3"]), "must be real numbers"),
+        (np.arange(9) * (1 + 1j), "must be real numbers"),
         (np.arange(9) + 2**60, "beyond 2\\^53"),
         (np.array([2**63, 2**63 + 5, 9], np.uint64), "beyond 2\\^53"),
         ([10**30, 1, 2, 3], "beyond 2\\^53"),
@@ -104,14 +106,32 @@ def test_new_sequences_are_read_alike():
         model.sequence_losses(params, [regimes(shape=(60, 2))])
 
 
-@pytest.mark.parametrize("fold", [[20, 59, 60], [-1], [3, 3], [0.5], [True] * 60, [5]])
-@pytest.mark.parametrize("sites", ["steps", "sequences"])
-def test_sites_that_are_not_there_cannot_be_held_out(fold, sites):
+@pytest.mark.parametrize(
+    ("fold", "message"),
+    [
+        ([20, 59, 60], "holds site 60, outside 0 ... 59"),
+        ([-1], "holds site -1, outside 0 ... 59"),
+        ([3, 3], "holds site 3 more than once"),
+        ([0.5], "not a non-empty 1-d array of site numbers"),
+        ([True] * 60, "not a non-empty 1-d array of site numbers"),
+        ([5], "site 5, which is not observed"),
+    ],
+)
+def test_sites_that_are_not_there_cannot_be_held_out(fold, message):
     x = regimes()
     x[5] = np.nan
-    model = GaussianHMM(x, 2) if sites == "steps" else HMM([x], 2)
-    with pytest.raises(ValueError, match="must hold distinct numbers of observed sites, 0 ... "):
+    model = GaussianHMM(x, 2)
+    with pytest.raises(ValueError, match=message):
         model.heldout_loss(model.initial_params(), fold)
+
+
+def test_sequences_that_are_not_there_cannot_be_held_out():
+    x = regimes()
+    model = HMM([x, np.full((4, 1), np.nan)], 2)
+    assert model.heldout_loss(model.initial_params(), []).shape == (0,)
+    for fold, message in ([2], "outside 0 ... 1"), ([-1], "outside"), ([1], "is not observed"):
+        with pytest.raises(ValueError, match=message):
+            model.heldout_loss(model.initial_params(), fold)
 
 
 def test_what_the_caller_changes_later_changes_nothing():
@@ -226,3 +246,109 @@ def test_regressions_far_from_zero_are_refused():
     with pytest.raises(ValueError, match="channel 0 lies .* times its range from 0: subtract its"):
         AutoRegressiveHMM([regimes() + 1e6], 2)
     assert AutoRegressiveHMM([1e5 + 100.0 * np.cumsum(regimes())], 2).n_sites == 1
+
+
+def test_a_list_of_one_number_lists_could_be_either():
+    x = regimes(shape=(60, 1))
+    for column in (x.tolist(), tuple(map(tuple, x)), list(x)):
+        for door in (GaussianHMM, HMM):
+            with pytest.raises(ValueError, match=r"60 lists of one number: .* \[1\] \* 60"):
+                door(column, 2)
+    assert shapes(GaussianHMM((x, [1] * 60), 2)) == [(1, 1)] * 60
+    assert shapes(HMM([x.tolist()], 2)) == [(60, 1)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_states": np.uint64(0)}, "n_states = 0: must be a whole number from 1"),
+        ({"n_states": 2.5}, "n_states = 2.5: must be a whole number"),
+        ({"context": 0.5}, "context = 0.5: must be a whole number"),
+        ({"dense_limit": -1}, "dense_limit = -1: must be a whole number"),
+        ({"concentration": "1"}, "concentration must be real numbers"),
+        ({"held": np.full(3, np.nan)}, "held"),
+    ],
+)
+def test_settings_of_the_wrong_kind_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        HMM([regimes()], **{"n_states": 2} | settings)
+
+
+def test_an_unsigned_number_of_states_does_not_wrap():
+    x = regimes()
+    assert GaussianHMM(x, np.uint64(2)).n_chain == 3
+    assert GaussianHMM(x, np.uint8(1)).n_chain == 0
+
+
+@pytest.mark.parametrize("setting", ["emission", "scheme"])
+def test_what_is_no_emission_or_scheme_is_named(setting):
+    with pytest.raises(TypeError, match=f"{setting} 3: take one of"):
+        HMM([regimes()], 2, **{setting: 3})
+    with pytest.raises(TypeError, match="emission <class"):
+        HMM([regimes()], 2, Gaussian)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (Gaussian, {"mean_scale": 0.0}, "mean_scale = 0.0: must be above"),
+        (Gaussian, {"variance_prior": (1.0, 0.0)}, "variance_prior .* both above 0"),
+        (Gaussian, {"variance_prior": 1.0}, "variance_prior"),
+        (Gaussian, {"centre": (0.0,)}, "centre and scale must be real numbers"),
+        (Gaussian, {"centre": (0.0,), "scale": (0.0,)}, "scale .* must be above"),
+        (AutoRegression, {"order": -1}, "order = -1: must be a whole number from 0"),
+        (AutoRegression, {"coefficient_sd": np.inf}, "coefficient_sd = inf"),
+        (NeuralAutoRegression, {"order": 0}, "order = 0: must be a whole number from 1"),
+        (NeuralAutoRegression, {"n_hidden": 1.5}, "n_hidden = 1.5: must be a whole number"),
+    ],
+)
+def test_settings_of_emissions_are_named(kind, settings, message):
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)
+
+
+def test_units_are_those_given():
+    x = regimes(shape=(60, 2))
+    model = HMM([x], 2, Gaussian(centre=[1.0, 2.0], scale=[3.0, 4.0]))
+    assert_allclose(model.frames.x, (x - [1.0, 2.0]) / [3.0, 4.0])
+    with pytest.raises(ValueError, match="must have 2 entries, as x has"):
+        HMM([x], 2, Gaussian(centre=[1.0], scale=[3.0]))
+
+
+def test_named_params_of_another_shape_are_refused():
+    model = HMM([regimes()], 2)
+    named = model.unpack(model.initial_params())
+    other = HMM([regimes(shape=(60, 2))], 2)
+    with pytest.raises(ValueError, match="2 probabilities each"):
+        model.pack(named._replace(initial=2.0 * named.initial))
+    with pytest.raises(ValueError, match="7 finite params are needed"):
+        model.pack(named._replace(emission=other.unpack(other.initial_params()).emission))
+    with pytest.raises(TypeError, match="named must be a HMMParams"):
+        model.pack(None)
+
+
+def test_params_are_held_once():
+    model = HMM([regimes()], 2, AutoRegression(1))
+    held, free = model.hold(model.initial_params())
+    with pytest.raises(ValueError, match="held already"):
+        held.hold(free)
+    with pytest.raises(ValueError, match=r"params \(8,\) must be \(4,\)"):
+        held.unpack(model.initial_params())
+
+
+def test_settings_of_em_are_named():
+    model = GaussianHMM(regimes(), 2)
+    start = model.initial_params()
+    rng = np.random.default_rng(0)
+    for settings, message in (
+        ({"max_iterations": 1}, "max_iterations = 1: must be a whole number from 2"),
+        ({"tolerance": np.nan}, "tolerance = nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            em.expectation_maximisation(model, start, **settings)
+    with pytest.raises(ValueError, match=r"start \(6,\) must be \(7,\)"):
+        em.expectation_maximisation(model, start[1:])
+    with pytest.raises(ValueError, match="n_restarts = 0"):
+        em.restarts(model, rng, 0)
+    with pytest.raises(TypeError, match="no closed-form"):
+        em.restarts(None, rng)

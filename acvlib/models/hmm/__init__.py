@@ -7,38 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
+from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults, own_copy
-from ...weighting import check, keep_latents
+from ...protocol import ModelDefaults, checked, own_copy
+from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
 from .em import k_means
 from .emissions import Emission, Gaussian, Prior
-from .posterior import (
-    HiddenStates,
-    hidden_states,
-    log_probabilities,
-    log_ratios,
-    states_of_sequences,
-)
-from .sequences import Frames, check_channels, check_sites, make_frames, read_sequences
+from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
+from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
-
-
-class HMMParams(NamedTuple):
-    """initial (K,), transition (K, K) with rows that sum to 1, emission: its named parameters."""
-
-    initial: np.ndarray
-    transition: np.ndarray
-    emission: NamedTuple
 
 
 @dataclass(frozen=True)
@@ -62,9 +48,7 @@ class HMM(ModelDefaults):
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
-    Raises
-    ------
-    ValueError : unusable sequences or settings, too few frames for K states
+    Raises ValueError for unusable sequences or settings, and for too few frames for K states.
 
     Source: Ghosh et al. (2020).
     """
@@ -80,36 +64,35 @@ class HMM(ModelDefaults):
     dense_limit: int = field(default=300, repr=False)
 
     def __post_init__(self):
-        context = self.emission.order if self.context is None else self.context
-        object.__setattr__(self, "context", context)
         self._check_settings()
-        object.__setattr__(self, "sequences", read_sequences(self.sequences, context))
+        object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
         check_channels(self.sequences, self.emission)
         if hasattr(self.emission, "in_units_of"):
             object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
-            raise ValueError(
-                f"{seen} observed frames cannot support {self.n_states} states: lower n_states"
-            )
+            few = f"{seen} observed frames cannot support {self.n_states} states"
+            raise ValueError(f"{few}: lower n_states")
         if self.held is not None:
-            object.__setattr__(self, "held", own_copy(self.held))
-            if self.held.shape != (self.n_nuisance,):
+            object.__setattr__(self, "held", own_copy(self.held, name="held"))
+            if self.held.shape != (self.n_nuisance,) or not np.isfinite(self.held).all():
                 raise ValueError(
-                    f"held has shape {self.held.shape}, not ({self.n_nuisance},): see hold()"
+                    f"held {self.held.shape}: must be ({self.n_nuisance},), finite: see hold()"
                 )
 
     def _check_settings(self):
+        if isinstance(self.emission, type) or not hasattr(self.emission, "state_shape"):
+            raise TypeError(f"emission {self.emission!r:.60}: take one of models.hmm.emissions")
+        if not callable(self.scheme):
+            raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
+        check_choice("sites", self.sites, SITES)
+        concentration = real_number("concentration", self.concentration, least=1.0)
+        object.__setattr__(self, "concentration", concentration)
         order = self.emission.order
-        if self.sites not in SITES or self.n_states < 1 or self.context < order:
-            raise ValueError(
-                f"sites must be one of {SITES}, n_states >= 1 and context >= {order}, the order; "
-                f"got {self.sites!r}, {self.n_states} and {self.context}"
-            )
-        if not 1.0 <= self.concentration < np.inf:
-            raise ValueError(
-                f"concentration = {self.concentration}: with less than 1 there is no maximum"
-            )
+        if self.context is None:
+            object.__setattr__(self, "context", order)
+        for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
+            object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
 
     # sites
 
@@ -163,12 +146,14 @@ class HMM(ModelDefaults):
         """By compiled smoothing, under scheme A; None, which means autograd, under others."""
         return HMMDerivatives(self) if self.scheme is keep_latents else None
 
+    @checked
     def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
         """Hold what is not of single states at params: (the model so held, the params still free).
 
         As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
         """
-        params = np.asarray(params, float)
+        if self.held is not None:
+            raise ValueError("something is held already: hold() the whole model's params")
         return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
 
     def whole(self, params: np.ndarray) -> np.ndarray:
@@ -202,6 +187,7 @@ class HMM(ModelDefaults):
         shared = states[..., :n_shared].sum(axis=-2)
         return np.concatenate([chain.reshape((*leading, -1)), shared, own], axis=-1)
 
+    @checked
     def unpack(self, params: np.ndarray) -> HMMParams:
         """Named, constrained parameters."""
         p = anp.exp(self._log_rows(params))
@@ -210,11 +196,18 @@ class HMM(ModelDefaults):
 
     def pack(self, named: HMMParams) -> np.ndarray:
         """The params (D,) of named ones; what is held is left out."""
+        check_kind("named", named, HMMParams)
         rows = np.vstack([named.initial, named.transition])
+        if rows.shape[1] != self.n_states or abs(rows.sum(axis=1) - 1.0).max() > 1e-6:
+            raise ValueError(f"rows {rows.tolist()} must be {self.n_states} probabilities each")
         return self._packed(rows, self.emission.pack(named.emission))
 
     def _packed(self, rows, emission):
-        return np.append(log_ratios(rows), emission)[-self.n_params :]
+        packed = np.append(log_ratios(rows), emission)
+        size = self.n_chain + self.emission_prior.mean.size
+        if packed.shape != (size,) or not np.isfinite(packed).all():
+            raise ValueError(f"{size} finite params are needed, of probabilities and sds above 0")
+        return packed[-self.n_params :]
 
     def _log_rows(self, params):
         """Log probabilities (K + 1, K): initial, then transitions."""
@@ -222,11 +215,13 @@ class HMM(ModelDefaults):
 
     # density
 
+    @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
         _, states = self.split(params)
         return self.emission.at(states, self.frames).log_density
 
+    @checked
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (K,), log transition (K, K)); differentiable."""
         rows = self._log_rows(params)
@@ -237,50 +232,59 @@ class HMM(ModelDefaults):
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
 
+    @checked
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
+        return self._log_prior(params)
+
+    def _log_prior(self, params):
         of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
         return of_rows - self.emission_prior.minus_log(emission)
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
-        check(weights, self.n_sites)
-        densities = self.log_densities(params)
-        log_chain = self.log_chain(params)
+        _, states = self.split(params)
+        densities = self.emission.at(states, self.frames).log_density
+        rows = self._log_rows(params)
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
             by_step = self.sites == "steps"
             steps = weights[frames] if by_step else np.ones(len(own))
-            potentials = hidden_chain.potentials(self.scheme, steps, own, *log_chain)
+            potentials = hidden_chain.potentials(self.scheme, steps, own, rows[0], rows[1:])
             weight = 1.0 if by_step else weights[n]
             log_p = log_p + weight * chain.log_partition(*potentials)
-        return -log_p - self.log_prior(params)
+        return -log_p - self._log_prior(params)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_n) of each left-out sequence, or -log p(x_t | frames outside the fold, lags)."""
-        fold = check_sites(fold, self.observed)
+        check_observed(fold, self.observed)
         if self.sites == "sequences":
-            return -states_of_sequences(self, params, fold).smoothed.log_z
+            return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
         log_density = left.point.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
+    @checked
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        checked = read_sequences(sequences, self.context)
-        if checked[0].shape[1] != self.n_channels:
-            raise ValueError(f"{checked[0].shape[1]} channels: the model has {self.n_channels}")
-        frames = make_frames(checked, self.emission, self.context)
+        found = read_sequences(sequences, self.context)
+        if found[0].shape[1] != self.n_channels:
+            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
+        frames = make_frames(found, self.emission, self.context)
         return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
+    @checked
     def posterior(self, params: np.ndarray) -> np.ndarray:
         """P(z_t = k | x; params) of all frames, (M, K)."""
         return HiddenStates(self, params, self.frames).smoothed.gamma
 
     # starts
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed

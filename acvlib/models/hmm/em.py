@@ -12,6 +12,7 @@ import numpy as np
 from joblib import delayed
 from scipy.cluster.vq import ClusterError, kmeans2
 
+from ...checks import check_whole, generator, real_array, real_number
 from ...parallel import threads
 from .posterior import HiddenStates, hidden_states, log_ratios
 
@@ -62,7 +63,11 @@ def expectation_maximisation(
 
 def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
     _check(model)
-    params = np.asarray(start, float)
+    max_iterations = check_whole("max_iterations", max_iterations, 2)
+    tolerance = real_number("tolerance", tolerance, least=0.0)
+    params = real_array("start", start, 1)
+    if len(params) != model.n_params:
+        raise ValueError(f"start ({len(params)},) must be ({model.n_params},)")
     objectives = []
     for _ in range(max_iterations):
         hidden = hidden_states(model, params, np.ones(model.n_sites))
@@ -76,8 +81,9 @@ def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
 
 
 def _check(model):
-    if not hasattr(model.emission, "maximise"):
-        name = type(model.emission).__name__
+    emission = getattr(model, "emission", None)
+    if isinstance(model, type) or not hasattr(emission, "maximise"):
+        name = type(emission).__name__
         raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
@@ -102,6 +108,9 @@ def restarts(
 
     Runs go through joblib's threads; warnings are those of the best.
     """
+    _check(model)
+    n_restarts = check_whole("n_restarts", n_restarts, 1)
+    rng = generator(rng)
     starts = [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n_restarts - 1))]
     runs = threads()(delayed(_climb)(model, start, **settings) for start in starts)
     best = min(runs, key=lambda run: run.objectives[-1])

@@ -5,15 +5,22 @@ Rows of probabilities are given as log ratios to their last entry.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
 from ...inference import smoothing
-from ...weighting import check
 from .emissions.scores import gradient
 from .sequences import Frames
+
+
+class HMMParams(NamedTuple):
+    """initial (K,), transition (K, K) with rows that sum to 1, emission: its named parameters."""
+
+    initial: np.ndarray
+    transition: np.ndarray
+    emission: NamedTuple
 
 
 @dataclass(eq=False)
@@ -71,7 +78,7 @@ class HiddenStates:
 
     def value(self):
         """F."""
-        log_prior = self.model.log_prior(self.params) if self.prior else 0.0
+        log_prior = self.model._log_prior(self.params) if self.prior else 0.0
         return -float(self.sequence_weights @ self.smoothed.log_z + log_prior)
 
     def gradient(self):
@@ -82,7 +89,6 @@ class HiddenStates:
 
 def hidden_states(model, params, weights):
     """`HiddenStates` of the whole model at site weights (n_sites,)."""
-    check(weights, model.n_sites)
     if model.sites == "steps":
         return HiddenStates(model, params, model.frames, step_weights=weights)
     return HiddenStates(model, params, model.frames, sequence_weights=weights)

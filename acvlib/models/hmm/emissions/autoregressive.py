@@ -9,7 +9,7 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression
+from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression, settle
 from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
@@ -36,6 +36,9 @@ class AutoRegression:
     coefficient_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
+
+    def __post_init__(self):
+        settle(self, "coefficient_sd", order=0)
 
     def state_shape(self, n_channels):
         """(R, q): the rows of W_k."""

@@ -10,6 +10,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
+from ....checks import LARGEST, check_whole, real_array, real_number
 from .scores import Layer
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -68,11 +69,23 @@ class Gaussian:
     order = 0
     n_shared = 0
 
+    def __post_init__(self):
+        settle(self, "mean_scale")
+        if self.centre is None and self.scale is None:
+            return
+        centre, scale = real_array("centre and scale", [self.centre, self.scale], 2)
+        if (scale < 1.0 / LARGEST).any():
+            raise ValueError(f"scale {scale} must be above {1.0 / LARGEST}")
+        object.__setattr__(self, "centre", tuple(centre.tolist()))
+        object.__setattr__(self, "scale", tuple(scale.tolist()))
+
     def in_units_of(self, sequences):
         """The emission with centre and scale of the observed frames, unless it has some."""
-        if self.centre is not None and self.scale is not None:
-            return self
         x = np.concatenate(sequences)
+        if self.centre is not None and len(self.centre) != x.shape[1]:
+            raise ValueError(f"centre {self.centre} must have {x.shape[1]} entries, as x has")
+        if self.centre is not None:
+            return self
         low, centre, high = np.nanquantile(x, [0.25, 0.5, 0.75], axis=0)
         scale = (high - low) / 1.349  # the sd, where x is normal
         scale = np.where(scale > 0.0, scale, np.nanmax(x, axis=0) - np.nanmin(x, axis=0))
@@ -195,6 +208,18 @@ def sums_of_squares(residuals):
     """(M, K) from residuals (M, R) of each state."""
     sums = [anp.einsum("mr,mr->m", one, one) for one in residuals]
     return anp.stack(sums, axis=1)
+
+
+def settle(emission, sd, **counts):
+    """Set an sd by name, `variance_prior`, and counts, given the least, to what was checked."""
+    found = {name: check_whole(name, getattr(emission, name), counts[name]) for name in counts}
+    found[sd] = real_number(sd, getattr(emission, sd), above=1.0 / LARGEST)
+    prior = real_array("variance_prior", emission.variance_prior, 1)
+    if prior.shape != (2,) or (prior <= 0.0).any():
+        raise ValueError(f"variance_prior {prior}: must be shape and scale, both above 0")
+    found["variance_prior"] = tuple(prior.tolist())
+    for name, value in found.items():
+        object.__setattr__(emission, name, value)
 
 
 def likeliest_variance(squares, count, variance_prior):

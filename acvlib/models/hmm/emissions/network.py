@@ -11,7 +11,7 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression
+from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression, settle
 from .scores import Layer
 
 
@@ -35,6 +35,9 @@ class NeuralAutoRegression:
     weight_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
     n_shared = 1
+
+    def __post_init__(self):
+        settle(self, "weight_sd", order=1, n_hidden=1)
 
     def state_shape(self, n_channels):
         """(1, d)."""
