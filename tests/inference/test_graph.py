@@ -280,13 +280,13 @@ def test_sites_that_are_none_are_refused(sites):
 @pytest.mark.parametrize("node", [np.full((3, 2), 1j), np.array([[1e308, -1e308]] * 3)])
 def test_potentials_that_no_kernel_can_add_are_refused(node):
     order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
-    with pytest.raises(ValueError, match="node is complex|too large"):
+    with pytest.raises(ValueError, match="node must be real numbers; got complex|node must be finite, up to 1e"):
         graph.log_partition(node, np.zeros((2, 2, 2)), order)
 
 
 @pytest.mark.parametrize("change", [{"n_states": 2.5}, {"n_states": 0}, {"restarts": 0}])
 def test_numbers_of_states_and_restarts_are_whole(change):
-    with pytest.raises(ValueError, match="must be a whole number, at least 1"):
+    with pytest.raises(ValueError, match="must be a whole number from 1"):
         graph.eliminate(**({"n_sites": 3, "edges": [[0, 1]], "n_states": 2} | change))
 
 

@@ -358,7 +358,7 @@ def test_unseen_transitions_have_a_finite_optimum():
             {"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]},
             "sentence 1: scores .* 300 nats",
         ),
-        ({"ridge": 0.0}, "ridge is 0.0"),
+        ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )

@@ -5,9 +5,13 @@ M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
 Source: Ghosh et al. (2020), Appendix L.3.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from ...checks import check_kind, check_whole, real_array, real_number
+from ...weighting import check
+from . import EmptyState, HiddenMRF
 
 TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum
 MAX_STEPS = 2000
@@ -22,7 +26,7 @@ class EMFit(NamedTuple):
 
 
 def em(
-    model: Any,
+    model: HiddenMRF,
     weights: np.ndarray | None = None,
     start: np.ndarray | None = None,
     tolerance: float = TOLERANCE,
@@ -30,10 +34,16 @@ def em(
 ) -> EMFit:
     """Minimise F(params, weights) by EM from `start`, by default `model.initial_params()`.
 
-    States are sorted at the end: a cold start may end at any labelling.
+    States are sorted at the end: a cold start may end at any labelling. Raises EmptyState where a
+    step leaves a state without sites or counts.
     """
+    check_kind("model", model, HiddenMRF)
     weights = np.ones(model.n_sites) if weights is None else weights
-    params = np.array(model.initial_params() if start is None else start, float)
+    check(weights, model.n_sites)
+    weights = np.asarray(weights, float)
+    tolerance = real_number("tolerance", tolerance, least=0.0)
+    check_whole("max_steps", max_steps, 1)
+    params = model.initial_params() if start is None else real_array("start", start, 1)
     step = np.inf
     steps = 0
     while step > tolerance and steps < max_steps:
@@ -44,8 +54,13 @@ def em(
     return EMFit(np.sort(params), steps, bool(step <= tolerance))
 
 
-def maximise(model: Any, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
     kept = model.scheme(weights, model.edges).observation[:, None] * gamma
-    return np.log(kept.T @ model.counts) - np.log(kept.sum(axis=0))
+    counts = kept.T @ model.counts
+    sites = kept.sum(axis=0)
+    for k in np.flatnonzero(~((counts > 0.0) & (sites > 0.0))):
+        found = f"{sites[k]:.2g} expected sites with {counts[k]:.2g} counts"
+        raise EmptyState(f"state {k} holds {found}: try another start, or fewer states")
+    return np.log(counts) - np.log(sites)
