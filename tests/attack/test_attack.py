@@ -4,11 +4,12 @@ import re
 
 from attack import run
 
-# Clean so far. The rest waits for models/{crf,glm,hmm,mrf,traffic}, inference, methods and
+# Clean so far. The rest waits for models/{glm,hmm,traffic}, methods and
 # derivatives; then all functions are tested, and this goes.
 CLEAN = re.compile(
     r"folds\.|Folds|Examples|learners\.|treecv|kfold|pegasos|lsqsgd|k_means|histogram|SemiSup|Pairwise"
     r"|RBF|GraphAff|Manifold|kernel_form|median|contrastive|ranking|compare_|relative_|theta_|plots"
+    r"|graph\.|chain\.|chain of|hidden_chain|HiddenMRF|LinearChainCRF|em$|mrf\.|CRF fold"
     r"|bounds|bootstrap\.(interval|jackknife_after)|check_result|refit_un|Fit\.|CVResult|exact is"
 )
 

@@ -138,7 +138,8 @@ class LinearChainCRF(ModelDefaults):
     ) -> list[np.ndarray]:
         """The most probable tags (T_n,) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        best = best_states(scores, starts, *self.unpack(params))
+        parts = split(real_array("params", params), self.n_tags)  # nan has no largest
+        best = best_states(scores, starts, *parts)
         return np.split(best, starts[1:-1])
 
     @checked

@@ -59,7 +59,7 @@ class HiddenMRF(ModelDefaults):
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
         edges = graph.check_edges(self.edges, len(counts))
         object.__setattr__(self, "coupling", real_number("coupling", self.coupling))
-        check_kind("scheme", self.scheme, Callable)  # type: ignore[arg-type]
+        check_kind("scheme", self.scheme, Callable)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "edges", own_copy(edges, int))
 
