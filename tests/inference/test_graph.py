@@ -280,7 +280,7 @@ def test_sites_that_are_none_are_refused(sites):
 @pytest.mark.parametrize("node", [np.full((3, 2), 1j), np.array([[1e308, -1e308]] * 3)])
 def test_potentials_that_no_kernel_can_add_are_refused(node):
     order = graph.eliminate(3, [[0, 1], [1, 2]], 2)
-    with pytest.raises(ValueError, match="node must be (real numbers; got complex|finite, up to 1e)"):
+    with pytest.raises(ValueError, match="node must be (real numbers; got complex|finite, up to)"):
         graph.log_partition(node, np.zeros((2, 2, 2)), order)
 
 
