@@ -138,8 +138,7 @@ class LinearChainCRF(ModelDefaults):
     ) -> list[np.ndarray]:
         """The most probable tags (T_n,) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        parts = split(real_array("params", params), self.n_tags)  # nan has no largest
-        best = best_states(scores, starts, *parts)
+        best = best_states(scores, starts, *split(real_array("params", params), self.n_tags))
         return np.split(best, starts[1:-1])
 
     @checked

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ...checks import check_kind, check_whole, real_array, real_number
-from ...weighting import check
 from . import EmptyState, HiddenMRF
 
 TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum
@@ -38,9 +37,7 @@ def em(
     step leaves a state without sites or counts.
     """
     check_kind("model", model, HiddenMRF)
-    weights = np.ones(model.n_sites) if weights is None else weights
-    check(weights, model.n_sites)
-    weights = np.asarray(weights, float)
+    weights = np.ones(model.n_sites) if weights is None else real_array("weights", weights, 1)
     tolerance = real_number("tolerance", tolerance, least=0.0)
     check_whole("max_steps", max_steps, 1)
     params = model.initial_params() if start is None else real_array("start", start, 1)
@@ -60,7 +57,7 @@ def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.nd
     kept = model.scheme(weights, model.edges).observation[:, None] * gamma
     counts = kept.T @ model.counts
     sites = kept.sum(axis=0)
-    for k in np.flatnonzero(~((counts > 0.0) & (sites > 0.0))):
-        found = f"{sites[k]:.2g} expected sites with {counts[k]:.2g} counts"
-        raise EmptyState(f"state {k} holds {found}: try another start, or fewer states")
+    if not (counts.min() > 0.0 and sites.min() > 0.0):
+        found = f"{sites} expected sites with {counts} counts"
+        raise EmptyState(f"the states hold {found}: try another start, or fewer states")
     return np.log(counts) - np.log(sites)
