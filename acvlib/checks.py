@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from autograd.tracer import isbox
 
 AXES = {0: "one number", 1: "1-d", 2: "2-d"}
 INF = float("inf")
@@ -31,6 +32,11 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         found = f"it holds {array[tuple(bad)]}{place}"
         raise ValueError(f"{name} must be finite, up to {LARGEST:g}; {found}")
     return array
+
+
+def real_or_box(name: str, values: Any, ndim: int | None = None) -> Any:
+    """`real_array`, contiguous; what autograd passes through is its own business."""
+    return values if isbox(values) else np.ascontiguousarray(real_array(name, values, ndim))
 
 
 def _objects(given):

@@ -20,6 +20,8 @@ import numpy as np
 from autograd.extend import defvjp_argnums, primitive
 from numba import njit
 
+from ..checks import real_or_box
+
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
@@ -64,11 +66,11 @@ def _normalised(log_rows):
 
 
 def _checked(node, edge):
-    """Both as float arrays; ValueError for shapes that do not belong together."""
-    node = np.asarray(node, float)
-    edge = np.asarray(edge, float)
+    """Both as finite floats, or autograd's boxes; ValueError for shapes that do not go together."""
+    node = real_or_box("node", node)
+    edge = real_or_box("edge", edge)
     n_sites, n_states = node.shape if node.ndim == 2 else (0, 0)
-    if not node.size or edge.shape != (n_sites - 1, n_states, n_states):
+    if not n_sites * n_states or edge.shape != (n_sites - 1, n_states, n_states):
         raise ValueError(
             f"node potentials have shape {node.shape} and edge potentials {edge.shape}: they must "
             "be (T, K) and (T - 1, K, K), with a site and a state at least"
@@ -78,7 +80,11 @@ def _checked(node, edge):
 
 def smooth(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """(node marginals, edge marginals, log P(z_t | node and edge up to t), log Z)."""
-    node, edge = _checked(node, edge)
+    return smooth_finite(*_checked(node, edge))
+
+
+def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
+    """`smooth` unchecked, for kernels: contiguous floats whose sums are finite."""
     past, log_z = _filter(node, edge)
     future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
     gamma = _normalised(past + (future - node))
@@ -108,7 +114,7 @@ def _past_score(gamma, xi, d_node, d_edge):
 
 def _tangent(node, edge, d_node, d_edge):
     """Directional derivative of the marginals: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1})."""
-    gamma, xi, *_ = smooth(node, edge)
+    gamma, xi, *_ = smooth_finite(node, edge)
     past = _past_score(gamma, xi, d_node, d_edge)
     future = _past_score(*_reversed(gamma, xi), *_reversed(d_node, d_edge))[::-1]
     before = past + d_node
@@ -122,15 +128,19 @@ def _covariance(p, score, axes):
     return p * (score - mean)
 
 
-@primitive
 def log_partition(node: np.ndarray, edge: np.ndarray) -> float:
     """log Z of a chain with node potentials (T, K) and edge potentials (T - 1, K, K)."""
-    return _filter(*_checked(node, edge))[1]
+    return _log_partition(*_checked(node, edge))
+
+
+@primitive
+def _log_partition(node, edge):
+    return _filter(node, edge)[1]
 
 
 @primitive
 def _flat_marginals(node, edge):
-    gamma, xi, *_ = smooth(node, edge)
+    gamma, xi, *_ = smooth_finite(node, edge)
     return np.concatenate([gamma.ravel(), xi.ravel()])
 
 
@@ -149,6 +159,7 @@ def _split(flat, node, edge):
 
 def marginals(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(P(z_t = k) (T, K), P(z_t = j, z_t+1 = k) (T - 1, K, K)); differentiable once."""
+    node, edge = _checked(node, edge)
     return _split(_flat_marginals(node, edge), node, edge)
 
 
@@ -157,5 +168,5 @@ def _products(parts):
     return lambda argnums, ans, args, kwargs: lambda g: [parts(g, *args)[i] for i in argnums]
 
 
-defvjp_argnums(log_partition, _products(lambda g, *args: [g * part for part in marginals(*args)]))
+defvjp_argnums(_log_partition, _products(lambda g, *args: [g * part for part in marginals(*args)]))
 defvjp_argnums(_flat_marginals, _products(lambda g, *args: _split(_flat_tangent(*args, g), *args)))

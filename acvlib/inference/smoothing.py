@@ -161,7 +161,8 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     for n, (first, stop) in enumerate(pairwise(starts)):
         own = slice(first, stop)
         edge = np.broadcast_to(log_transition, (stop - first - 1, n_states, n_states))
-        gamma[own], pairs[first + 1 : stop], log_filtered, log_z[n] = chain.smooth(node[own], edge)
+        found = chain.smooth_finite(node[own], edge)
+        gamma[own], pairs[first + 1 : stop], log_filtered, log_z[n] = found
         filtered[own] = np.exp(log_filtered)
     predicted = np.roll(filtered, 1, axis=0) @ transition
     with np.errstate(over="ignore"):  # where `pairs` stand in for it

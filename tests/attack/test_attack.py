@@ -10,6 +10,7 @@ CLEAN = re.compile(
     r"folds\.|Folds|Examples|learners\.|treecv|kfold|pegasos|lsqsgd|k_means|histogram|SemiSup|Pairwise"
     r"|RBF|GraphAff|Manifold|kernel_form|median|contrastive|ranking|compare_|relative_|theta_|plots"
     r"|PoissonTraffic|TrafficPrior|fit Poisson|approx_cross|estimators\.|difference_est|weighting\."
+    r"|graph\.|chain\.|chain of|hidden_chain|HiddenMRF|LinearChainCRF|em$|mrf\.|CRF fold"
     r"|bounds|bootstrap\.(interval|jackknife_after)|check_result|refit_un|Fit\.|CVResult|exact is"
     r"|GaussianHMM|AutoRegressiveHMM|NeuralHMM|HMM|hmm\.|emissions\.|fit GaussianHMM"
 )

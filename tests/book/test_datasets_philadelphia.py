@@ -129,7 +129,7 @@ def test_holes_turn_the_other_way(write):
 
 
 def test_bad_geojson_is_named(write):
-    with pytest.raises(KeyError, match="feature 0 has no property 'crimes'; it has n, name"):
+    with pytest.raises(ValueError, match="feature 0 has no property 'crimes'; it has n, name"):
         datasets.areas_from_geojson(write(feature(0, 0, 3, name="a")), "crimes")
     for bad in (-1, 0.5, None, "3"):
         with pytest.raises(ValueError, match=f"feature 1: n = {bad!r} is no whole number"):

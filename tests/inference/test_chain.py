@@ -201,3 +201,15 @@ def test_integer_potentials_are_not_truncated():
     node = np.array([[1, 0], [0, 2]])
     edge = np.array([[[0, 1], [3, 0]]])
     assert chain.log_partition(node, edge) == chain.log_partition(1.0 * node, 1.0 * edge)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1j, None])
+def test_potentials_that_are_no_finite_numbers_are_refused(value):
+    node = np.full((3, 2), value)
+    for function in (chain.log_partition, chain.marginals, chain.smooth):
+        with pytest.raises(ValueError, match=r"node must be"):
+            function(node, np.zeros((2, 2, 2)))
+    with pytest.raises(ValueError, match=r"log_transition must be"):
+        hidden_chain.heldout_loss(np.zeros((3, 2)), np.zeros(2), np.full((2, 2), value), [1])
+    with pytest.raises(ValueError, match=r"shapes \(T, K\), \(K,\) and \(K, K\); got"):
+        hidden_chain.heldout_loss(np.zeros((3, 2)), np.zeros(1), np.zeros((2, 2)), [1])

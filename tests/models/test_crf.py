@@ -323,10 +323,15 @@ def test_params_that_stray_are_summed_exactly(scheme):
     model = crf(scheme)
     folds = Folds([np.array([0]), np.array([3])])
     points = np.array([np.zeros(D), np.where(np.arange(D) == K, -500.0, 0.0)])
+    for far in (np.full(D, 1e6), np.linspace(-1e6, 1e6, D)):
+        all_known = enumerated(crf(), far, np.ones(len(model.labels)))  # as without a scheme
+        found = model.objective(far, np.ones(model.n_sites))
+        assert found == pytest.approx(all_known, rel=1e-12)
     values, gradients = model.derivatives.fold_gradients(points, folds)
     for params, fold, value, gradient in zip(points, folds, values, gradients, strict=True):
         weights = acv.folds.weights(model.n_sites, fold)
         assert value == pytest.approx(enumerated(model, params, weights), rel=1e-12)
+        assert model.objective(params, weights) == pytest.approx(value, rel=1e-12)
         expected = grad(enumerated, 1)(model, params, weights)
         assert gradient == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert np.isfinite(model.derivatives.heldout(points, folds)[0]).all()
@@ -358,7 +363,7 @@ def test_unseen_transitions_have_a_finite_optimum():
             {"emissions": [np.zeros((2, K)), np.array([[0.0, 0.0, 400.0]])]},
             "sentence 1: scores .* 300 nats",
         ),
-        ({"ridge": 0.0}, "ridge is 0.0"),
+        ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )

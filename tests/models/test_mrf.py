@@ -162,6 +162,8 @@ def test_em_never_raises_the_objective_and_sorts():
     assert switched[0] < switched[1]
     np.testing.assert_allclose(switched, em(model, weights).params, rtol=0, atol=1e-8)
     assert not em(model, max_steps=2).converged
+    with pytest.raises(EmptyState, match=r"hold \[ *0.* expected sites with \[ *0.* counts"):
+        em(model, start=[-1e3, 3.0])
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -323,21 +325,21 @@ def test_leaving_out_of_loops_and_islands_is_deletion(n_states):
 @pytest.mark.parametrize("fold", [[9], [-1], [True, False], [0.5], 2])
 def test_heldout_sites_that_are_none_are_refused(fold):
     model = HiddenMRF(COUNTS, EDGES, 0.7)
-    with pytest.raises(ValueError, match=r"sites must be numbers among 0 ... 6"):
+    with pytest.raises(ValueError, match=r"outside 0 ... 6|not a non-empty 1-d array"):
         model.heldout_loss(params_of(2), fold)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_states": 2.0}, "n_states = 2.0: must be a whole number"),
+        ({"n_states": 2.0}, "n_states = 2.0 .*: must be a whole number"),
         ({"counts": [0] * 7}, "all 7 counts are 0"),
         ({"counts": [1, 2, -1, 0, 3, 4, 5]}, r"count -1.0 of site 2"),
         ({"counts": [1, 2, 0.5, 0, 3, 4, 5]}, r"count 0.5 of site 2"),
         ({"counts": [1, np.nan, 2, 0, 3, 4, 5]}, r"count nan of site 1"),
         ({"counts": [[1, 2]]}, r"shape \(1, 2\)"),
         ({"n_states": 0}, "n_states = 0"),
-        ({"n_states": 9}, "number of distinct counts, 7"),
+        ({"n_states": 9}, "9 of 7 distinct counts: .* from 1 to 7"),
         ({"coupling": np.inf}, "coupling = inf"),
         ({"edges": [(0, 0)]}, "joins a site to itself"),
         ({"edges": [(0, 1), (1, 0)]}, "listed more than once"),

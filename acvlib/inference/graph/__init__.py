@@ -14,10 +14,12 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp, primitive
 
+from ...checks import check_whole, generator
 from . import passes
-from .checks import check_edges, check_potentials, check_shapes, check_sites, edges_of
+from .checks import check_edges, check_sites, edges_of
 from .elimination import EliminationOrder, TooWide, eliminate
 from .moments import Moments, SumMoments
+from .potentials import check_potentials
 from .tables import table_of
 
 __all__ = [
@@ -58,7 +60,8 @@ class GraphPosterior:
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
         t = self.elimination
-        uniform = rng.random((size, len(t.site)))
+        check_whole("size", size, 0)
+        uniform = generator(rng).random((size, len(t.site)))
         state = np.zeros(uniform.shape, int)
         for b in reversed(range(len(t.site))):
             scope = t.scope[t.scope_start[b] : t.scope_start[b + 1]]
@@ -90,29 +93,30 @@ def tangent(
 ) -> tuple[np.ndarray, ...]:
     """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
     node, edge = check_potentials(node, edge, elimination)
-    d_node, d_edge = check_potentials(d_node, d_edge, elimination)
-    node = node + STEP * 1j * d_node
-    edge = edge + STEP * 1j * d_edge
+    d_node, d_edge = check_potentials(d_node, d_edge, elimination, ("d_node", "d_edge"))
+    size = max(abs(d_node).max(), abs(d_edge).max(initial=0.0)) or 1.0
+    node = node + STEP * 1j * (d_node / size)
+    edge = edge + STEP * 1j * (d_edge / size)
     _, conditional, _ = passes.collect(elimination, node, edge)
     moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
-    return tuple(part.imag / STEP for part in moved)
+    return tuple(part.imag * (size / STEP) for part in moved)
 
 
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
     """Return log Z of node potentials (n, K) and edge potentials (m, K, K)."""
-    return _log_partition(_flat(node, edge, elimination), elimination)
+    return _log_partition(_flat(*check_potentials(node, edge, elimination)), elimination)
 
 
 def marginals(
     node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K); differentiable once."""
-    return _split(_marginals(_flat(node, edge, elimination), elimination), elimination)
+    flat = _flat(*check_potentials(node, edge, elimination))
+    return _split(_marginals(flat, elimination), elimination)
 
 
-def _flat(node, edge, elimination):
+def _flat(node, edge):
     """Both potentials as one vector, so that one argument has derivatives."""
-    check_shapes(node, edge, elimination)
     return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
 
 
@@ -131,14 +135,14 @@ def _log_partition(flat, elimination):
 @primitive
 def _marginals(flat, elimination):
     posterior = GraphPosterior(*_split(flat, elimination), elimination)
-    return _flat(*posterior.marginals(), elimination)
+    return _flat(*posterior.marginals())
 
 
 @primitive
 def _tangent(flat, elimination, direction):
     """Has no derivative of its own: asking for a third one raises; no silent zero."""
     along = _split(direction, elimination)
-    return _flat(*tangent(*_split(flat, elimination), elimination, *along), elimination)
+    return _flat(*tangent(*_split(flat, elimination), elimination, *along))
 
 
 defvjp(_log_partition, lambda ans, flat, t: lambda g: g * _marginals(flat, t), argnums=[0])

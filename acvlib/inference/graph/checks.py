@@ -1,12 +1,16 @@
-"""Edges, potentials and site numbers as the kernels take them; what is wrong with others."""
+"""Edges and site numbers as the kernels take them; what is wrong with others."""
 
 from typing import Any
 
 import numpy as np
 
+from ...checks import real_array
+
 
 def check_edges(edges: Any, n_sites: int) -> np.ndarray:
     """Return edges as integers (m, 2); ValueError names one that is none, or a repeated one."""
+    if isinstance(edges, np.ma.MaskedArray):
+        raise ValueError("edges are a masked array: pass its .compressed() or .filled() numbers")
     pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
@@ -32,56 +36,26 @@ def edges_of(adjacency: Any) -> np.ndarray:
 
     Raises ValueError unless it is square, symmetric and without a diagonal.
     """
-    matrix = adjacency.toarray() if hasattr(adjacency, "toarray") else np.asarray(adjacency)
+    dense = adjacency.toarray() if hasattr(adjacency, "toarray") else adjacency
+    matrix = real_array("adjacency", dense, finite=False)
     if matrix.ndim != 2 or len(set(matrix.shape)) != 1:
         raise ValueError(f"an adjacency matrix is square; got shape {matrix.shape}")
     strange = matrix[~np.isin(matrix, [0, 1])]
     if strange.size:
-        raise ValueError(f"adjacency entries are 0 or 1; found {strange[0]}")
+        raise ValueError(f"adjacency entries are 0 or 1; found {strange[0]:g}")
     for i, j in np.argwhere(matrix != matrix.T):
-        entries = f"[{i}, {j}] = {matrix[i, j]} and [{j}, {i}] = {matrix[j, i]}"
+        entries = f"[{i}, {j}] = {matrix[i, j]:g} and [{j}, {i}] = {matrix[j, i]:g}"
         raise ValueError(f"the adjacency matrix is not symmetric: {entries}; neighbours are mutual")
     for site in np.flatnonzero(matrix.diagonal()):
         raise ValueError(f"site {site} is its own neighbour: clear the diagonal")
     return np.argwhere(np.triu(matrix))
 
 
-def check_potentials(node: Any, edge: Any, elimination: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return node (n, K) and edge (m, K, K) as arrays of finite numbers, or raise ValueError."""
-    check_shapes(node, edge, elimination)
-    return check_finite("node", node), check_finite("edge", edge)
-
-
-def check_shapes(node: Any, edge: Any, elimination: Any) -> None:
-    """Raise ValueError unless node is (n, K) and edge (m, K, K), numbers or autograd's boxes."""
-    k = elimination.n_states
-    check_shape("node", node, (len(elimination.site), k))
-    check_shape("edge", edge, (len(elimination.ends), k, k))
-
-
-def check_shape(name: str, values: Any, shape: tuple) -> None:
-    """Raise ValueError unless values have this shape."""
-    if np.shape(values) != shape:
-        raise ValueError(f"{name} has shape {np.shape(values)}; this elimination is for {shape}")
-
-
-def check_finite(name: str, values: Any) -> np.ndarray:
-    """Return values as floats for a kernel; ValueError if one is not finite."""
-    if np.iscomplexobj(values):
-        raise ValueError(f"{name} is complex: give real numbers")
-    array = np.ascontiguousarray(values, float)
-    with np.errstate(over="ignore"):
-        size = np.abs(array).sum()
-    if not np.isfinite(size):
-        found = f"{name} has an entry that is nan, infinite or too large to add up"
-        raise ValueError(f"potentials must be finite: {found}")
-    return array
-
-
 def check_sites(sites: Any, n_sites: int) -> np.ndarray:
     """Return site numbers as integers (s,); ValueError for flags and for what is no site."""
     numbers = np.asarray(sites)
-    flags = numbers.dtype == bool
-    if numbers.ndim != 1 or flags or not np.isin(numbers, np.arange(n_sites)).all():
+    integers = numbers.dtype.kind in "iu" or numbers.size == 0
+    plain = integers and numbers.ndim == 1 and not isinstance(sites, np.ma.MaskedArray)
+    if not plain or not np.isin(numbers, np.arange(n_sites)).all():
         raise ValueError(f"sites must be numbers among 0 ... {n_sites - 1}; got {sites}")
     return numbers.astype(np.int64)

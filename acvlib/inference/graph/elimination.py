@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...checks import check_whole
 from .checks import check_edges
 
 MEMORY = 2**31  # bytes that the tables of one graph may take, unless told otherwise
@@ -59,8 +60,7 @@ def eliminate(
     """
     given = {"n_sites": n_sites, "n_states": n_states, "restarts": restarts}
     for name, number in given.items():
-        if not isinstance(number, int | np.integer) or number < 1:
-            raise ValueError(f"{name} = {number}: must be a whole number, at least 1")
+        check_whole(name, number, 1)
     pairs = check_edges(edges, n_sites)
     return _eliminate(int(n_sites), pairs.tobytes(), int(n_states), int(restarts), memory)
 

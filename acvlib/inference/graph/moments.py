@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .checks import check_finite, check_potentials, check_shape
 from .elimination import EliminationOrder
 from .passes import TINY, ancestors, factors
+from .potentials import check_potentials, check_shape
 from .tables import (
     columns,
     gather,
@@ -137,10 +137,10 @@ class SumMoments:
 
     def _check(self, node, edge, sums):
         node, edge = check_potentials(node, edge, self.elimination)
-        check_shape("sums", sums, (len(sums), *node.shape))
+        sums = check_shape("sums", sums, (len(sums), *node.shape))
         if not np.isin(self.pairs, np.arange(len(sums))).all():
             raise ValueError(f"pairs must be of sums 0 ... {len(sums) - 1}")
-        return node, edge, check_finite("sums", sums)
+        return node, edge, sums
 
     def _moved(self, node, edge, sums):
         """The sites where something differs from what was given, (n,) bool."""

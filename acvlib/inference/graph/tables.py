@@ -125,6 +125,8 @@ def _sum_products(table, message):
         total = table[0, r]
         for z in range(1, len(table)):
             total += table[z, r]
+        if total.real == 0.0:  # all underflow: complex numbers would raise
+            return -np.inf, 0.0
         share = 1.0 / total
         for z in range(len(table)):
             table[z, r] *= share

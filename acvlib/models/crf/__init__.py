@@ -6,16 +6,18 @@
 Source: Ghosh et al. (2020), Appendices F and G.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import autograd.numpy as anp
 import numpy as np
+from autograd.tracer import isbox
 
+from ...checks import check_kind, real_array, real_number
 from ...folds import Folds
 from ...inference.smoothing import best_states, factors
-from ...protocol import ModelDefaults, own_copy
+from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import check, hide_labels
 from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
@@ -44,18 +46,16 @@ class LinearChainCRF(ModelDefaults):
     convex = True
 
     def __post_init__(self):
-        if self.scheme not in (None, hide_labels):
+        if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        if not 0.0 < self.ridge < np.inf:
-            raise ValueError(
-                f"ridge is {self.ridge}: must be > 0, as shifting all transitions changes nothing"
-            )
-        emissions = [own_copy(scores) for scores in self.emissions]
-        labels = [np.asarray(tags) for tags in self.labels]
+        # not 0, as shifting all transitions changes nothing
+        object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
+        emissions = _arrays("scores", self.emissions)
+        labels = _arrays("labels", self.labels)
         _check_sentences(emissions, labels)
-        object.__setattr__(self, "emissions", tuple(emissions))
+        object.__setattr__(self, "emissions", tuple(own_copy(scores) for scores in emissions))
         object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
 
     @cached_property
@@ -79,6 +79,11 @@ class LinearChainCRF(ModelDefaults):
         return self.emissions[0].shape[1]
 
     @property
+    def n_params(self) -> int:
+        """D."""
+        return self.n_tags**2 + 2 * self.n_tags
+
+    @property
     def n_sites(self) -> int:
         """The number of sentences, or of tokens."""
         return int(self.starts[-1]) if self.scheme else len(self.labels)
@@ -88,6 +93,7 @@ class LinearChainCRF(ModelDefaults):
         """Derivatives by sums over tag sequences."""
         return TokenDerivatives(self) if self.scheme else CRFDerivatives(self)
 
+    @checked
     def unpack(self, params: np.ndarray) -> CRFParams:
         """Name the parts of params (D,)."""
         return split(params, self.n_tags)
@@ -96,13 +102,17 @@ class LinearChainCRF(ModelDefaults):
         """The params (D,) with these parts."""
         return np.concatenate([np.ravel(part) for part in parts])
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros; `rng` is not used, as -log p(z | x) is convex."""
-        return np.zeros(self.n_tags**2 + 2 * self.n_tags)
+        return np.zeros(self.n_params)
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights) through autograd, in one pass over places for all sentences."""
         check(weights, self.n_sites)
+        if not isbox(params) and not isbox(weights) and abs(params).max() > SPREAD:
+            return self.derivatives.value_and_gradient(params, weights)[0]  # sums of logarithms
         one = np.ones(len(self.tags))
         if self.scheme:
             sentence = one
@@ -115,23 +125,23 @@ class LinearChainCRF(ModelDefaults):
         known_paths = self._log_partition(params, sentence, known)
         return every_path - known_paths + 0.5 * self.ridge * anp.sum(params**2)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(z_n | x_n) of each sentence, or -log p(z_t | x, labels outside the fold)."""
-        folds = Folds([fold])
-        sites = folds[0]
-        if not sites.size or sites.min() < 0 or sites.max() >= self.n_sites:
-            last = self.n_sites - 1
-            raise ValueError(f"a fold needs sites, all of them among 0 ... {last}; got {sites}")
-        return self.derivatives.heldout(np.asarray(params), folds)[0]
+        if not fold.size:
+            raise ValueError("the fold is empty: it needs a site")
+        return self.derivatives.heldout(params, Folds([fold]))[0]
 
+    @checked
     def predict(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
     ) -> list[np.ndarray]:
         """The most probable tags (T_n,) of each sentence: the model's own, or other scores."""
         scores, starts = self._flat(emissions)
-        best = best_states(scores, starts, *self.unpack(np.asarray(params)))
+        best = best_states(scores, starts, *split(real_array("params", params), self.n_tags))
         return np.split(best, starts[1:-1])
 
+    @checked
     def marginals(
         self, params: np.ndarray, emissions: Sequence[np.ndarray] | None = None
     ) -> list[np.ndarray]:
@@ -144,7 +154,7 @@ class LinearChainCRF(ModelDefaults):
         """(scores (n_tokens, K), starts): the model's own, or those of other sentences, checked."""
         if emissions is None:
             return self.scores, self.starts
-        others = [np.asarray(scores, float) for scores in emissions]
+        others = _arrays("scores", emissions)
         if not others:
             raise ValueError("no sentences: give the emission scores of one or more")
         for n, scores in enumerate(others):
@@ -166,7 +176,7 @@ class LinearChainCRF(ModelDefaults):
 
     def _log_partition(self, params, weights, known):
         """sum_t weights_t log(Z_1..t / Z_1..t-1), Z_1..t summed over the tags up to t."""
-        start, transitions, end = self.unpack(params)
+        start, transitions, end = split(params, self.n_tags)
         node = factors(self.scores).scaled * known  # the scale cancels in F
         link = anp.exp(transitions)
         after = np.arange(1, len(node) + 1)
@@ -180,6 +190,16 @@ class LinearChainCRF(ModelDefaults):
             alpha = alpha / norm[:, None]
             total = total + anp.dot(weights[here], anp.log(norm))
         return total
+
+
+def _arrays(name, sentences):
+    """An array of real numbers for each sentence, of the type given."""
+    check_kind(name, sentences, Iterable)
+    arrays = []
+    for n, values in enumerate(sentences):
+        real = real_array(f"sentence {n}: {name}", values, finite=False)
+        arrays.append(real if name == "scores" else np.asarray(values))
+    return arrays
 
 
 def _check_sentences(emissions, labels):

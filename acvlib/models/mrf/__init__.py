@@ -12,9 +12,10 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
+from ...checks import MOST, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults, NoFiniteOptimum, own_copy
+from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
 from .derivatives import MRFDerivatives
 
@@ -52,11 +53,13 @@ class HiddenMRF(ModelDefaults):
     scheme: Callable[..., FactorWeights] = drop_latents
 
     def __post_init__(self):
-        counts = own_copy(self.counts)
-        _check_counts(counts, self.n_states)
+        counts = own_copy(self.counts, name="counts")
+        _check_counts(counts)
+        distinct = len(np.unique(counts))
+        check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
         edges = graph.check_edges(self.edges, len(counts))
-        if not np.isfinite(self.coupling):
-            raise ValueError(f"coupling = {self.coupling}: must be a finite number")
+        object.__setattr__(self, "coupling", real_number("coupling", self.coupling))
+        check_kind("scheme", self.scheme, Callable)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "edges", own_copy(edges, int))
 
@@ -64,6 +67,11 @@ class HiddenMRF(ModelDefaults):
     def n_sites(self) -> int:
         """The number of counts."""
         return len(self.counts)
+
+    @property
+    def n_params(self) -> int:
+        """K."""
+        return self.n_states
 
     @cached_property
     def elimination(self) -> graph.EliminationOrder:
@@ -75,6 +83,7 @@ class HiddenMRF(ModelDefaults):
         """Closed forms in place of autograd's."""
         return MRFDerivatives(self)
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Return log rates at evenly spaced quantiles of the counts, a tenth apart or more."""
         levels = (np.arange(self.n_states) + 0.5) / self.n_states
@@ -82,8 +91,12 @@ class HiddenMRF(ModelDefaults):
         steps = 0.1 * np.arange(self.n_states)
         return np.maximum.accumulate(start - steps) + steps
 
+    @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """Return log p(x_t | z_t = k), (n, K); differentiable."""
+        return self._log_densities(params)
+
+    def _log_densities(self, params):
         counts = self.counts[:, None]
         return counts * params - anp.exp(params) - gammaln(counts + 1.0)
 
@@ -101,14 +114,16 @@ class HiddenMRF(ModelDefaults):
         """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
         check(weights, self.n_sites)
         factor = self.scheme(weights, self.edges)
-        node, edge = self.potentials(self.log_densities(params), factor)
+        node, edge = self.potentials(self._log_densities(params), factor)
         return node, edge, factor.observation
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
         node, edge, _ = self.weighted_potentials(params, weights)
         return -graph.log_partition(node, edge, self.elimination)
 
+    @checked
     def posterior(
         self, params: np.ndarray, weights: np.ndarray | None = None
     ) -> graph.GraphPosterior:
@@ -117,6 +132,7 @@ class HiddenMRF(ModelDefaults):
         node, edge, _ = self.weighted_potentials(params, weights)
         return graph.GraphPosterior(node, edge, self.elimination)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(x_t | x outside the fold; params), on the full graph whatever the scheme.
 
@@ -124,8 +140,7 @@ class HiddenMRF(ModelDefaults):
         map is predicted from its neighbours'. Under scheme B this differs from log p(x; w) -
         log p(x; w_o), which scores a tract together with its place on the map.
         """
-        fold = graph.check_sites(fold, self.n_sites)
-        density = self.log_densities(params)
+        density = self._log_densities(params)
         factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
         node, edge = self.potentials(density, factor)
         gamma = graph.marginals_at(node, edge, self.elimination, fold)
@@ -144,16 +159,12 @@ class HiddenMRF(ModelDefaults):
             )
 
 
-def _check_counts(counts, n_states):
+def _check_counts(counts):
     if counts.ndim != 1:
         raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
-    whole = (counts >= 0) & (counts % 1 == 0)  # neither nan nor infinite
+    whole = (counts >= 0) & (counts <= MOST) & (counts % 1 == 0)
     for site in np.flatnonzero(~whole):
         bad = f"count {counts[site]} of site {site}"
-        raise ValueError(f"{bad}: counts must be whole numbers >= 0")
+        raise ValueError(f"{bad}: counts must be whole numbers from 0 to {MOST}")
     if not counts.any():
         raise ValueError(f"all {len(counts)} counts are 0: their rate's logarithm is not finite")
-    distinct = len(np.unique(counts))
-    if not isinstance(n_states, int | np.integer) or not 1 <= n_states <= distinct:
-        remedy = f"must be a whole number from 1 to the number of distinct counts, {distinct}"
-        raise ValueError(f"n_states = {n_states}: {remedy}")

@@ -12,6 +12,8 @@ from typing import Literal
 
 import numpy as np
 
+from ...checks import check_kind
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Areas:
@@ -55,9 +57,10 @@ def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Area
 
     Areas that share a corner are neighbours (queen contiguity). Corners are the same where they
     agree to `decimals` places, so outlines must not have been simplified one by one.
-    Raises KeyError or ValueError naming a feature without that property, a count or an outline.
+    Raises ValueError naming a feature without that property, a count or an outline.
     """
     path = Path(path)
+    check_kind("column", column, str)
     outlines = read_outlines(path)
     counts = [_count(number, feature, column) for number, feature in enumerate(_features(path))]
     return Areas(
@@ -108,7 +111,7 @@ def _count(number, feature, column):
     properties = feature.get("properties") or {}
     if column not in properties:
         names = ", ".join(properties) or "none"
-        raise KeyError(f"feature {number} has no property {column!r}; it has {names}")
+        raise ValueError(f"feature {number} has no property {column!r}; it has {names}")
     value = properties[column]
     if not isinstance(value, int | float) or value < 0 or value % 1 != 0:
         raise ValueError(f"feature {number}: {column} = {value!r} is no whole number >= 0")

@@ -5,9 +5,12 @@ M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
 Source: Ghosh et al. (2020), Appendix L.3.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from ...checks import check_kind, check_whole, real_array, real_number
+from . import EmptyState, HiddenMRF
 
 TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum
 MAX_STEPS = 2000
@@ -22,7 +25,7 @@ class EMFit(NamedTuple):
 
 
 def em(
-    model: Any,
+    model: HiddenMRF,
     weights: np.ndarray | None = None,
     start: np.ndarray | None = None,
     tolerance: float = TOLERANCE,
@@ -30,10 +33,14 @@ def em(
 ) -> EMFit:
     """Minimise F(params, weights) by EM from `start`, by default `model.initial_params()`.
 
-    States are sorted at the end: a cold start may end at any labelling.
+    States are sorted at the end: a cold start may end at any labelling. Raises EmptyState where a
+    step leaves a state without sites or counts.
     """
-    weights = np.ones(model.n_sites) if weights is None else weights
-    params = np.array(model.initial_params() if start is None else start, float)
+    check_kind("model", model, HiddenMRF)
+    weights = np.ones(model.n_sites) if weights is None else real_array("weights", weights, 1)
+    tolerance = real_number("tolerance", tolerance, least=0.0)
+    check_whole("max_steps", max_steps, 1)
+    params = model.initial_params() if start is None else real_array("start", start, 1)
     step = np.inf
     steps = 0
     while step > tolerance and steps < max_steps:
@@ -44,8 +51,13 @@ def em(
     return EMFit(np.sort(params), steps, bool(step <= tolerance))
 
 
-def maximise(model: Any, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
     kept = model.scheme(weights, model.edges).observation[:, None] * gamma
-    return np.log(kept.T @ model.counts) - np.log(kept.sum(axis=0))
+    counts = kept.T @ model.counts
+    sites = kept.sum(axis=0)
+    if not (counts.min() > 0.0 and sites.min() > 0.0):
+        found = f"{sites} expected sites with {counts} counts"
+        raise EmptyState(f"the states hold {found}: try another start, or fewer states")
+    return np.log(counts) - np.log(sites)
