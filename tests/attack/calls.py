@@ -485,6 +485,7 @@ def X_and_y(family):
             "X": dyadic(rng, N, 2),
             "y": y.get(family, dyadic(rng, N)) * 1.0,
             "family": family,
+            "intercept": True,
             "penalty": 0.5,
             "site_penalty": 0.25,
             "offset": dyadic(rng, N) / 4,
@@ -504,6 +505,7 @@ TRUTH = odd.without(odd.CHOICE, "number") | odd.kinds(
 OF_GLM = {
     "X": odd.TABLE | odd.kinds("refuse", sparse=odd.csr_matrix),
     "family": odd.CHOICE,
+    "intercept": TRUTH,
     "penalty": odd.NONNEGATIVE,
     "site_penalty": odd.NONNEGATIVE,
     "offset": odd.without(odd.TABLE, "zero axes"),
@@ -1112,7 +1114,7 @@ OWN = {
     "newton_step": ({"damping": 0.5}, DAMPED),
     "exact": (
         {"tolerance": 1e-6},
-        {"tolerance": odd.POSITIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
+        {"tolerance": odd.NONNEGATIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
     ),
     "ladder": ({}, {}),
 }

@@ -15,8 +15,11 @@ NAN = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, 1.0)
 BAD = {
     "X is a vector": ({"X": X[:, 0]}, "must be 2-d"),
     "y is too short": ({"y": Y[1:]}, "one entry for each"),
-    "X holds NaN": ({"X": NAN}, "X holds NaN"),
-    "offset holds inf": ({"offset": np.full(30, np.inf)}, "offset holds NaN or infinity"),
+    "X holds NaN": ({"X": NAN}, r"X must be finite, .* it holds nan at \[3, 1\]"),
+    "offset holds inf": (
+        {"offset": np.full(30, np.inf)},
+        "offset must be finite, .* it holds inf at",
+    ),
     "negative penalty": ({"penalty": -1.0}, "must be >= 0"),
     "negative sample weight": ({"sample_weight": -np.ones(30)}, "must be >= 0"),
     "labels -1 and 1": ({"y": 2 * Y - 1}, r"must be 0 or 1; found \[-1\. -1\. -1\.\]"),

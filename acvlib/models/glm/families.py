@@ -11,6 +11,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
+from ...checks import check_choice
+
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -197,6 +199,5 @@ def family_of(family: Family | str) -> Family:
     """The family of that name. Raises ValueError where there is none."""
     if isinstance(family, Family):
         return family
-    if family not in FAMILIES:
-        raise ValueError(f"unknown family {family!r}: one of {', '.join(FAMILIES)}, or a Family")
+    check_choice("family", family, FAMILIES)
     return FAMILIES[family]
