@@ -253,7 +253,7 @@ class EquationDerivatives(Derivatives):
 
 def derivatives_of(model: Any) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    check_is_model(model)
+    check_is_model(model, ["n_sites"])
     own = getattr(model, "derivatives", None)
     if own is not None:
         return own

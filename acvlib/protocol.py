@@ -237,9 +237,11 @@ class Fit:
         return np.sqrt(np.maximum(squares, 0.0))
 
 
-def check_is_model(model: Any) -> None:
+MEMBERS = ("n_sites", "heldout_loss", "initial_params")
+
+
+def check_is_model(model: Any, members: Sequence[str] = MEMBERS) -> None:
     """Raise TypeError unless an object has what a `Model` or an `EstimatingEquation` has."""
-    members = ("n_sites", "heldout_loss", "initial_params")
     if isinstance(model, type) or not all(hasattr(model, name) for name in members):
         found = f"{model!r:.60} has no {', '.join(members)}"
         raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")

@@ -499,7 +499,7 @@ def built(kind):
     return lambda **a: probe(kind(**a))
 
 
-TRUTH = odd.without(odd.CHOICE, "number") | odd.kinds(
+TRUTH = odd.without(odd.CHOICE, "number", "misspelt", "capital", "bytes") | odd.kinds(
     "equal", number=odd.constant(odd.Pair((1, True)))
 )
 OF_GLM = {
