@@ -37,11 +37,11 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
         to fold (class_weight="balanced").
     """
     _check_estimator(estimator)
+    validation.check_consistent_length(X, y)
     columns = estimator.n_features_in_
     if np.shape(X)[1:] != (columns,):
         raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
     y = np.asarray(y)
-    validation.check_consistent_length(X, y)
     weights = np.ones(len(y))
     if sample_weight is not None:
         weights = real_array("sample_weight", sample_weight, 1)

@@ -4,7 +4,8 @@ import re
 
 from attack import run
 
-# Clean so far. The rest waits for models/{crf,hmm,mrf,traffic} and inference; then all functions are tested, and this goes.
+# Clean so far. The rest waits for models/{crf,hmm,mrf,traffic} and inference; then all functions
+# are tested, and this goes.
 CLEAN = re.compile(
     r"folds\.|Folds|Examples|learners\.|treecv|kfold|pegasos|lsqsgd|k_means|histogram|SemiSup|Pairwise"
     r"|RBF|GraphAff|Manifold|kernel_form|median|contrastive|ranking|compare_|relative_|theta_|plots"

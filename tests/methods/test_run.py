@@ -202,7 +202,7 @@ def test_damping_that_is_none_is_refused(method, damping, fits):
 
 def test_what_is_no_model_or_no_fit_of_it_is_refused(fits):
     fit = fits["ridge"]
-    glm = GLM(X, Y)
+    glm = GLM(X, Y, "gaussian")
     with pytest.raises(ValueError, match="it is another model's"):
         acv.newton_step(glm, replace(fit, params=np.zeros(9)), FOLDS)
     with pytest.raises(TypeError, match="fit must be a Fit"):
