@@ -253,7 +253,8 @@ class EquationDerivatives(Derivatives):
 
 def derivatives_of(model: Any) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    check_is_model(model, ["n_sites"])
+    if isinstance(model, type) or not hasattr(model, "n_sites"):
+        check_is_model(model)  # which says what is missing; F alone has derivatives, too
     own = getattr(model, "derivatives", None)
     if own is not None:
         return own

@@ -237,11 +237,9 @@ class Fit:
         return np.sqrt(np.maximum(squares, 0.0))
 
 
-MEMBERS = ("n_sites", "heldout_loss", "initial_params")
-
-
-def check_is_model(model: Any, members: Sequence[str] = MEMBERS) -> None:
+def check_is_model(model: Any) -> None:
     """Raise TypeError unless an object has what a `Model` or an `EstimatingEquation` has."""
+    members = ("n_sites", "heldout_loss", "initial_params")
     if isinstance(model, type) or not all(hasattr(model, name) for name in members):
         found = f"{model!r:.60} has no {', '.join(members)}"
         raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")

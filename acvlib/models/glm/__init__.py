@@ -77,7 +77,6 @@ class GLM(ModelDefaults):
             "family": family_of(self.family),
             "penalty": real_number("penalty", self.penalty, least=0.0),
             "site_penalty": real_number("site_penalty", self.site_penalty, least=0.0),
-            "intercept": head == 1.0,
             "offset": _column("offset", self.offset, len(y)),
             "sample_weight": _column("sample_weight", self.sample_weight, len(y)),
             "design": design,
@@ -110,10 +109,8 @@ class GLM(ModelDefaults):
         """The offset alone may be too much for exp."""
         eta = self.design @ self.initial_params() + self.offset
         with np.errstate(all="ignore"):
-            losses = self.family.loss(eta, self.y)
-            slopes = self.family.slope(eta, self.y)
-            curvatures = self.family.curvature(eta, self.y)
-        finite = np.isfinite([losses, slopes, curvatures]).all(axis=0)
+            values = self.family.loss(eta, self.y) + self.family.slope(eta, self.y)
+            finite = np.isfinite(values + self.family.curvature(eta, self.y))
         if not finite.all():
             row = np.argmin(finite)
             where = f"at eta = {eta[row]:.3g} of row {row}, where a fit starts (offset included)"
