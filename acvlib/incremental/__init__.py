@@ -39,7 +39,8 @@ def treecv(
 
     Parameters
     ----------
-    folds : k, the number of chunks, or the rows of each fold, a partition; k = n leaves one out.
+    folds : k, the number of chunks (of n // k rows, the first n % k of one more; k = n leaves one
+        out), or the rows of each fold, a partition.
     shuffle : with k, put a copy of the rows into a random order first, by `rng` or seed 0, since
         rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
     order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.

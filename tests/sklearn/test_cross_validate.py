@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 
 import acvlib as acv
 from acvlib import approx_cross_validate
-from acvlib.sklearn import estimators
+from acvlib.sklearn import UnreliableFolds, estimators
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 4)) + 0.5
@@ -223,3 +223,39 @@ def test_params_come_and_go():
     twin = estimators.with_params(model, params)
     assert_allclose(estimators.params_of(twin), params)
     assert_allclose(estimators.params_of(model), params - 1.0)
+
+
+def along_time():
+    """A regression whose first training sets are small: hard for any approximation."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((120, 4))
+    y = x @ [2.0, -1.0, 0.5, 0.0] + rng.standard_normal(120) > 0
+    model = LogisticRegression(C=1e3, **TIGHT).fit(x, y)
+    return model, x, y, {"cv": TimeSeriesSplit(5), "scoring": "neg_log_loss"}
+
+
+def test_unreliable_folds_are_refitted_by_default_and_named():
+    model, x, y, settings = along_time()
+    refits = cross_validate(model, x, y, **settings)["test_score"]
+    ignored = approx_cross_validate(model, x, y, unreliable="ignore", **settings)
+    ours = approx_cross_validate(model, x, y, **settings)
+    assert np.abs(ignored["test_score"] - refits).max() > 0.1
+    assert_allclose(ours["test_score"], refits, atol=0.02)
+    far = np.abs(ignored["test_score"] - refits) > 0.05
+    assert ours["unreliable"][far].all()
+    assert_allclose(ours["test_score"][ours["unreliable"]], refits[ours["unreliable"]], rtol=1e-4)
+    assert f"{ours['unreliable'].sum()} folds refitted" in ours["cv_result"].method
+    assert not ignored["unreliable"].any()
+
+
+def test_unreliable_folds_can_be_warned_of_or_raised():
+    model, x, y, settings = along_time()
+    with pytest.warns(UnreliableFolds, match="folds are unreliable; fold 0: params about"):
+        warned = approx_cross_validate(model, x, y, unreliable="warn", **settings)
+    ignored = approx_cross_validate(model, x, y, unreliable="ignore", **settings)
+    np.testing.assert_array_equal(warned["test_score"], ignored["test_score"])
+    assert warned["unreliable"].any()
+    with pytest.raises(ValueError, match="folds are unreliable.*method='exact'"):
+        approx_cross_validate(model, x, y, unreliable="raise", **settings)
+    with pytest.raises(ValueError, match="unreliable"):
+        approx_cross_validate(model, x, y, unreliable="mend", **settings)

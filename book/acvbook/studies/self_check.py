@@ -38,7 +38,7 @@ def problems(rng: np.random.Generator, paper: bool = False) -> Iterator[Problem]
     """Yield problems of every chapter, easy and hard, small enough to refit all their folds."""
     makers = (_traffic, _regressions, _own_hmm, _field, _tagger, _recordings, _genes, _general)
     for make in makers:
-        for chapter, model, fit, folds in make(rng, 4 if paper else 1):
+        for chapter, model, fit, folds in make(rng, 2 if paper else 1):
             yield Problem(chapter, model, fit or acv.fit(model, rng=rng), folds)
 
 

@@ -1,28 +1,13 @@
-"""Which folds of a result not to trust, found without refitting them, and exact refits of these.
+"""Estimates of how far folds are from their refits, by quasi-Newton steps towards these."""
 
-At the params that a method gave a fold the gradient g of the fold's own objective is not quite 0.
-The step -B^-1 g estimates how far the fold's optimum still is. B is the full fit's H, corrected by
-a BFGS update so that it has the curvature that the fold's gradient shows between the full fit and
-these params: of one left-out row of a GLM that is the fold's own Hessian. A fold whose estimate
-lies near the limit is looked at again, from the point that the estimate leads to. Where a model
-bounds the errors without a gradient, folds whose bounds are below the limit are not looked at.
-"""
-
-import time
-from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from .checks import real_number
-from .derivatives import Derivatives, derivatives_of, is_equation, kept_share
-from .methods.exact import exact
-from .parallel import pieces
-from .protocol import CVResult, check_result_of
-from .scores import Interrupted
+from ..derivatives import Derivatives, is_equation, kept_share
+from ..protocol import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
 DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of the last move,
@@ -30,140 +15,6 @@ EXCESS = 0.7  # and one above the limit too large by this
 NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
-PORTION = 4096  # folds whose gradients are in memory together
-
-
-@dataclass(frozen=True)
-class ResultCheck:
-    """What `check_result` found of each fold.
-
-    unreliable (n_folds,) bool; theta_errors: the estimated distance of each fold's params from its
-    refit's, in standard errors of the full fit; loss_errors: that of its loss from the refit's, in
-    standard deviations of the fold losses (either an upper bound, where no gradient was needed);
-    gradients: how many were computed; seconds.
-    """
-
-    unreliable: np.ndarray
-    theta_errors: np.ndarray = field(repr=False)
-    loss_errors: np.ndarray = field(repr=False)
-    gradients: int
-    seconds: float
-
-    def reason(self, fold: int) -> str:
-        """Say how far off a fold is."""
-        theta = self.theta_errors[fold]
-        if not np.isfinite(theta):
-            return "its params, or its objective there, are not finite"
-        deviations = f"{self.loss_errors[fold]:.2g} standard deviations of the fold losses"
-        return f"params about {theta:.2g} standard errors off, loss about {deviations}"
-
-    def __str__(self):
-        rows = np.flatnonzero(self.unreliable)
-        count = f"{rows.size} of {len(self.unreliable)} folds are unreliable"
-        named = [f"fold {row}: {self.reason(row)}" for row in rows[:3]]
-        more = [f"and {rows.size - 3} more"] if rows.size > 3 else []
-        return "; ".join([count, *named, *more])
-
-
-def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultCheck:
-    """Estimate how far each fold is from its exact refit, at the price of one gradient for most.
-
-    A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
-    its loss more than `limit` standard deviations of the fold losses; or where they are not finite.
-
-    Raises
-    ------
-    ValueError : a limit that is not positive
-    """
-    limit = real_number("limit", limit, above=0.0)
-    check_result_of(model, result)
-    started = time.perf_counter()
-    derivatives = derivatives_of(model)
-    parts = pieces(len(result.folds), PORTION)
-    searches = [_Search(derivatives, result, part) for part in parts]
-    with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
-        found = [search.errors(limit) for search in searches]
-    theta, loss = np.concatenate(found, axis=1)
-    return ResultCheck(
-        unreliable=~((theta <= limit) & (loss <= limit)),
-        theta_errors=theta,
-        loss_errors=loss,
-        gradients=sum(search.gradients for search in searches),
-        seconds=time.perf_counter() - started,
-    )
-
-
-def refit_unreliable(
-    model: Any, result: CVResult, check: ResultCheck | np.ndarray | None = None
-) -> CVResult:
-    """Replace the unreliable folds of a result by exact refits; the costs of both are added.
-
-    check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
-    `diagnostics["refitted"]` of what is returned says which folds were.
-
-    Raises
-    ------
-    ValueError : flags that are not one bool a fold
-    Interrupted : Ctrl-C; `result` has all folds, those not refitted yet as after `exact`
-    """
-    check_result_of(model, result)
-    if check is None:
-        check = check_result(model, result)
-    if isinstance(check, ResultCheck):
-        unreliable = check.unreliable
-        spent = Counter({"gradient": check.gradients})
-        seconds = check.seconds
-    else:
-        unreliable = np.asanyarray(check)
-        spent = Counter()
-        seconds = 0.0
-    _check_flags(unreliable, len(result.folds))
-    rows = np.flatnonzero(unreliable)
-    result = replace(
-        result,
-        method=f"{result.method}, {rows.size} folds refitted",
-        seconds=result.seconds + seconds,
-        evaluations=Counter(result.evaluations) + spent,
-        indefinite=None,
-        diagnostics={"refitted": unreliable},
-    )
-    if not rows.size:
-        return result
-    try:
-        refits = exact(model, result.fit, result.folds[rows])
-    except Interrupted as error:
-        error.result = _interrupted(result, error.result, rows)
-        raise
-    return _with_refits(result, refits, rows)
-
-
-def _interrupted(result, refits, rows):
-    """The result with the refits that Ctrl-C left: the others of these folds are not converged."""
-    converged = ~result.diagnostics["refitted"]
-    converged[rows] = refits.diagnostics["converged"]
-    found = _with_refits(result, refits, rows)
-    return replace(found, diagnostics=found.diagnostics | {"converged": converged})
-
-
-def _check_flags(flags, n_folds):
-    if np.ma.isMaskedArray(flags) or flags.dtype != bool or flags.shape != (n_folds,):
-        got = f"{flags.dtype} {flags.shape}"
-        raise ValueError(f"the flags must be ({n_folds},) bool, one a fold; got {got}")
-
-
-def _with_refits(result, refits, rows):
-    params = result.params.copy()
-    params[rows] = refits.params
-    losses = list(result.losses)
-    for row, refitted in zip(rows, refits.losses, strict=True):
-        losses[row] = refitted
-    return replace(
-        result,
-        params=params,
-        losses=losses,
-        seconds=result.seconds + refits.seconds,
-        evaluations=result.evaluations + refits.evaluations,
-    )
 
 
 @dataclass
@@ -180,7 +31,7 @@ class _Looks:
         return _Looks(*(each[chosen] for each in vars(self).values()))
 
 
-class _Search:
+class Search:
     """Points that approach the optima of some folds, from the params that a method gave them."""
 
     def __init__(self, derivatives: Derivatives, result: CVResult, part: slice):

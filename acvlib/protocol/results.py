@@ -1,0 +1,189 @@
+"""What a fit, refits and a method give back."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..checks import real_array
+from ..extras import require
+from ..folds import Folds
+from ..scores import HeldOutLosses, error_of_sum
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A point on the way to, or at, the optimum of a model with all weights 1.
+
+    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the
+    distance to the optimum in standard errors (inf where H is indefinite); hessian: H as a
+    `solvers.inverse.Solvable`; metric (D, D): error' metric error is the squared size of an error
+    in standard errors, H itself unless the model is an estimating equation; iterates: params after
+    each step of the optimiser.
+    """
+
+    params: np.ndarray = field(repr=False)
+    objective: float
+    grad_norm: float
+    newton_decrement: float
+    hessian: Any = field(repr=False)
+    metric: Any = field(default=None, repr=False)
+    iterates: tuple = field(default=(), repr=False)
+
+    def __post_init__(self):
+        if self.metric is None:
+            object.__setattr__(self, "metric", self.hessian)
+
+    def _repr_html_(self):
+        decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
+        size = f"<b>Fit</b> of {len(self.params)} parameters"
+        return f"<p>{size}: objective {self.objective:.8g}, {decrement}</p>"
+
+    def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
+        """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
+        a = real_array("params", a, finite=False)
+        b = real_array("params", b, finite=False)
+        if a.shape[-1:] != self.params.shape or b.shape[-1:] not in ((), self.params.shape):
+            raise ValueError(f"params {a.shape} and {b.shape} must be (..., {len(self.params)})")
+        gap = a - b
+        squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
+        return np.sqrt(np.maximum(squares, 0.0))
+
+
+@dataclass
+class Refits:
+    """Where n refits ended, one entry a fold.
+
+    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
+    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    """
+
+    params: np.ndarray
+    decrement: np.ndarray
+    indefinite: np.ndarray
+    steps: np.ndarray
+    converged: np.ndarray
+    residual: np.ndarray
+    evaluations: Counter = field(default_factory=Counter)
+
+    @classmethod
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go, for what Ctrl-C leaves."""
+        return cls(
+            params=np.full((n, n_params), np.nan),
+            decrement=np.full(n, np.inf),
+            indefinite=np.zeros(n, bool),
+            steps=np.zeros(n, int),
+            converged=np.zeros(n, bool),
+            residual=np.full(n, np.nan),
+        )
+
+    def part(self, rows: slice) -> "Refits":
+        """Those of some folds, in the same memory, with the same `evaluations`."""
+        arrays = {name: array for name, array in vars(self).items() if name != "evaluations"}
+        views = {name: array[rows] for name, array in arrays.items()}
+        return Refits(**views, evaluations=self.evaluations)
+
+
+@dataclass(frozen=True)
+class CVResult(HeldOutLosses):
+    """Cross-validation by one method: one row of params and one array of held-out losses a fold.
+
+    losses: per fold, -log p(x_t | x outside the fold) of its scored sites; `pointwise`, `loss`,
+    `se`, `fold_losses` and `fold_totals` follow from them; params (n_folds, D); indefinite
+    (n_folds,): whether the Hessian that the method used for the fold has negative curvature, None
+    where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; settings:
+    the method's arguments; seconds: wall clock without the initial fit; evaluations: how often what
+    was computed; derivatives: the model's, which a pickle leaves out.
+    """
+
+    method: str
+    fit: Fit = field(repr=False)
+    folds: Folds = field(repr=False)
+    n_sites: int
+    params: np.ndarray = field(repr=False)
+    losses: Sequence[np.ndarray] | np.ndarray = field(repr=False)
+    seconds: float
+    evaluations: Counter
+    indefinite: np.ndarray | None = field(default=None, repr=False)
+    diagnostics: dict = field(default_factory=dict, repr=False)
+    settings: dict = field(default_factory=dict)
+    derivatives: Any = field(default=None, repr=False)
+
+    def __getstate__(self):
+        return vars(self) | {"derivatives": None}
+
+    @property
+    def _n_folds(self):
+        return len(self.folds)
+
+    @cached_property
+    def _pairs(self):
+        scored = np.array([len(sites) for sites in self.folds.scored])
+        given = np.array([np.size(losses) for losses in self.losses])
+        if (scored != given).any():
+            number = np.argmax(scored != given)
+            sites = f"the {scored[number]} sites that fold {number} scores"
+            raise ValueError(f"heldout_loss gives {given[number]} losses of {sites}: one a site")
+        fold = np.repeat(np.arange(len(scored)), scored)
+        return fold, np.concatenate(self.folds.scored), np.concatenate(self.losses)
+
+    @cached_property
+    def fitted_losses(self) -> np.ndarray:
+        """`pointwise` with the full fit's params in place of the folds', (n_sites,).
+
+        nan everywhere in a result that was pickled.
+        """
+        if self.derivatives is None:
+            return np.full(self.n_sites, np.nan)
+        losses = self.derivatives.heldout(self.fit.params, self.folds)
+        return replace(self, losses=losses).pointwise
+
+    @cached_property
+    def p_loo(self) -> float:
+        """Effective number of parameters: `pointwise` minus `fitted_losses`, summed over sites."""
+        scored = self.groups >= 0
+        return float((self.pointwise - self.fitted_losses)[scored].sum())
+
+    def to_arviz(self) -> Any:
+        """The `ELPDData` of arviz_stats, which `arviz_stats.compare` accepts (extra `arviz`).
+
+        Its `warning` is True where folds overlap or score several sites: `arviz_stats.compare`
+        takes all sites for independent, so that its `dse` is not valid there; `compare_models`
+        has one that is.
+        """
+        xarray = require("xarray", extra="arviz")
+        arviz = require("arviz_stats", extra="arviz")
+        sites = np.flatnonzero(self.groups >= 0)
+        elpd = -self.pointwise[sites]
+        return arviz.ELPDData(
+            kind="loo_kfold",
+            elpd=float(elpd.sum()),
+            se=error_of_sum(elpd, self.groups[sites]),
+            p=self.p_loo,
+            n_samples=1,
+            n_data_points=len(sites),
+            scale="log",
+            warning=self.se_over != "sites",
+            good_k=None,
+            elpd_i=xarray.DataArray(elpd, {"site": sites}, "site"),
+            n_folds=len(self.folds),
+        )
+
+    def to_frame(self) -> Any:
+        """A DataFrame, one row a fold: size, loss, step in standard errors, diagnostics."""
+        step = self.fit.standard_errors_between(self.params, self.fit.params)
+        columns = {"size": self.folds.sizes, "loss": self.fold_losses, "step_se": step}
+        if self.indefinite is not None:
+            columns["indefinite"] = self.indefinite
+        pandas = require("pandas", extra="tables")
+        return pandas.DataFrame(columns | self.diagnostics).rename_axis("fold")
+
+    def _repr_html_(self):
+        error = f"± {self.se:.2g} (se over {self.se_over})"
+        loss = f"loss {self.loss:.6g} {error}, {len(self.folds)} folds"
+        head = f"<p><b>{self.method}</b>: {loss}, {self.seconds:.3g} s</p>"
+        return head + self.to_frame().describe().to_html(float_format="%.4g")
