@@ -41,7 +41,7 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
     columns = estimator.n_features_in_
     if np.shape(X)[1:] != (columns,):
         raise ValueError(f"X {np.shape(X)}: the estimator was fitted to {columns} columns")
-    y = np.asarray(y)
+    y = np.atleast_1d(y)
     weights = np.ones(len(y))
     if sample_weight is not None:
         weights = real_array("sample_weight", sample_weight, 1)

@@ -1522,7 +1522,7 @@ add(
     y=SK_Y,
     method=odd.CHOICE,
     unreliable=odd.CHOICE,
-    cv=odd.without(odd.LIMITED, "None ", "one", "bool", "zero axes"),  # scikit-learn reads it
+    cv=odd.without(odd.LIMITED, "None ", "one", "bool"),
     sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
 )
 add(
