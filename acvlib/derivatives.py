@@ -15,7 +15,14 @@ from joblib import delayed
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
 from .parallel import parallel, pieces, track
-from .protocol import FoldProducts, Refits, check_overrides, override, with_defaults
+from .protocol import (
+    FoldProducts,
+    Refits,
+    check_is_model,
+    check_overrides,
+    override,
+    with_defaults,
+)
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -245,7 +252,9 @@ class EquationDerivatives(Derivatives):
 
 
 def derivatives_of(model: Any) -> Derivatives:
-    """The derivatives that a model offers, or those by autograd."""
+    """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
+    if isinstance(model, type) or not hasattr(model, "n_sites"):
+        check_is_model(model)  # which says what is missing; F alone has derivatives, too
     own = getattr(model, "derivatives", None)
     if own is not None:
         return own

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..derivatives import derivatives_of
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..protocol import CVResult, Fit, check_result_of
 from .run import Run
 
 
@@ -26,7 +26,7 @@ def as_printed(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVRe
     if not hasattr(model, "printed_cross"):
         raise TypeError(f"{type(model).__name__} has no printed_cross: Theorem 3.1 is not about it")
     run = Run("as_printed", model, fit, folds, damping=damping)
-    H = fit.hessian.damped(damping)
+    H = fit.hessian.damped(run.damping)
     params = fit.params - H.solve(model.printed_cross(fit.params, run.folds).T).T
     return run.finish(params, {"cross": 1})
 
@@ -36,6 +36,7 @@ def linearised(model: Any, result: CVResult) -> CVResult:
 
     loss(theta_o) becomes loss(theta_hat) + dloss/dtheta (theta_o - theta_hat).
     """
+    check_result_of(model, result)
     derivatives = derivatives_of(model)
     moves = result.params - result.fit.params
     losses = [

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import real_number
 from ..derivatives import Derivatives, is_equation, kept_share
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import WHOLE, Folds
@@ -44,6 +45,7 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     Raises `Interrupted` on Ctrl-C: its `result` has the folds that have converged; all others have
     the full fit's params and nan losses.
     """
+    tolerance = real_number("tolerance", tolerance, least=0.0)
     run = Run("exact", model, fit, folds, tolerance=tolerance)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     scoring = False

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import check_whole
 from ..derivatives import kept_share
 from ..folds import Folds
 from ..protocol import CVResult, Fit
@@ -30,11 +31,10 @@ def frozen_newton(
     ValueError : steps < 1
     IndefiniteHessian : H + damping is not positive definite
     """
-    if steps < 1:
-        raise ValueError(f"steps = {steps}: must be at least 1")
+    steps = check_whole("steps", steps, 1)
     run = Run("frozen_newton", model, fit, folds, steps=steps, rescale=rescale, damping=damping)
     share = kept_share(model, run.folds) if rescale else np.ones(len(run.folds))
-    hessians = SameForAll(fit.hessian.damped(damping), share)
+    hessians = SameForAll(fit.hessian.damped(run.damping), share)
     params = fit.params
     for _ in range(steps):
         _, gradients = run.derivatives.fold_gradients(params, run.folds, values=False)

@@ -21,7 +21,7 @@ def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float =
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
     run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
-    H = fit.hessian.damped(damping)
+    H = fit.hessian.damped(run.damping)
     step = run.derivatives.solved_cross(fit.params, run.folds, H)
     params = np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
     return run.finish(params, {"cross": 1})

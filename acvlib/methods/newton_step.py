@@ -24,7 +24,7 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     parts = []
     for part in derivatives.portions(run.folds, len(fit.params)):
         own = run.folds[part]
-        gradients, H = derivatives.fold_expansion(fit.params, own, damping, fit.hessian)
+        gradients, H = derivatives.fold_expansion(fit.params, own, run.damping, fit.hessian)
         parts.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
         indefinite[part] = H.indefinite
     warn_indefinite(indefinite)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..checks import real_number
 from ..derivatives import derivatives_of
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..protocol import CVResult, Fit, check_fit
 
 
 class IndefiniteFold(UserWarning):
@@ -26,9 +27,8 @@ class Run:
         self.method = method
         self.fit = fit
         self.settings = settings
-        damping = settings.get("damping", 0.0)
-        if not 0.0 <= damping < np.inf:
-            raise ValueError(f"damping = {damping:g}: must be a finite number >= 0")
+        self.damping = real_number("damping", settings.get("damping", 0.0), least=0.0)
+        check_fit(model, fit)
         self.derivatives = derivatives_of(model)
         self.folds = Folds.of(folds, model.n_sites, self.derivatives.defaults.observed)
         self.derivatives.defaults.check_folds(self.folds)

@@ -486,6 +486,7 @@ def X_and_y(family):
             "X": dyadic(rng, N, 2),
             "y": y.get(family, dyadic(rng, N)) * 1.0,
             "family": family,
+            "intercept": True,
             "penalty": 0.5,
             "site_penalty": 0.25,
             "offset": dyadic(rng, N) / 4,
@@ -499,12 +500,13 @@ def built(kind):
     return lambda **a: probe(kind(**a))
 
 
-TRUTH = odd.without(odd.CHOICE, "number") | odd.kinds(
+TRUTH = odd.without(odd.CHOICE, "number", "misspelt", "capital", "bytes") | odd.kinds(
     "equal", number=odd.constant(odd.Pair((1, True)))
 )
 OF_GLM = {
     "X": odd.TABLE | odd.kinds("refuse", sparse=odd.csr_matrix),
     "family": odd.CHOICE,
+    "intercept": TRUTH,
     "penalty": odd.NONNEGATIVE,
     "site_penalty": odd.NONNEGATIVE,
     "offset": odd.without(odd.TABLE, "zero axes"),
@@ -1131,7 +1133,7 @@ OWN = {
     "newton_step": ({"damping": 0.5}, DAMPED),
     "exact": (
         {"tolerance": 1e-6},
-        {"tolerance": odd.POSITIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
+        {"tolerance": odd.NONNEGATIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
     ),
     "ladder": ({}, {}),
 }

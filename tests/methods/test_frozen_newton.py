@@ -77,5 +77,5 @@ def test_rescaling_divides_the_step_by_the_share_that_is_kept(fits):
 
 @pytest.mark.parametrize("steps", [0, -1])
 def test_fewer_than_one_step_is_refused(steps, fits):
-    with pytest.raises(ValueError, match=f"steps = {steps}: must be at least 1"):
+    with pytest.raises(ValueError, match=f"steps = {steps}: must be a whole number from 1"):
         acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, steps=steps)

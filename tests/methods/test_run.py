@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -13,7 +14,7 @@ from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
-from acvlib.models import PairwiseLinear, PoissonTraffic
+from acvlib.models import GLM, PairwiseLinear, PoissonTraffic
 from acvlib.solvers.inverse import IndefiniteHessian
 
 BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]
@@ -194,6 +195,31 @@ def test_methods_leave_fit_and_folds_as_they_were(fits):
 def test_damping_that_is_none_is_refused(method, damping, fits):
     model = PairwiseLinear(X, Y) if method is acv.as_printed else RIDGE
     fit = acv.fit(model) if method is acv.as_printed else fits["ridge"]
-    message = f"damping = {damping:g}: must be a finite number >= 0"
+    message = f"damping = {damping}: must be >= 0 and finite"
     with pytest.raises(ValueError, match=re.escape(message)):
         method(model, fit, FOLDS, damping=damping)
+
+
+def test_what_is_no_model_or_no_fit_of_it_is_refused(fits):
+    fit = fits["ridge"]
+    glm = GLM(X, Y, "gaussian")
+    with pytest.raises(ValueError, match="it is another model's"):
+        acv.newton_step(glm, replace(fit, params=np.zeros(9)), FOLDS)
+    with pytest.raises(TypeError, match="fit must be a Fit"):
+        acv.exact(RIDGE, fit.params, FOLDS)
+    with pytest.raises(TypeError, match="has no n_sites"):
+        acv.derivatives_of(X)
+    with pytest.raises(TypeError, match="result must be a CVResult"):
+        acv.linearised(RIDGE, fit)
+
+
+@pytest.mark.parametrize("tolerance", [-1.0, np.nan, 1j, np.ones(3)])
+def test_a_tolerance_that_is_none_is_refused(tolerance, fits):
+    with pytest.raises(ValueError, match="tolerance"):
+        acv.exact(RIDGE, fits["ridge"], FOLDS, tolerance)
+
+
+@pytest.mark.parametrize("steps", [0, 1.5, "2", np.nan])
+def test_steps_that_are_no_count_are_refused(steps, fits):
+    with pytest.raises(ValueError, match="steps"):
+        acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, steps)

@@ -15,8 +15,22 @@ NAN = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, 1.0)
 BAD = {
     "X is a vector": ({"X": X[:, 0]}, "must be 2-d"),
     "y is too short": ({"y": Y[1:]}, "one entry for each"),
-    "X holds NaN": ({"X": NAN}, "X holds NaN"),
-    "offset holds inf": ({"offset": np.full(30, np.inf)}, "offset holds NaN or infinity"),
+    "X holds NaN": ({"X": NAN}, r"X must be finite, .* it holds nan at \[3, 1\]"),
+    "offset holds inf": (
+        {"offset": np.full(30, np.inf)},
+        "offset must be finite, .* it holds inf at",
+    ),
+    "X is masked": ({"X": np.ma.masked_less(X, 0.0)}, "X is a masked array"),
+    "y is complex": ({"y": Y + 1j}, "y must be real numbers; got complex128"),
+    "offset is too short": ({"offset": Y[1:]}, r"offset \(29,\) must be one number, or \(30,\)"),
+    "offset overflows": (
+        {"offset": np.full(30, 1e9), "family": "poisson"},
+        "the poisson loss is not finite at eta = 1e\\+09 of row 0",
+    ),
+    "sample weights are text": ({"sample_weight": "all"}, "sample_weight must be real numbers"),
+    "penalty is an array": ({"penalty": np.ones(2)}, "penalty of shape .* must be one number"),
+    "two intercepts": ({"intercept": 2}, "intercept = 2: must be True or False"),
+    "counts beyond floats": ({"y": Y * 1e19, "family": "poisson"}, r"up to 2\*\*53"),
     "negative penalty": ({"penalty": -1.0}, "must be >= 0"),
     "negative sample weight": ({"sample_weight": -np.ones(30)}, "must be >= 0"),
     "labels -1 and 1": ({"y": 2 * Y - 1}, r"must be 0 or 1; found \[-1\. -1\. -1\.\]"),
@@ -42,6 +56,17 @@ def test_a_model_that_cannot_be_fitted_is_refused(changes, message):
 def test_sparse_x_is_refused_with_the_remedy():
     with pytest.raises(TypeError, match=r"X\.toarray\(\)"):
         GLM(csr_array(X), Y)
+
+
+def test_a_prediction_checks_its_covariates_and_params():
+    model = GLM(X, Y)
+    params = np.zeros(3)
+    with pytest.raises(ValueError, match=r"X \(30, 1\) must have 2 columns"):
+        model.predict(params, X[:, :1])
+    with pytest.raises(ValueError, match="X must be finite"):
+        model.predict(params, NAN)
+    with pytest.raises(ValueError, match=r"params \(2,\) must be \(3,\)"):
+        model.predict(params[1:], X)
 
 
 def test_a_penalty_makes_collinear_columns_a_model():

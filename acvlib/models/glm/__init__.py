@@ -15,10 +15,11 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import issparse
 
+from ...checks import real_array, real_number
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import pieces
-from ...protocol import ModelDefaults, own_copy
+from ...protocol import ModelDefaults, checked, own_copy
 from .derivatives import GLMDerivatives
 from .families import FAMILIES, Family, family_of
 from .separation import Columns, NoFiniteOptimum, check_folds, separating_direction
@@ -42,8 +43,8 @@ class GLM(ModelDefaults):
     Raises
     ------
     TypeError: X is sparse.
-    ValueError: shapes, NaN, responses outside the family's range, one class only, or collinear
-        columns without a penalty.
+    ValueError: shapes, NaN, what is no real number, responses outside the family's range, one class
+        only, an offset too large for exp, or collinear columns without a penalty.
     """
 
     X: np.ndarray = field(repr=False)
@@ -61,29 +62,34 @@ class GLM(ModelDefaults):
     def __post_init__(self):
         if issparse(self.X):
             raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
-        shape = np.shape(self.X)
-        length = np.shape(self.y)
-        if len(shape) != 2 or length != shape[:1]:
-            raise ValueError(f"X {shape} must be 2-d and y {length} have one entry for each row")
-        head = int(self.intercept)
-        ones = np.ones((*length, head))
-        design = np.column_stack([ones, np.asarray(self.X, float)])
+        X = real_array("X", self.X, 2)
+        y = own_copy(self.y, name="y")
+        if y.shape != X.shape[:1]:
+            raise ValueError(f"X {X.shape} must be 2-d and y {y.shape} have one entry for each row")
+        head = real_number("intercept", self.intercept)
+        if head not in (0.0, 1.0):
+            raise ValueError(f"intercept = {head:g}: must be True or False")
+        design = np.column_stack([np.ones((len(y), int(head))), X])
         design.setflags(write=False)
-        object.__setattr__(self, "design", design)
-        object.__setattr__(self, "X", design[:, head:])
-        object.__setattr__(self, "family", family_of(self.family))
-        for name in ("y", "offset", "sample_weight"):
-            column = np.broadcast_to(getattr(self, name), length)
-            object.__setattr__(self, name, own_copy(column))
+        checked_fields = {
+            "X": design[:, int(head) :],
+            "y": y,
+            "family": family_of(self.family),
+            "penalty": real_number("penalty", self.penalty, least=0.0),
+            "site_penalty": real_number("site_penalty", self.site_penalty, least=0.0),
+            "offset": _column("offset", self.offset, len(y)),
+            "sample_weight": _column("sample_weight", self.sample_weight, len(y)),
+            "design": design,
+        }
+        for name, value in checked_fields.items():
+            object.__setattr__(self, name, value)
         self._check_values()
         self._check_identified()
+        self._check_start()
 
     def _check_values(self):
-        for name in ("X", "offset", "sample_weight", "penalty", "site_penalty"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise ValueError(f"{name} holds NaN or infinity")
-        if min(self.penalty, self.site_penalty, self.sample_weight.min(initial=0.0)) < 0:
-            raise ValueError("penalty, site_penalty and sample_weight must be >= 0")
+        if (self.sample_weight < 0.0).any():
+            raise ValueError(f"sample_weight {self.sample_weight.min()} must be >= 0")
         bad = self.y[~self.family.accepts(self.y)]
         if bad.size:
             rule = f"y of the {self.family.name} family must be {self.family.response}"
@@ -99,6 +105,17 @@ class GLM(ModelDefaults):
         if not self._is_penalised:
             object.__setattr__(self, "_columns", Columns(self.design[self.observed]))
 
+    def _check_start(self):
+        """The offset alone may be too much for exp."""
+        eta = self.design @ self.initial_params() + self.offset
+        with np.errstate(all="ignore"):
+            values = self.family.loss(eta, self.y) + self.family.slope(eta, self.y)
+            finite = np.isfinite(values + self.family.curvature(eta, self.y))
+        if not finite.all():
+            row = np.argmin(finite)
+            where = f"at eta = {eta[row]:.3g} of row {row}, where a fit starts (offset included)"
+            raise ValueError(f"the {self.family.name} loss is not finite {where}: rescale")
+
     @property
     def _is_penalised(self):
         return self.penalty > 0.0 or self.site_penalty > 0.0
@@ -107,6 +124,11 @@ class GLM(ModelDefaults):
     def n_sites(self) -> int:
         """How many rows X has."""
         return len(self.y)
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return self.design.shape[1]
 
     @property
     def quadratic(self) -> bool:
@@ -137,6 +159,7 @@ class GLM(ModelDefaults):
         """Closed forms; tested against autograd of `objective`."""
         return GLMDerivatives(self)
 
+    @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0."""
         weights = weights * self.sample_weight
@@ -145,21 +168,27 @@ class GLM(ModelDefaults):
         ridge = self.ridge(anp.sum(weights))
         return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
 
+    @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without sample weights."""
         eta = self.design[fold] @ params + self.offset[fold]
         return self.family.loss(eta, self.y[fold])
 
-    def predict(self, params: np.ndarray, X: np.ndarray, offset: float = 0.0) -> np.ndarray:
+    @checked
+    def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
         """E[y | x; params] for each row of X (n, p)."""
-        eta = X @ params[int(self.intercept) :] + offset
+        X = real_array("X", X, 2)
+        if X.shape[1] != self.X.shape[1]:
+            raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
+        eta = X @ params[int(self.intercept) :] + _column("offset", offset, len(X))
         if self.intercept:
             eta = eta + params[0]
         return self.family.mean(eta)
 
+    @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercept that fits the mean; F is convex, so `rng` is not used."""
-        start = np.zeros(self.design.shape[1])
+        start = np.zeros(self.n_params)
         if self.intercept:
             start[0] = self.family.link(np.average(self.y, weights=self.sample_weight))
         return start
@@ -198,3 +227,11 @@ class GLM(ModelDefaults):
             check_folds(self.family.free_direction(self.y), self.observed, folds)
         if not self._is_penalised:
             self._columns.check_folds(self.design, folds)
+
+
+def _column(name, values, n_rows):
+    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
+    column = real_array(name, values)
+    if column.shape not in ((), (n_rows,)):
+        raise ValueError(f"{name} {column.shape} must be one number, or ({n_rows},): one a row")
+    return own_copy(np.broadcast_to(column, n_rows), name=name)

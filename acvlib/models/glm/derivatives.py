@@ -6,6 +6,7 @@ import numpy as np
 
 from ...derivatives import Derivatives
 from ...folds import Folds
+from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
 from ...protocol import override
 from ...solvers.inverse import DenseHessian, FoldSolver, Solvable, invert
@@ -119,8 +120,7 @@ class GLMDerivatives(Derivatives):
         kept -= self._omitted_sums(params, folds)
         ridge = self._fold_ridge(folds)
         beta = self._penalised * params
-        penalties = 0.5 * ridge * row_sums(beta, beta)
-        kept[:, 0] += penalties
+        kept[:, 0] += 0.5 * ridge * row_sums(beta, beta)
         kept[:, 1:] += ridge[:, None] * beta
         return kept[:, 0], kept[:, 1:]
 
@@ -217,16 +217,15 @@ class GLMDerivatives(Derivatives):
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
-        scored = folds.scored
-        if not isinstance(scored, np.ndarray):
-            points = np.broadcast_to(params, (len(scored), params.shape[-1]))
-            return list(map(self.model.heldout_loss, points, scored))
-        sites = scored.ravel()
+        sites, sizes = end_to_end(folds.scored)
         if params.ndim == 1:
             eta = self._at(params).eta[sites]
         else:
-            eta = self._own_eta(params, sites, scored.shape[1])
-        return self._family.loss(eta, self._y[sites]).reshape(scored.shape)
+            eta = self._own_eta(params, sites, sizes)
+        losses = self._family.loss(eta, self._y[sites])
+        if isinstance(folds.scored, np.ndarray):
+            return losses.reshape(folds.scored.shape)
+        return np.split(losses, np.cumsum(sizes)[:-1])
 
     # one point
 
@@ -274,9 +273,7 @@ class GLMDerivatives(Derivatives):
         eta += self._offset[sites]
         slope = self._family.slope(eta, y)
         slope *= s
-        losses = np.zeros(len(params))
-        if values:
-            losses = self._family.loss(eta, y) @ s
+        losses = self._family.loss(eta, y) @ s if values else np.zeros(len(params))
         return np.column_stack([losses, slope @ x])
 
     def _omitted_sums(self, params, folds):

@@ -11,6 +11,8 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
+from ...checks import check_choice
+
 LOG_2PI = float(np.log(2 * np.pi))
 
 
@@ -136,8 +138,8 @@ poisson = Family(
     third=lambda eta, y: np.exp(eta),
     mean=np.exp,
     link=np.log,
-    accepts=lambda y: (y >= 0) & (y == np.floor(y)) & np.isfinite(y),
-    response="whole numbers >= 0",
+    accepts=lambda y: (y >= 0) & (y == np.floor(y)) & (y <= 2.0**53),
+    response="whole numbers >= 0, up to 2**53",
     free_direction=lambda y: np.where(y == 0, -1, 0),
     change=lambda mean, d: np.expm1(d, out=d),
     self_concordant=True,
@@ -197,6 +199,5 @@ def family_of(family: Family | str) -> Family:
     """The family of that name. Raises ValueError where there is none."""
     if isinstance(family, Family):
         return family
-    if family not in FAMILIES:
-        raise ValueError(f"unknown family {family!r}: one of {', '.join(FAMILIES)}, or a Family")
+    check_choice("family", family, FAMILIES)
     return FAMILIES[family]
