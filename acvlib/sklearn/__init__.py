@@ -73,9 +73,6 @@ def approx_cross_validate(
     """
     check_choice("method", method, METHODS)
     check_choice("unreliable", unreliable, ACTIONS)
-    if isinstance(cv, np.ndarray) and cv.ndim < 2 and cv.dtype != object:
-        given = f"cv is an array of shape {cv.shape}"
-        raise ValueError(f"{given}: pass a number of folds, a splitter or pairs (train, test)")
     model = as_glm(estimator, X, y, sample_weight)
     if isinstance(cv, np.ndarray | list | tuple):
         cv = pairs_of(cv)

@@ -1,0 +1,223 @@
+"""Fits, methods and what compares them."""
+
+from functools import cache
+
+import numpy as np
+
+import acvlib as acv
+
+from .. import inputs as odd
+from .call import N, add
+from .of_folds import three_folds
+from .of_zoo import zoo
+
+
+@cache
+def fitted(name="GLM"):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return acv.fit(zoo()[0][name])
+
+
+@cache
+def result(name="GLM", exact=False):
+    run = acv.exact if exact else acv.newton_step
+    return run(zoo()[0][name], fitted(name), three_folds())
+
+
+FITTED = odd.OBJECTS | odd.kinds(
+    "refuse", other=lambda f: fitted("LinearChainCRF"), params=lambda f: f.params
+)
+RESULT = odd.OBJECTS | odd.kinds(
+    "refuse", other=lambda r: other_result(), params=lambda r: r.params
+)
+SCALAR_START = {"tolerance": odd.POSITIVE}
+
+
+@cache
+def other_result():
+    name = "LinearChainCRF"
+    return acv.newton_step(zoo()[0][name], fitted(name), [np.array([0]), np.array([1])])
+
+
+def a_model(name="GLM"):
+    return lambda rng: {"model": zoo()[0][name]}
+
+
+add(
+    "fit",
+    acv.fit,
+    lambda rng: (
+        a_model()(rng)
+        | {"start": zoo()[1]["GLM"], "rng": np.random.default_rng(5), "tolerance": 1e-6}
+    ),
+    model=odd.OBJECTS,
+    start=odd.without(odd.PARAMS, "None "),
+    tolerance=odd.POSITIVE | odd.kinds("sane", inf=odd.constant(np.inf)),
+)
+add(
+    "fit rng",
+    acv.fit,
+    lambda rng: a_model("GaussianHMM")(rng) | {"rng": np.random.default_rng(5)},
+    rng=odd.without(odd.RNG, "None "),
+)
+add(
+    "fit_at",
+    acv.fit_at,
+    lambda rng: a_model()(rng) | {"params": zoo()[1]["GLM"]},
+    unbounded=True,
+    model=odd.OBJECTS,
+    params=odd.PARAMS,
+)
+add(
+    "fit_path",
+    acv.fit_path,
+    lambda rng: a_model()(rng) | {"start": zoo()[1]["GLM"]},
+    model=odd.OBJECTS,
+    start=odd.without(odd.PARAMS, "None "),
+)
+RUN = {"model": odd.OBJECTS, "fit": FITTED, "folds": odd.FOLDS}
+DAMPED = {"damping": odd.NONNEGATIVE}
+OWN = {
+    "no_adjustment": ({}, {}),
+    "infinitesimal_jackknife": ({"damping": 0.5}, DAMPED),
+    "frozen_newton": ({"steps": 2, "damping": 0.5}, {"steps": odd.COUNT} | DAMPED),
+    "newton_step": ({"damping": 0.5}, DAMPED),
+    "exact": (
+        {"tolerance": 1e-6},
+        {"tolerance": odd.NONNEGATIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
+    ),
+    "ladder": ({}, {}),
+}
+for name, (plain, families) in OWN.items():
+    for model in ("GLM",) if name == "ladder" else ("GLM", "HiddenMRF", "GaussianHMM"):
+        add(
+            f"{name} {model}",
+            getattr(acv, name),
+            lambda rng, plain=plain, model=model: (
+                {"model": zoo()[0][model], "fit": fitted(model), "folds": three_folds()} | plain
+            ),
+            **(RUN | families if model == "GLM" else families | {"folds": odd.FOLDS}),
+        )
+add(
+    "as_printed",
+    acv.as_printed,
+    lambda rng: {
+        "model": zoo()[0]["PairwiseLinear"],
+        "fit": fitted("PairwiseLinear"),
+        "folds": three_folds(),
+        "damping": 0.5,
+    },
+    **RUN,
+    **DAMPED,
+)
+add(
+    "linearised",
+    acv.linearised,
+    lambda rng: a_model()(rng) | {"result": result()},
+    model=odd.OBJECTS,
+    result=RESULT,
+)
+CHECKED = {"model": odd.OBJECTS, "result": RESULT}
+add(
+    "check_result",
+    acv.check_result,
+    lambda rng: a_model()(rng) | {"result": result(), "limit": 0.5},
+    limit=odd.POSITIVE,
+    **CHECKED,
+)
+add(
+    "refit_unreliable",
+    acv.refit_unreliable,
+    lambda rng: a_model()(rng) | {"result": result(), "check": np.array([True, False, True])},
+    check=odd.without(
+        odd.FLAGS,
+        "None ",
+        "list",
+        "none observed",
+        "ints",
+        "uint8",
+        "floats",
+        "object",
+        "pandas",
+        "all observed",
+    )
+    | odd.kinds(
+        "refuse", numbers=lambda a: [0, 2], ints=lambda a: a.astype(int), floats=lambda a: a * 1.0
+    )
+    | odd.kinds("equal", list=lambda a: a.tolist()),
+    **CHECKED,
+)
+add(
+    "compare_methods",
+    lambda exact, other: acv.compare_methods(exact, other).drop(columns=["seconds"]),
+    lambda rng: {"exact": result(exact=True), "other": result()},
+    exact=RESULT,
+    other=RESULT,
+)
+add(
+    "compare_models",
+    acv.compare_models,
+    lambda rng: {"results": {"a": result(), "b": result(exact=True)}},
+    results=odd.kinds(
+        "refuse",
+        None_=odd.constant(None),
+        list=lambda r: list(r.values()),
+        none=odd.constant({}),
+        other=lambda r: r | {"c": other_result()},
+        strings=odd.constant({"a": "b"}),
+        number=odd.constant(1),
+    ),
+)
+for name in ("relative_errors", "theta_errors"):
+    add(
+        name,
+        getattr(acv, name),
+        lambda rng: {"exact": result(exact=True), "result": result()},
+        exact=RESULT,
+        result=RESULT,
+    )
+add(
+    "difference_estimate",
+    acv.difference_estimate,
+    lambda rng: (
+        a_model()(rng) | {"result": result(), "n_exact": 2, "rng": np.random.default_rng(5)}
+    ),
+    n_exact=odd.without(odd.LIMITED, "one", "bool"),
+    rng=odd.RNG,
+    **CHECKED,
+)
+add(
+    "check_model",
+    acv.check_model,
+    lambda rng: (
+        a_model()(rng)
+        | {"params": zoo()[1]["GLM"], "rng": np.random.default_rng(5), "tolerance": 1e-4}
+    ),
+    model=odd.OBJECTS,
+    params=odd.without(odd.PARAMS, "nan", "far"),
+    rng=odd.RNG,
+    tolerance=odd.POSITIVE,
+)
+add(
+    "derivatives_of",
+    lambda model: acv.derivatives_of(model).value_and_gradient(zoo()[1]["GLM"], np.ones(N)),
+    a_model(),
+    model=odd.OBJECTS,
+)
+add(
+    "Fit.standard_errors_between",
+    lambda **a: fitted().standard_errors_between(**a),
+    lambda rng: {"a": zoo()[1]["GLM"], "b": np.ones(3)},
+    unbounded=True,
+    a=odd.PARAMS,
+    b=odd.without(odd.PARAMS, "zero axes"),
+)
+add(
+    "CVResult",
+    lambda: (result().pointwise, result().se, result().to_frame()),
+    lambda rng: {},
+    undefined=True,
+)

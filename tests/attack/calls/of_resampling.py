@@ -1,0 +1,96 @@
+"""Calls of the bootstrap and the bounds."""
+
+from functools import cache
+
+import numpy as np
+
+import acvlib as acv
+from acvlib import bootstrap, bounds, folds, models
+
+from .. import inputs as odd
+from .call import N, add, dyadic
+from .of_folds import three_folds
+from .of_methods import FITTED, a_model, fitted
+from .of_zoo import zoo
+
+
+def resamples(rng):
+    return folds.bootstrap_weights(N, 40, np.random.default_rng(5))
+
+
+RESAMPLED = (
+    odd.without(
+        odd.TABLE,
+        "too short",
+        "too long",
+        "int8",
+        "int64",
+        "uint8",
+        "uint64",
+        "bool",
+        "shifted",
+        "outlier",
+        "large",
+        "empty",
+    )
+    | odd.kinds("refuse", narrow=lambda a: a[:, :-1], negative=lambda a: odd._with(a, -1.0))
+    | odd.kinds("same", int8=lambda a: a.astype(np.int8), uint8=lambda a: a.astype(np.uint8))
+    | odd.kinds("sane", empty=lambda a: a[:0])
+)
+for name in ("jackknife_params", "refits"):
+    add(
+        f"bootstrap.{name}",
+        getattr(bootstrap, name),
+        lambda rng, name=name: a_model()(rng) | {"fit": fitted(), "weights": resamples(rng)},
+        model=odd.OBJECTS,
+        fit=FITTED,
+        weights=RESAMPLED,
+    )
+add(
+    "bootstrap.interval",
+    bootstrap.interval,
+    lambda rng: {"params": dyadic(rng, 20, 3), "level": 0.5},
+    params=odd.SERIES,
+    level=odd.POSITIVE | odd.kinds("refuse", above=odd.constant(1.5), huge=odd.constant(1e200)),
+)
+add(
+    "bootstrap.jackknife_after_bootstrap",
+    bootstrap.jackknife_after_bootstrap,
+    lambda rng: {"params": dyadic(rng, 40, 3), "weights": resamples(rng)},
+    params=odd.TABLE,
+    weights=odd.without(RESAMPLED, "narrow")
+    | odd.OTHER_LENGTH
+    | odd.kinds("refuse", small=lambda a: a + 1e-9, empty=lambda a: a[:0]),
+)
+add(
+    "bounds.theorem1",
+    bounds.theorem1,
+    lambda rng: {
+        "model": bounded(),
+        "fit": acv.fit(bounded()),
+        "folds": three_folds(),
+        "radius": 0.5,
+    },
+    unbounded=True,
+    model=odd.OBJECTS,
+    fit=FITTED,
+    folds=odd.FOLDS,
+    radius=odd.without(odd.NONNEGATIVE, "None "),
+)
+
+
+@cache
+def bounded():
+    rng = np.random.default_rng(1)
+    return models.GLM(dyadic(rng, N, 2), np.arange(N) % 2, penalty=1.0)
+
+
+add(
+    "bounds.Ball",
+    lambda **a: bounds.Ball(**a).c_op(),
+    lambda rng: {"model": bounded(), "params": zoo()[1]["GLM"], "radius": 0.5},
+    unbounded=True,
+    model=odd.OBJECTS,
+    params=odd.PARAMS,
+    radius=odd.NONNEGATIVE,
+)

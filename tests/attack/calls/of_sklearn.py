@@ -1,0 +1,168 @@
+"""scikit-learn's estimators, plots and files."""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib import estimators
+from acvlib.models.mrf import areas
+
+from .. import inputs as odd
+from .call import N, add
+from .of_methods import RESULT, result
+from .of_models import BINARY, X_and_y, probe
+
+
+@cache
+def logistic():
+    from sklearn.linear_model import LogisticRegression
+
+    rows = X_and_y("logistic")(np.random.default_rng(1))
+    return LogisticRegression(C=0.5, tol=1e-10).fit(rows["X"], rows["y"]), rows["X"], rows["y"]
+
+
+SK_X = odd.without(
+    odd.TABLE,
+    "pandas",
+    "int8",
+    "int64",
+    "uint8",
+    "uint64",
+    "bool",
+    "huge",
+    "large",
+    "small",
+    "tiny",
+    "shifted",
+    "constant",
+    "zeros",
+    "outlier",
+    "zero axes",
+) | odd.kinds("same", pandas=pd.DataFrame)
+SK_Y = odd.without(BINARY, "constant", "zeros", "bool", "pandas", "extra axis", "dict", "tiny")
+SK_Y |= odd.kinds("same", bool=lambda a: a > 0, pandas=pd.Series)
+add(
+    "approx_cross_validate",
+    lambda estimator, X, y, **a: {
+        k: v for k, v in acv.approx_cross_validate(estimator, X, y, **a).items() if "time" not in k
+    },
+    lambda rng: (
+        dict(zip(("estimator", "X", "y"), logistic(), strict=True))
+        | {"cv": 3, "method": "newton_step", "unreliable": "refit", "sample_weight": np.ones(N)}
+    ),
+    estimator=odd.OBJECTS,
+    X=SK_X,
+    y=SK_Y,
+    method=odd.CHOICE,
+    unreliable=odd.CHOICE,
+    cv=odd.without(odd.LIMITED, "None ", "one", "bool"),
+    sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
+)
+add(
+    "estimators.as_glm",
+    lambda estimator, X, y, sample_weight: probe(estimators.as_glm(estimator, X, y, sample_weight)),
+    lambda rng: (
+        dict(zip(("estimator", "X", "y"), logistic(), strict=True)) | {"sample_weight": np.ones(N)}
+    ),
+    estimator=odd.OBJECTS,
+    X=SK_X,
+    y=SK_Y,
+    sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
+)
+add(
+    "estimators.fit_of",
+    lambda estimator, model: estimators.fit_of(estimator, model),
+    lambda rng: {"estimator": logistic()[0], "model": estimators.as_glm(*logistic())},
+    estimator=odd.OBJECTS,
+    model=odd.OBJECTS,
+)
+add(
+    "estimators.params_of",
+    estimators.params_of,
+    lambda rng: {"estimator": logistic()[0]},
+    estimator=odd.OBJECTS,
+)
+add(
+    "estimators.with_params",
+    lambda **a: estimators.params_of(estimators.with_params(**a)),
+    lambda rng: {"estimator": logistic()[0], "params": np.ones(3)},
+    unbounded=True,
+    estimator=odd.OBJECTS,
+    params=odd.PARAMS,
+)
+
+
+# plots
+
+
+def drawn(name):
+    def function(**arguments):
+        import matplotlib
+
+        matplotlib.use("Agg")
+        fig, ax = acv.plots.subplots()
+        getattr(acv.plots, name)(ax, *arguments.values())
+        fig.canvas.draw()
+
+    return function
+
+
+add(
+    "plots.scatter",
+    drawn("scatter"),
+    lambda rng: {"reference": result(exact=True), "other": result()},
+    reference=RESULT,
+    other=RESULT,
+)
+add(
+    "plots.differences",
+    drawn("differences"),
+    lambda rng: {"reference": result(exact=True), "baseline": result(), "other": result()},
+    reference=RESULT,
+    baseline=RESULT,
+    other=RESULT,
+)
+add(
+    "plots.error_ladder",
+    drawn("error_ladder"),
+    lambda rng: {"errors": {"exact": np.ones(3)}},
+    errors=odd.kinds(
+        "refuse",
+        None_=odd.constant(None),
+        list=odd.constant([1.0]),
+        strings=odd.constant({"exact": "abc"}),
+    ),
+)
+
+# geojson
+
+
+def geojson(rng):
+    import json
+    import os
+    import tempfile
+
+    def square(x):
+        return {
+            "type": "Feature",
+            "properties": {"n": 3},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[x, 0], [x + 1, 0], [x + 1, 1], [x, 1], [x, 0]]],
+            },
+        }
+
+    path = os.path.join(tempfile.gettempdir(), f"acvlib-attack-{os.getpid()}.geojson")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"features": [square(0), square(1)]}, file)
+    return {"path": path, "column": "n"}
+
+
+add(
+    "mrf.areas.areas_from_geojson",
+    lambda **a: areas.areas_from_geojson(**a).edges,
+    geojson,
+    column=odd.CHOICE,
+)
