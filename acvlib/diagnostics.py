@@ -71,6 +71,9 @@ def check_model(
     """
     derivatives = derivatives_of(model)
     params = real_array("params", params, 1)
+    start = model.initial_params(np.random.default_rng(0))
+    if params.shape != np.shape(start):
+        raise ValueError(f"params {params.shape}: initial_params of the model gives {start.shape}")
     tolerance = real_number("tolerance", tolerance, above=0.0)
     rng = generator(rng)
     inside = rng.uniform(0.5, 0.9, model.n_sites)

@@ -33,6 +33,11 @@ def test_a_cox_model_that_forgets_a_weight_fails_by_deletion_alone(rng):
     assert fit.standard_errors_between(believed, refit.params) > 0.05
 
 
+def test_params_of_another_size_are_refused(rng):
+    with pytest.raises(ValueError, match=r"params \(2,\): initial_params of the model gives \(3,\)"):
+        acv.check_model(cox(rng), POINT[:2], rng)
+
+
 def test_a_logarithm_of_weight_zero_is_found(rng):
     with pytest.raises(ValueError, match="errors of corner inf: at weight 0"):
         acv.check_model(cox(rng, risk="all"), POINT, rng)
