@@ -34,7 +34,9 @@ def test_a_cox_model_that_forgets_a_weight_fails_by_deletion_alone(rng):
 
 
 def test_params_of_another_size_are_refused(rng):
-    with pytest.raises(ValueError, match=r"params \(2,\): initial_params of the model gives \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"params \(2,\): initial_params of the model gives \(3,\)"
+    ):
         acv.check_model(cox(rng), POINT[:2], rng)
 
 
