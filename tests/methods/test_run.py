@@ -223,3 +223,17 @@ def test_a_tolerance_that_is_none_is_refused(tolerance, fits):
 def test_steps_that_are_no_count_are_refused(steps, fits):
     with pytest.raises(ValueError, match="steps"):
         acv.frozen_newton(RIDGE, fits["ridge"], FOLDS, steps)
+
+
+def test_losses_of_hidden_states_are_linearised_too(rng):
+    model = acv.models.GaussianHMM(rng.normal(size=60) + np.repeat([0.0, 3.0], 30), 2)
+    fit = acv.fit(model, rng=rng)
+    folds = acv.folds.k_fold(60, 5)
+    result = acv.infinitesimal_jackknife(model, fit, folds)
+    for losses, params, fold in zip(
+        acv.linearised(model, result).losses, result.params, folds, strict=True
+    ):
+        move = 1e-4 * (params - fit.params)
+        there, back = (model.heldout_loss(fit.params + way * move, fold) for way in (1, -1))
+        expected = model.heldout_loss(fit.params, fold) + (there - back) / 2e-4
+        np.testing.assert_allclose(losses, expected, rtol=1e-6, atol=1e-7)

@@ -17,7 +17,7 @@ from ...parallel import pieces
 from .emissions.scores import Scores, by_state, gradient
 from .posterior import HiddenStates, score
 
-THRESHOLD = 1e-9  # of a posterior that counts; products are off by less than that share
+THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
 
