@@ -51,7 +51,7 @@ def test_left_out_means_are_predictions_of_the_refits():
     result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(12), tolerance=1e-9)
     without = np.arange(12) != 5
     alone = GLM(x[without], y[without], "poisson")
-    predicted = alone.predict(acv.fit(alone, tolerance=1e-10).params, x[5])
+    predicted = alone.predict(acv.fit(alone, tolerance=1e-10).params, x[[5]])[0]
     assert_allclose(glm_errors.left_out_means(model, result)[5], predicted, rtol=1e-7)
 
 
