@@ -24,6 +24,7 @@ def estimated_errors(ax, table, limit):
         alpha=0.5,
         color=colour,
         mec="none",
+        rasterized=True,
     )
     ax.set(xscale="log", yscale="log", xlabel="true error", ylabel="estimated error")
     return ax
