@@ -151,7 +151,7 @@ def task_ledger():
     """Merge what the notebooks recorded, and judge it by book/claims.toml."""
 
     def state():
-        code = ["book/claims.toml", "book/acvbook/claims.py", "book/acvbook/ledger.py"]
+        code = [*Path("book/claims").glob("*.toml"), *Path("book/acvbook").glob("*.py")]
         return checksum([*EXECUTED, *files_in(OUTPUT / "ledger"), *code, "tools/judge.py"])
 
     if NOTEBOOKS:

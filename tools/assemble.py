@@ -15,7 +15,7 @@ import scoreboard
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "acvbook", "*.egg-info", "pyproject.toml", "__pycache__", ".*")
+NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "pyproject.toml", "__pycache__", ".*")
 
 
 def launch_settings():

@@ -1,8 +1,6 @@
-"""The scoreboard page, made from the merged ledger and book/claims.toml."""
+"""The scoreboard page, made from the merged ledger and book/claims/."""
 
-import tomllib
-
-from acvbook.claims import CLAIMS, load_claims
+from acvbook.claims import load_claims, load_papers
 
 HEAD = """# Scoreboard
 
@@ -22,7 +20,7 @@ written beforehand. Nobody types a number into this page.
 def page(records):
     """MyST text of the whole page."""
     claims, recorded = load_claims(), {record["id"]: record for record in records}
-    papers = tomllib.loads(CLAIMS.read_text("utf-8"))["papers"]
+    papers = load_papers()
     sections = [
         section(title, of_paper(paper, claims), claims, recorded) for paper, title in papers.items()
     ]

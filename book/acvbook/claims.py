@@ -1,4 +1,22 @@
-"""The claims of the book: what must be shown, written beforehand in `book/claims.toml`.
+"""The claims of the book: what must be shown, written beforehand in `book/claims/`, a file a chapter.
+
+A claim is a table `[claims."paper.name"]` with these keys:
+
+- `source`: where it stands; `shows`: what must be shown.
+- `paper`: what is reported there, a number or a sentence in our words; `unit`: the unit of both.
+- `must`: the rule at a scale, `must.paper = ">= 0.99"`; the forms are those of `holds`. Without
+  one the number is reported, not judged.
+- `nothing`: why *doing nothing* (no adjustment at all) has no such number. Without this key a
+  judged record must carry its `baseline`: the same number, measured for doing nothing.
+- `fixed`: why chance does not enter. Without this key a judged record is the median of at least
+  `draws` independent draws (20 unless told).
+- `changed`: when and why the rule was changed after its number was seen.
+- `data`: "real" (the default: stand-ins then get no verdict), or "simulated": it needs no data.
+- `notebook`: the chapter that records it, and `figure`: the `:name:` of its figure there.
+- `explanation`: why it does not hold; required as soon as it does not.
+- `scales`: where it is measured, if not at both.
+- `stand_in`: why a stand-in may be published: the real data cannot be had.
+- `parts`: tables by sub-id, each a claim of its own; they inherit what they do not set.
 
 A key or a value that has no meaning is refused: a misspelt scale would switch a verdict off.
 """
@@ -11,9 +29,12 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-CLAIMS = ROOT / "book" / "claims.toml"
+CLAIMS = ROOT / "book" / "claims"
 SCALES = ("quick", "paper")
-PROVENANCES = ("real", "simulated")
+PROVENANCES = ("real", "real, partial", "rebuilt", "simulated")
+NEEDS = ("real", "simulated")
+TEXTS = ("source", "shows", "unit", "nothing", "fixed", "changed", "notebook", "figure")
+TEXTS += ("explanation", "stand_in")
 
 _COMPARE = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 _RULE = re.compile(r"(<=|>=|<|>|==) (\S+)(?: ± (\S+))?")
@@ -54,31 +75,38 @@ def _parsed(rule):
 
 @dataclass(frozen=True)
 class Claim:
-    """One checkable statement. `must` maps a scale to its rule; `scales` are those at which it is
-    measured; `stand_in` says why a stand-in is published where the real data cannot be had; `parts`
-    are ids, each a claim of its own. Raises LedgerError, with the id, for what has no meaning.
+    """One checkable statement; its fields are the keys that the module explains, `parts` the ids
+    of its parts. Raises LedgerError, with the id, for what has no meaning.
     """
 
     id: str
     source: str
     shows: str
     paper: object = None
+    unit: str | None = None
     must: dict = field(default_factory=dict)
+    nothing: str | None = None
+    fixed: str | None = None
+    draws: int = 20
+    changed: str | None = None
     data: str = "real"
     notebook: str | None = None
+    figure: str | None = None
     explanation: str | None = None
     scales: tuple = SCALES
     stand_in: str | None = None
     parts: tuple = ()
 
     def __post_init__(self):
-        for name in ("source", "shows", "notebook", "explanation", "stand_in"):
+        for name in TEXTS:
             value = getattr(self, name)
             may_be_absent = name not in ("source", "shows")
             if not (isinstance(value, str) or (value is None and may_be_absent)):
                 raise LedgerError(f"{self.id}: {name} = {value!r} is not a text")
-        if self.data not in PROVENANCES:
+        if self.data not in NEEDS:
             raise LedgerError(f"{self.id}: data = {self.data!r} is neither real nor simulated")
+        if type(self.draws) is not int or self.draws < 2:
+            raise LedgerError(f"{self.id}: draws = {self.draws!r} is no whole number of 2 or more")
         for name, kind in (("must", dict), ("scales", list | tuple)):
             value = getattr(self, name)
             if not isinstance(value, kind) or any(scale not in SCALES for scale in value):
@@ -92,48 +120,61 @@ class Claim:
                 raise LedgerError(f"{self.id}: {error}") from None
 
     def is_stand_in(self, data: str) -> bool:
-        """Whether `data` ("real" or "simulated") only takes the place of what the claim is
-        about.
-        """
-        return self.data == "real" and data == "simulated"
+        """Whether `data`, a provenance, only takes the place of what the claim is about."""
+        return self.data == "real" and data in ("rebuilt", "simulated")
 
     def judge(self, value: object, data: str, scale: str) -> bool | None:
-        """`True` or `False` by this scale's rule;
-        `None` without a rule or on a stand-in for real data.
+        """`True` or `False` by this scale's rule; `None` without a rule or on data that only stand
+        in for the real ones.
         """
-        if self.is_stand_in(data) or scale not in self.must:
-            return None
-        return holds(self.must[scale], value)
+        return None if self.is_stand_in(data) else self.holds(value, scale)
+
+    def holds(self, value: object, scale: str) -> bool | None:
+        """Whether `value` meets this scale's rule, on whatever data; `None` without a rule."""
+        return holds(self.must[scale], value) if scale in self.must else None
 
 
 _KEYS = {field.name for field in fields(Claim)} - {"id"}
 
 
-def load_claims(path: Path | str = CLAIMS) -> dict[str, Claim]:
-    """All claims of a claims file by id, each followed by its parts,
-    which inherit what they do not set.
+def load_claims(folder: Path | str = CLAIMS) -> dict[str, Claim]:
+    """All claims of a folder by id, each followed by its parts, in the order of the papers.
 
     Raises LedgerError, with the file and the id, for a damaged file, and for keys and values that
     are not known.
     """
+    papers = list(load_papers(folder))
+    claims: dict[str, Claim] = {}
+    for path in sorted(Path(folder).glob("*.toml")):
+        try:
+            for claim in _claims(tomllib.loads(path.read_text("utf-8")), papers):
+                if claim.id in claims:
+                    raise LedgerError(f"{claim.id} stands there twice")
+                claims[claim.id] = claim
+        except ValueError as error:
+            raise LedgerError(f"{path}: {error}") from None
+    return {id: claims[id] for id in sorted(claims, key=lambda id: papers.index(_paper(id)))}
+
+
+def load_papers(folder: Path | str = CLAIMS) -> dict[str, str]:
+    """The title of each paper by the first word of its claims' ids, from `papers.toml`."""
+    path = Path(folder, "papers.toml")
     try:
-        return _claims(tomllib.loads(Path(path).read_text("utf-8")))
-    except ValueError as error:
-        raise LedgerError(f"{path}: {error}") from None
+        return tomllib.loads(path.read_text("utf-8"))["papers"]
+    except (OSError, ValueError, KeyError) as error:
+        raise LedgerError(f"{path}: no table of [papers] ({error})") from None
 
 
-def _claims(tables):
+def _paper(id):
+    return id.split(".")[0]
+
+
+def _claims(tables, papers):
     _known(tables, {"papers", "claims"}, "the file")
-    papers, claims = tables.get("papers"), {}
-    _known(tables.get("claims"), None, "claims")
-    for id, table in tables["claims"].items():
-        if papers is not None and id.split(".")[0] not in papers:
+    for id, table in tables.get("claims", {}).items():
+        if _paper(id) not in papers:
             raise LedgerError(f"{id}: its first word is no paper of [papers]: {', '.join(papers)}")
-        for claim in _with_parts(id, table):
-            if claim.id in claims:
-                raise LedgerError(f"{claim.id} stands there twice")
-            claims[claim.id] = claim
-    return claims
+        yield from _with_parts(id, table)
 
 
 def _with_parts(id, table):

@@ -1,9 +1,10 @@
 """The ledger: every reproduced number, what it was measured on, and whether it meets its claim.
 
 A notebook calls `begin` once and `record` for each number. The build then merges the notebooks'
-parts into one `ledger.json` (`merge`). The verdict `ok` always comes from `book/claims.toml`, never
-from a notebook: `True`, `False`, or `None` where there is no verdict (no rule at this scale, or the
-numbers come from a simulated stand-in for the data set that the claim is about).
+parts into one `ledger.json` (`merge`). Verdicts always come from `book/claims/`, never from a
+notebook. `holds` says whether a record's value meets the rule of this scale. `ok` is the verdict:
+the same, but `None` on rebuilt or simulated data where the claim is about real ones. `power` says
+whether doing nothing fails the same rule; `None` where doing nothing has no such number.
 """
 
 import json
@@ -14,14 +15,21 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
+
 from . import whole
 from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, load_claims
 
 KEYS = [
     "id",
     "value",
+    "baseline",
+    "draws",
+    "spread",
     "paper",
+    "holds",
     "ok",
+    "power",
     "data",
     "data_sha256",
     "scale",
@@ -64,13 +72,14 @@ def begin(notebook, scale, seed):
     _run = _Run(notebook, shared, load_claims())
 
 
-def record(id, value, data=None, seconds=None):
+def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=None):
     """Record `value` for the claim `id`; returns the record, verdict included.
 
     `data` is what the number was measured on: anything with `provenance` and `sha256`, or `None`
-    for a number that needs no data set. `seconds` is the time the measurement took. Raises
-    `LedgerError` before `begin`, for an id that is not in `book/claims.toml` or already recorded,
-    and for NaN or infinity.
+    for a number that needs no data set. `seconds` is the time the measurement took. `baseline` is
+    the same number for doing nothing. `draws` and `spread` (low, high) say over how many
+    independent draws `value` is the middle. Raises `LedgerError` before `begin`, for an id that is
+    not in `book/claims/` or already recorded, and for NaN or infinity.
     """
     if _run is None:
         raise LedgerError(f"{id}: ledger.begin(notebook, scale, seed) comes first")
@@ -81,6 +90,9 @@ def record(id, value, data=None, seconds=None):
     measured = {
         "id": id,
         "value": _plain(id, value),
+        "baseline": _plain(id, baseline),
+        "draws": draws,
+        "spread": _plain(id, spread),
         "seconds": seconds,
         **_run.shared,
         **_provenance(data),
@@ -89,6 +101,16 @@ def record(id, value, data=None, seconds=None):
     output = Path(os.environ.get("ACVLIB_OUTPUT", ROOT / "build" / "interactive"))
     _write(output / "ledger" / f"{_run.notebook}.json", list(_run.records.values()))
     return _run.records[id]
+
+
+def record_draws(id, values, data=None, seconds=None, baseline=None):
+    """Record the median of `values`, one a draw, with their 10 % and 90 % quantiles as the spread;
+    `baseline` are the values of doing nothing, likewise.
+    """
+    low, middle, high = np.quantile(np.asarray(values, float), [0.1, 0.5, 0.9])
+    if baseline is not None:
+        baseline = np.median(np.asarray(baseline, float))
+    return record(id, middle, data, seconds, baseline, draws=len(values), spread=[low, high])
 
 
 def _plain(id, value):
@@ -103,16 +125,23 @@ def _provenance(data):
     if data is None:
         return {"data": "simulated", "data_sha256": None}
     if data.provenance not in PROVENANCES:
-        raise LedgerError(f"provenance = {data.provenance!r} is neither real nor simulated")
+        raise LedgerError(
+            f"provenance = {data.provenance!r} is none of {', '.join(map(repr, PROVENANCES))}"
+        )
     return {"data": data.provenance, "data_sha256": data.sha256}
 
 
 def _judged(record, claim):
-    verdict = {
+    """`record` with the paper's number and the verdicts, in the order of KEYS."""
+    value, baseline, scale = record["value"], record["baseline"], record["scale"]
+    passes = None if baseline is None else claim.holds(baseline, scale)
+    verdicts = {
         "paper": claim.paper,
-        "ok": claim.judge(record["value"], record["data"], record["scale"]),
+        "holds": claim.holds(value, scale),
+        "ok": claim.judge(value, record["data"], scale),
+        "power": None if passes is None else not passes,
     }
-    return {"id": claim.id, "value": record["value"]} | verdict | record | verdict
+    return {key: (record | verdicts)[key] for key in KEYS}
 
 
 def merge(folder, claims=None):
@@ -134,7 +163,7 @@ def merge(folder, claims=None):
     for claim in claims.values():
         recorded = [records[part] for part in claim.parts if part in records]
         if recorded and claim.id not in records:
-            records[claim.id] = _parent(claim, recorded, claims)
+            records[claim.id] = _parent(claim, recorded)
     merged = [records[id] for id in claims if id in records]
     _write(Path(folder, "ledger.json"), merged)
     return merged
@@ -153,21 +182,44 @@ def _read(path):
     return records
 
 
-def _parent(claim, recorded, claims):
-    """The record of a claim that consists of its parts: `ok` when every part with a rule is."""
-    scale, real = recorded[0]["scale"], all(record["data"] == "real" for record in recorded)
-    verdicts = [record["ok"] for record in recorded if scale in claims[record["id"]].must]
+def _parent(claim, recorded):
+    """The record of a claim that consists of its parts: one part that fails on real data fails it,
+    and parts on stand-ins get no verdict.
+    """
+    ruled = [record for record in recorded if record["holds"] is not None]
+    judged = [record["ok"] for record in ruled if record["ok"] is not None]
+    powers = [record["power"] for record in ruled if record["ok"] and record["power"] is not None]
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
     return recorded[0] | {
         "id": claim.id,
-        "value": f"{verdicts.count(True)} of {len(verdicts)} parts hold"
-        if verdicts
-        else f"{len(recorded)} parts",
+        "value": _counts(ruled) if ruled else f"{len(recorded)} parts",
+        "baseline": None,
+        "draws": min(record["draws"] for record in recorded),
+        "spread": None,
         "paper": claim.paper,
-        "ok": None if None in verdicts or not verdicts else all(verdicts),
-        "data": "real" if real else "simulated",
+        "holds": all(record["holds"] for record in ruled) if ruled else None,
+        "ok": all(judged) if judged else None,
+        "power": any(powers) if powers else None,
+        "data": _joint_provenance({record["data"] for record in recorded}),
         "seconds": sum(seconds) if seconds else None,
     }
+
+
+def _counts(ruled):
+    """How many of the ruled parts hold, and on what data the others were that got no verdict."""
+    judged = [record for record in ruled if record["ok"] is not None]
+    texts = [f"{sum(r['ok'] for r in judged)} of {len(judged)} parts hold"] if judged else []
+    for word in PROVENANCES:
+        others = [r for r in ruled if r["ok"] is None and r["data"] == word]
+        if others:
+            texts.append(f"on {word} data {sum(r['holds'] for r in others)} of {len(others)}")
+    return "; ".join(texts)
+
+
+def _joint_provenance(words):
+    if len(words) == 1:
+        return words.pop()
+    return "real, partial" if words & {"real", "real, partial"} else "simulated"
 
 
 def problems(records, claims=None):
@@ -180,14 +232,22 @@ def problems(records, claims=None):
         for claim in claims.values()
         if claim.notebook and claim.id not in recorded and scales <= set(claim.scales)
     ]
-    unexplained = [
-        f"{id}: {record['value']!r} does not meet {claims[id].must[record['scale']]!r}, unexplained"
-        for id, record in recorded.items()
-        if record["ok"] is False
-        and not claims[id].parts
-        and not claims[id].explanation  # parts speak for themselves
-    ]
-    return missing + unexplained
+    leaves = [record for record in records if not claims[record["id"]].parts]
+    return missing + [text for record in leaves for text in _weak(record, claims[record["id"]])]
+
+
+def _weak(record, claim):
+    """What keeps the verdict of one record from being evidence."""
+    if record["holds"] is None:
+        return
+    if record["ok"] is False and not claim.explanation:
+        rule = claim.must[record["scale"]]
+        yield f"{claim.id}: {record['value']!r} does not meet {rule!r}, unexplained"
+    if record["baseline"] is None and not claim.nothing:
+        yield f"{claim.id}: no baseline: does doing nothing meet the rule too?"
+    least = claim.draws if record["scale"] == "paper" else 3
+    if record["draws"] < least and not claim.fixed:
+        yield f"{claim.id}: {record['draws']} draws, and not {least}: one draw decides nothing"
 
 
 def commit():
