@@ -7,7 +7,10 @@ from matplotlib.path import Path
 
 from acvlib.plots import RUNGS
 
-METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
+METHODS = RUNGS | {
+    "cold_em": ("EM from scratch", "#a23b72"),
+    "authors_em": ("EM as the authors' program", "#6b1f47"),
+}
 
 
 def areas(ax, data, values, label, cmap="viridis", **limits):
