@@ -178,7 +178,7 @@ for beta in betas:
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(12, 3.4), sharey=True)
 for ax, (beta, field) in zip(axes, fields.items(), strict=True):
-    figures.error_ladder(ax, mrf.theta_table(field)).set_title(f"β = {beta}")
+    figures.error_ladder(ax, dict(mrf.theta_table(field))).set_title(f"β = {beta}")
     ax.tick_params("x", rotation=60)
 for ax in axes[1:]:
     ax.set_ylabel("")
@@ -423,7 +423,7 @@ fig, axes = figures.subplots(1, 3, figsize=(11, 3.6), sharey=True)
 errors_of = {name: mrf.theta_table(runs) for name, runs in more.items()}
 errors_of["regions"] = pd.concat([mrf.theta_table(runs) for runs in parts.values()])
 for ax, (name, errors_theta) in zip(axes, errors_of.items(), strict=True):
-    figures.error_ladder(ax, errors_theta).set_title(name)
+    figures.error_ladder(ax, dict(errors_theta)).set_title(name)
     ax.tick_params("x", rotation=60)
 figures.save(fig, "mrf_larger", june)
 
