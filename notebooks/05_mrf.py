@@ -14,19 +14,20 @@
 # %% [markdown]
 # # Beyond chains: a hidden field on the tracts of Philadelphia
 #
-# Crimes are counted in each of the {given}`384` census tracts of Philadelphia. Each tract $t$ has a hidden class $z_t$, low or
-# high, which sets its rate $\lambda_{z_t}$, and neighbours $s \sim t$ tend to be of one class:
+# Crimes are counted in each of the {given}`384` census tracts of Philadelphia. Each tract $t$ has a hidden class
+# $z_t$, low or high, which sets its rate $\lambda_{z_t}$, and neighbours $s \sim t$ tend to be of one class:
 #
 # $$ \log p(x, z) = \sum_t \bigl[x_t \log \lambda_{z_t} - \lambda_{z_t} - \log x_t!\bigr]
 #    + \beta \sum_t \sum_{s \sim t} \mathbf 1\{z_s = z_t\} - \log Z(\beta). $$ (eq-mrf)
 #
-# The two log rates are the parameters $\theta$; the coupling $\beta$ is fixed, or chosen by cross-validation. The double sum
-# visits each edge twice, so that an edge weighs $2\beta$. This is the model of Figure 3 of {cite:t}`ghosh2020`.
+# The two log rates are the parameters $\theta$; the coupling $\beta$ is fixed, or chosen by cross-validation. The
+# double sum visits each edge twice, so that an edge weighs $2\beta$. This is the model of Figure 3 of
+# {cite:t}`ghosh2020`.
 #
 # A tract is left out in style B of the paper: its count, its class and its edges are dropped from the fit. It is then
-# scored by $-\log p(x_t \mid x_{-t}; \hat\theta(w_t))$, the probability of its count given all others *on the whole map*, its
-# own class and edges back in place. The authors' published program reads the double sum and the score in the same way.
-# Another reading of the score is measured below.
+# scored by $-\log p(x_t \mid x_{-t}; \hat\theta(w_t))$, the probability of its count given all others *on the whole
+# map*, its own class and edges back in place. The authors' published program reads the double sum and the score in
+# the same way. Another reading of the score is measured below.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -52,12 +53,12 @@ ledger.begin("05_mrf", scale, seed)
 
 # %% [markdown]
 # ## Which data
-# The paper's month is May 2015, and its counts were never published. The nearest we found are the violent crimes of June
-# 2015 and of May 2016, counted by the authors' own rule in the same tracts, and a graph of {given}`21` areas that the
-# authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does not print
-# its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell has
-# {given}`six` neighbours, classes order of themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick scale only one
-# tract in 31 is left out.
+# The paper's month is May 2015, and its counts were never published. The nearest we found are the violent crimes of
+# June 2015 and of May 2016, counted by the authors' own rule in the same tracts, and a graph of {given}`21` areas
+# that the authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does
+# not print its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell
+# has {given}`six` neighbours, classes order of themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
+# scale only one tract in 31 is left out.
 
 # %%
 every = 1 if paper else 31
@@ -93,10 +94,10 @@ figures.save(fig, "mrf_map", june)
 # ```
 #
 # ## Claim: EM and a gradient fit agree
-# The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We fit by
-# Newton's method on exact derivatives. Is that the same optimum? EM is started from random rates, drawn evenly from the
-# range of the counts. The second table has the distance of its log rates from ours, for each start the largest of the
-# four couplings.
+# The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We
+# fit by Newton's method on exact derivatives. Is that the same optimum? EM is started from random rates, drawn evenly
+# from the range of the counts. The second table has the distance of its log rates from ours, for each start the
+# largest of the four couplings.
 
 # %%
 optima = mrf.optima(fields)
@@ -118,10 +119,10 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 
 # %% [markdown]
 # ## Claim: uniformly small error
-# Figure 3 of the paper plots the loss of each fold by the infinitesimal jackknife (IJ) against exact cross-validation, for
-# four couplings. The upper row is that figure. A scatter of losses cannot tell a good approximation from none, as the
-# losses of tracts differ far more than leaving one out moves them. The lower row therefore subtracts the *baseline*,
-# which does nothing: it keeps $\hat\theta$.
+# Figure 3 of the paper plots the loss of each fold by the infinitesimal jackknife (IJ) against exact
+# cross-validation, for four couplings. The upper row is that figure. A scatter of losses cannot tell a good
+# approximation from none, as the losses of tracts differ far more than leaving one out moves them. The lower row
+# therefore subtracts the *baseline*, which does nothing: it keeps $\hat\theta$.
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 4, figsize=(12, 5.6))
@@ -136,8 +137,8 @@ figures.save(fig, "mrf_scatter", june)
 # ```{figure} figures/mrf_scatter.svg
 # :name: fig-mrf-scatter
 # :alt: Eight panels; the upper four lie on the diagonal, in the lower four the frozen step does and the jackknife bends away.
-# Upper row: the paper's figure, one mark a tract, losses in nats. Lower row: how far leaving a tract out moves its loss,
-# by the IJ and by one frozen step, against how far the exact refit moves it. {verdict}`ghosh.fig3`
+# Upper row: the paper's figure, one mark a tract, losses in nats. Lower row: how far leaving a tract out moves its
+# loss, by the IJ and by one frozen step, against how far the exact refit moves it. {verdict}`ghosh.fig3`
 # ```
 
 # %%
@@ -161,19 +162,21 @@ for beta in betas:
     ledger.record(f"{name}.frozen_theta", frozen.theta_error, june)
 
 # %% [markdown]
-# `relative_error` is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson densities.
-# `worst` is the largest error of a fold's loss, in standard deviations of the exact fold losses. `correlation` is that of
-# the upper row of the figure, `differences` that of the lower row. `theta_error` is the distance of a fold's $\hat\theta$
-# from the exact refit's, in standard errors: the median and the largest over folds.
+# `relative_error` is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
+# densities. `worst` is the largest error of a fold's loss, in standard deviations of the exact fold losses.
+# `correlation` is that of the upper row of the figure, `differences` that of the lower row. `theta_error` is the
+# distance of a fold's $\hat\theta$ from the exact refit's, in standard errors: the median and the largest over folds.
 #
 # The baseline passes the rules on the losses too: at $\beta = 0.4$ its correlation is
-# {value}`ghosh.fig3.june.40.correlation baseline | .5f` and its relative error {value}`ghosh.fig3.june.40.relative_error baseline | .2%`, so
-# the paper's scatter says little about the IJ. What does say something is that its *differences* correlate with the exact
-# ones by {value}`ghosh.fig3.june.40.differences`, and that its parameters are {value}`ghosh.fig3.june.40.theta` standard errors
-# from the exact refit's, where the baseline's are {value}`ghosh.fig3.june.40.theta baseline`. With strong coupling,
-# $\beta = 0.8$, these numbers are {value}`ghosh.fig3.june.80.differences`, {value}`ghosh.fig3.june.80.theta` and
-# {value}`ghosh.fig3.june.80.theta baseline`; and in the worst fold the IJ is {value}`ghosh.fig3.june.80.theta_max` standard errors off,
-# the baseline {value}`ghosh.fig3.june.80.theta_max baseline`.
+# {value}`ghosh.fig3.june.40.correlation baseline | .5f` and its relative error
+# {value}`ghosh.fig3.june.40.relative_error baseline | .2%`, so the paper's scatter says little about the IJ. What
+# does say something is that its *differences* correlate with the exact ones by
+# {value}`ghosh.fig3.june.40.differences`, and that its parameters are {value}`ghosh.fig3.june.40.theta` standard
+# errors from the exact refit's, where the baseline's are {value}`ghosh.fig3.june.40.theta baseline`. With strong
+# coupling, $\beta = 0.8$, these numbers are {value}`ghosh.fig3.june.80.differences`,
+# {value}`ghosh.fig3.june.80.theta` and {value}`ghosh.fig3.june.80.theta baseline`; and in the worst fold the IJ is
+# {value}`ghosh.fig3.june.80.theta_max` standard errors off, the baseline
+# {value}`ghosh.fig3.june.80.theta_max baseline`.
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 4, figsize=(12, 3.4), sharey=True)
@@ -193,9 +196,9 @@ figures.save(fig, "mrf_ladder", june)
 # ```
 #
 # At $\beta = 0.4$ the medians are {value}`beyond.ladder.mrf.no_adjustment` standard errors for no adjustment,
-# {value}`beyond.ladder.mrf.infinitesimal_jackknife` for the IJ, {value}`beyond.ladder.mrf.frozen_newton` for one frozen step and
-# {value}`beyond.ladder.mrf.newton_step` for one Newton step. The frozen step is nearer than the baseline in
-# {value}`beyond.ladder.mrf.frozen_beats_none | .0%` of the folds, and nearer than the IJ in
+# {value}`beyond.ladder.mrf.infinitesimal_jackknife` for the IJ, {value}`beyond.ladder.mrf.frozen_newton` for one
+# frozen step and {value}`beyond.ladder.mrf.newton_step` for one Newton step. The frozen step is nearer than the
+# baseline in {value}`beyond.ladder.mrf.frozen_beats_none | .0%` of the folds, and nearer than the IJ in
 # {value}`beyond.ladder.mrf.frozen_beats_ij | .1%`. With strong coupling all medians are larger.
 
 # %% tags=["remove-cell"]
@@ -230,25 +233,26 @@ figures.save(fig, "mrf_where", june)
 # ```{figure} figures/mrf_where.svg
 # :name: fig-mrf-where
 # :alt: Three maps of errors that darken from left to right, with the same few bright tracts.
-# Error of each tract's loss at β = 0.8, in powers of ten (grey: not left out at quick scale). The brightest tracts of the
-# two right maps are neighbours of each other.
+# Error of each tract's loss at β = 0.8, in powers of ten (grey: not left out at quick scale). The brightest tracts of
+# the two right maps are neighbours of each other.
 # ```
 #
 # On the real map the largest errors are in one patch on the border of a high and a low area. Its tracts are undecided
 # together. Leave one out, and the whole patch may tip: no derivative at full weight can tell how far.
 #
 # ## Claim: much faster than exact
-# The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are bars
-# of its figure, not numbers. Faster than which exact CV? The authors' published program continues EM from $\hat\theta$ in
-# each fold until the log-likelihood changes by less than $10^{-8}$ of itself. Its E-step sums over the whole map once *for
-# each tract*. We time that with our own sums, `authors_em`. There are two better ways to be exact: EM whose E-step takes all tracts'
-# probabilities from one sum forth and back, here even from scratch (`cold_em`); and ours (`exact`), one Newton step from
-# $\hat\theta$ and then chord steps until the Newton decrement is at most $10^{-6}$.
+# The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are
+# bars of its figure, not numbers. Faster than which exact CV? The authors' published program continues EM from
+# $\hat\theta$ in each fold until the log-likelihood changes by less than $10^{-8}$ of itself. Its E-step sums over
+# the whole map once *for each tract*. We time that with our own sums, `authors_em`. There are two better ways to be
+# exact: EM whose E-step takes all tracts' probabilities from one sum forth and back, here even from scratch
+# (`cold_em`); and ours (`exact`), one Newton step from $\hat\theta$ and then chord steps until the Newton decrement
+# is at most $10^{-6}$.
 #
 # Each draw times one random part of the folds, and of `authors_em` one fold of it; EM from scratch has a start of its
-# own in each draw. The IJ has nothing to do for a single fold but to score it. What it computes once, for all folds, is divided by
-# the number of tracts. Scoring a fold is a sum over the map that ACV and exact CV share. So the last two columns compare the
-# whole times, and the times without scoring (`no_adjustment` is nothing but scoring).
+# own in each draw. The IJ has nothing to do for a single fold but to score it. What it computes once, for all folds,
+# is divided by the number of tracts. Scoring a fold is a sum over the map that ACV and exact CV share. So the last
+# two columns compare the whole times, and the times without scoring (`no_adjustment` is nothing but scoring).
 
 # %%
 field, n_draws = fields[0.4], 20 if paper else 3
@@ -269,17 +273,19 @@ figures.save(fig, "mrf_seconds", june)
 # {verdict}`ghosh.fig3.time.authors_over_acv` {verdict}`ghosh.fig3.time.exact_over_acv_net`
 # ```
 #
-# With the authors' exact CV the paper's statement holds by far: ACV is {value}`ghosh.fig3.time.authors_over_acv` times as fast
-# (in four of five draws {value}`ghosh.fig3.time.authors_over_acv low` to {value}`ghosh.fig3.time.authors_over_acv high`). That is
-# the price of {value}`ghosh.fig3.time.authors_steps` EM steps a fold with a sum over the map for each tract, not of being exact: ours is only
-# {value}`ghosh.fig3.time.exact_over_acv` times as slow as ACV. Scoring takes nearly all of ACV's time: doing nothing costs
-# {value}`ghosh.fig3.time.none_over_acv | .2f` of it. Net of scoring, our exact CV is
-# {value}`ghosh.fig3.time.exact_over_acv_net` times as slow as the IJ, EM from scratch {value}`ghosh.fig3.time.em_over_acv_net` times, and
-# what is left of the IJ is {value}`ghosh.fig3.time.acv_net_log_partitions` sums over the map for all folds together.
+# With the authors' exact CV the paper's statement holds by far: ACV is {value}`ghosh.fig3.time.authors_over_acv`
+# times as fast (in four of five draws {value}`ghosh.fig3.time.authors_over_acv low` to
+# {value}`ghosh.fig3.time.authors_over_acv high`). That is the price of {value}`ghosh.fig3.time.authors_steps` EM
+# steps a fold with a sum over the map for each tract, not of being exact: ours is only
+# {value}`ghosh.fig3.time.exact_over_acv` times as slow as ACV. Scoring takes nearly all of ACV's time: doing nothing
+# costs {value}`ghosh.fig3.time.none_over_acv | .2f` of it. Net of scoring, our exact CV is
+# {value}`ghosh.fig3.time.exact_over_acv_net` times as slow as the IJ, EM from scratch
+# {value}`ghosh.fig3.time.em_over_acv_net` times, and what is left of the IJ is
+# {value}`ghosh.fig3.time.acv_net_log_partitions` sums over the map for all folds together.
 #
 # EM that runs to convergence ends in the same refits as ours, the largest distance being
-# {value}`ghosh.fig3.time.em_is_exact | .1e` standard errors. By the authors' rule it stops {value}`ghosh.fig3.time.authors_theta`
-# standard errors short of them in the median fold.
+# {value}`ghosh.fig3.time.em_is_exact | .1e` standard errors. By the authors' rule it stops
+# {value}`ghosh.fig3.time.authors_theta` standard errors short of them in the median fold.
 
 # %% tags=["remove-cell"]
 total, net = mrf.over_acv(seconds), mrf.over_acv(seconds, net=True)
@@ -303,8 +309,8 @@ ledger.record(f"{name}.exact_decrement", worst, june)
 
 # %% [markdown]
 # ## Choosing the coupling
-# The mean held-out loss against $\beta$. That is what the cross-validation is for: the training likelihood cannot choose, as
-# its normaliser $\log Z(\beta)$ drops out of the fit.
+# The mean held-out loss against $\beta$. That is what the cross-validation is for: the training likelihood cannot
+# choose, as its normaliser $\log Z(\beta)$ drops out of the fit.
 
 # %%
 grid = np.array(
@@ -322,12 +328,12 @@ figures.save(fig, "mrf_choice", june)
 # ```{figure} figures/mrf_choice.svg
 # :name: fig-mrf-choice
 # :alt: Curves of mean loss against coupling that fall, reach a minimum and rise; all rungs nearly on one line.
-# Mean held-out loss against the coupling; rings mark the minimum of each rung. β = 0 is a plain mixture, which ignores the
-# map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
+# Mean held-out loss against the coupling; rings mark the minimum of each rung. β = 0 is a plain mixture, which
+# ignores the map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
 # ```
 #
-# The IJ and exact cross-validation choose $\beta =$ {value}`ghosh.fig3.choice.beta`. The baseline is too optimistic, but
-# about equally so everywhere: here the choice does not show what the IJ is worth. The map is worth
+# The IJ and exact cross-validation choose $\beta =$ {value}`ghosh.fig3.choice.beta`. The baseline is too optimistic,
+# but about equally so everywhere: here the choice does not show what the IJ is worth. The map is worth
 # {value}`ghosh.fig3.gain | .2f` nats a tract over the plain mixture.
 
 # %% tags=["remove-cell"]
@@ -341,8 +347,8 @@ ledger.record("ghosh.fig3.gain", gain.exact, june, baseline=gain.no_adjustment)
 
 # %% [markdown]
 # ## The other month, and the authors' own graph
-# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors published, with
-# every area left out.
+# The same couplings on May 2016 (two of them at quick scale), and on the {given}`21` areas that the authors
+# published, with every area left out.
 
 # %%
 every_area = acv.folds.leave_one_out(len(toy))
@@ -397,9 +403,10 @@ figures.save(fig, "mrf_others", may)
 # {verdict}`ghosh.fig3.may.differences` {verdict}`ghosh.fig3.toy.differences`
 # ```
 #
-# May 2016 repeats June 2015. At the worst of its couplings the IJ's median parameter error is {value}`ghosh.fig3.may.theta`
-# standard errors, the baseline's {value}`ghosh.fig3.may.theta baseline`. With so few areas each one matters more: there the
-# numbers are {value}`ghosh.fig3.toy.theta` and {value}`ghosh.fig3.toy.theta baseline`.
+# May 2016 repeats June 2015. At the worst of its couplings the IJ's median parameter error is
+# {value}`ghosh.fig3.may.theta` standard errors, the baseline's {value}`ghosh.fig3.may.theta baseline`. With so few
+# areas each one matters more: there the numbers are {value}`ghosh.fig3.toy.theta` and
+# {value}`ghosh.fig3.toy.theta baseline`.
 #
 # ## More than one tract a fold
 # Neighbours are alike, so a tract is easily predicted from next door. Spatial cross-validation asks the harder question
@@ -436,9 +443,10 @@ figures.save(fig, "mrf_larger", june)
 # ```
 #
 # The larger the fold, the less the IJ gains over the baseline: with balls of radius 1 its median error is
-# {value}`beyond.ladder.mrf.ball1.infinitesimal_jackknife` standard errors against {value}`beyond.ladder.mrf.ball1.no_adjustment`, with
-# regions {value}`beyond.ladder.mrf.regions.infinitesimal_jackknife` against {value}`beyond.ladder.mrf.regions.no_adjustment`. One frozen
-# step there leaves {value}`beyond.ladder.mrf.regions.frozen_newton`, one Newton step
+# {value}`beyond.ladder.mrf.ball1.infinitesimal_jackknife` standard errors against
+# {value}`beyond.ladder.mrf.ball1.no_adjustment`, with regions
+# {value}`beyond.ladder.mrf.regions.infinitesimal_jackknife` against {value}`beyond.ladder.mrf.regions.no_adjustment`.
+# One frozen step there leaves {value}`beyond.ladder.mrf.regions.frozen_newton`, one Newton step
 # {value}`beyond.ladder.mrf.regions.newton_step`.
 
 # %% tags=["remove-cell"]
@@ -476,7 +484,8 @@ ledger.record("ghosh.fig3.reading.difference", difference, june)
 # At $\beta = 0.4$ the readings differ by more than any rung errs: {value}`ghosh.fig3.reading.whole_map` against
 # {value}`ghosh.fig3.reading.difference` nats.
 #
-# **What is left out of the fit.** Under style A a tract loses its count and keeps its class and edges. The refits differ.
+# **What is left out of the fit.** Under style A a tract loses its count and keeps its class and edges. The refits
+# differ.
 
 # %%
 style_a = mrf.every_rung(june, 0.4, folds, scheme=acv.weighting.keep_latents)
@@ -495,9 +504,9 @@ ledger.record("ghosh.fig3.styles.max", gap.max(), june)
 #
 # ## Which tracts not to trust, and a calibrated mean
 # A gradient tells which folds of the IJ are off by more than a limit, here 0.05 standard errors of the parameters or
-# standard deviations of the fold losses. Refit only those folds. How good are these flags? All exact refits are at hand, at
-# the hardest coupling, $\beta = 0.8$: the table compares the flags with the folds that are really off by more than the
-# limit, and with as many flags on random folds.
+# standard deviations of the fold losses. Refit only those folds. How good are these flags? All exact refits are at
+# hand, at the hardest coupling, $\beta = 0.8$: the table compares the flags with the folds that are really off by
+# more than the limit, and with as many flags on random folds.
 
 # %%
 field, limit = fields[0.8], 0.05
@@ -531,8 +540,8 @@ ledger.record(f"{name}.failed", int(flags.failed), june)
 # {value}`beyond.flags.mrf.precision | .1%` are really off. After their refits the largest parameter error left is
 # {value}`beyond.flags.mrf.theta` standard errors.
 #
-# The second offer is an unbiased mean. A few random exact folds correct that of any rung, and come with a standard error.
-# Does the interval of 95 % (Student's $t$) keep its promise? Each draw takes its exact folds anew:
+# The second offer is an unbiased mean. A few random exact folds correct that of any rung, and come with a standard
+# error. Does the interval of 95 % (Student's $t$) keep its promise? Each draw takes its exact folds anew:
 
 # %%
 n_exact = 20 if paper else 6
@@ -557,8 +566,8 @@ ledger.record(name, narrower.iloc[1], june, baseline=by_none, draws=500)
 # {verdict}`beyond.calibrate.mrf`
 #
 # With the IJ the interval covers exact cross-validation in {value}`beyond.calibrate.mrf | .1%` of
-# {value}`beyond.calibrate.mrf draws` draws, with the baseline in {value}`beyond.calibrate.mrf baseline | .1%`. Its standard error
-# is {value}`beyond.calibrate.mrf.narrower | .1%` of that of the same exact folds alone.
+# {value}`beyond.calibrate.mrf draws` draws, with the baseline in {value}`beyond.calibrate.mrf baseline | .1%`. Its
+# standard error is {value}`beyond.calibrate.mrf.narrower | .1%` of that of the same exact folds alone.
 
 # %% [markdown]
 # ## Your own map
@@ -576,14 +585,15 @@ ledger.record(name, narrower.iloc[1], june, baseline=by_none, draws=500)
 # {value}`ghosh.fig3.width`. A map that is too wide is refused, with the width and the memory it would take.
 #
 # ## What to take away
-# - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, at every
-#   coupling, best where the classes are certain. The paper's own measure, the scatter of losses, cannot show that:
-#   doing nothing passes it as well.
-# - Scoring the folds is most of the work of any method here. The paper's orders of magnitude are those over an exact CV
-#   that sums over the map once for each tract; a better exact CV is {value}`ghosh.fig3.time.exact_over_acv` times as slow as the
-#   IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it is not.
-# - **Which method when.** To compare couplings, *no adjustment* ranks them as exact CV does here, but its losses are too low.
-#   With one tract left out, the *IJ* is enough where the classes are certain. One *frozen step* costs one
+# - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, at
+#   every   coupling, best where the classes are certain. The paper's own measure, the scatter of losses, cannot show
+#   that:   doing nothing passes it as well.
+# - Scoring the folds is most of the work of any method here. The paper's orders of magnitude are those over an exact
+#   CV   that sums over the map once for each tract; a better exact CV is {value}`ghosh.fig3.time.exact_over_acv`
+#   times as slow as the   IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it
+#   is not.
+# - **Which method when.** To compare couplings, *no adjustment* ranks them as exact CV does here, but its losses are
+#   too low.   With one tract left out, the *IJ* is enough where the classes are certain. One *frozen step* costs one
 #   gradient a fold more and is nearer to exact; with balls or regions left out, take it, or a *Newton step*. Where
 #   neighbouring tracts are undecided together, refit the flagged folds. On a map of this size *exact* CV can be had
 #   in a few times the time of the IJ: where one run decides, take it.
