@@ -586,14 +586,14 @@ ledger.record(name, narrower.iloc[1], june, baseline=by_none, draws=500)
 #
 # ## What to take away
 # - The jackknife carries over from chains to maps. With one tract left out it follows what the exact refit moves, at
-#   every   coupling, best where the classes are certain. The paper's own measure, the scatter of losses, cannot show
-#   that:   doing nothing passes it as well.
+#   every coupling, best where the classes are certain. The paper's own measure, the scatter of losses, cannot show
+#   that: doing nothing passes it as well.
 # - Scoring the folds is most of the work of any method here. The paper's orders of magnitude are those over an exact
-#   CV   that sums over the map once for each tract; a better exact CV is {value}`ghosh.fig3.time.exact_over_acv`
-#   times as slow as the   IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it
+#   CV that sums over the map once for each tract; a better exact CV is {value}`ghosh.fig3.time.exact_over_acv`
+#   times as slow as the IJ when scoring is counted, and {value}`ghosh.fig3.time.exact_over_acv_net` times when it
 #   is not.
 # - **Which method when.** To compare couplings, *no adjustment* ranks them as exact CV does here, but its losses are
-#   too low.   With one tract left out, the *IJ* is enough where the classes are certain. One *frozen step* costs one
+#   too low. With one tract left out, the *IJ* is enough where the classes are certain. One *frozen step* costs one
 #   gradient a fold more and is nearer to exact; with balls or regions left out, take it, or a *Newton step*. Where
 #   neighbouring tracts are undecided together, refit the flagged folds. On a map of this size *exact* CV can be had
 #   in a few times the time of the IJ: where one run decides, take it.
