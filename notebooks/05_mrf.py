@@ -541,33 +541,35 @@ ledger.record(f"{name}.failed", int(flags.failed), june)
 # {value}`beyond.flags.mrf.theta` standard errors.
 #
 # The second offer is an unbiased mean. A few random exact folds correct that of any rung, and come with a standard
-# error. Does the interval of 95 % (Student's $t$) keep its promise? Each draw takes its exact folds anew:
+# error. Does the interval of 95 % (Student's $t$) keep its promise? Each draw takes its exact folds anew. `coverage`
+# is the share of draws whose interval has full exact CV in it; `narrower` is the standard error over that of the mean
+# of the same exact folds alone, in the median draw.
 
 # %%
-n_exact = 20 if paper else 6
-drawn = {
-    result.method: calibration.estimates(exact, result, n_exact, 500, rng)
-    for result in (none, ij)
-}
-covers = pd.Series({method: table.covers.mean() for method, table in drawn.items()})
-narrower = pd.Series({m: (t.se / t.se_alone).median() for m, t in drawn.items()})
-pd.DataFrame(
-    {"coverage": covers, "standard error, over that without a rung": narrower}
-).round(4)
+n_exact = (20, 80) if paper else (6,)
+coverage = mrf.coverage({beta: fields[beta] for beta in (0.4, 0.8)}, n_exact, 500, rng)
+coverage.round(4)
 
 # %% tags=["remove-cell"]
-ledger.record(
-    "beyond.calibrate.mrf", covers.iloc[1], june, baseline=covers.iloc[0], draws=500
-)
-name, by_none = "beyond.calibrate.mrf.narrower", narrower.iloc[0]
-ledger.record(name, narrower.iloc[1], june, baseline=by_none, draws=500)
+of_none, of_ij = (coverage[rung] for rung in ("no_adjustment", "infinitesimal_jackknife"))
+name = "beyond.calibrate.mrf"
+for beta, part in ((0.8, name), (0.4, f"{name}.40")):
+    base, ours = (of["coverage"][beta, n_exact[0]] for of in (of_none, of_ij))
+    ledger.record(part, ours, june, baseline=base, draws=500)
+base, ours = (of["coverage"][0.8, n_exact[-1]] for of in (of_none, of_ij))
+ledger.record(f"{name}.more", ours, june, baseline=base, draws=500)
+base, ours = (of["narrower"][0.8, n_exact[0]] for of in (of_none, of_ij))
+ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 
 # %% [markdown]
-# {verdict}`beyond.calibrate.mrf`
+# {verdict}`beyond.calibrate.mrf` {verdict}`beyond.calibrate.mrf.40`
 #
-# With the IJ the interval covers exact cross-validation in {value}`beyond.calibrate.mrf | .1%` of
-# {value}`beyond.calibrate.mrf draws` draws, with the baseline in {value}`beyond.calibrate.mrf baseline | .1%`. Its
-# standard error is {value}`beyond.calibrate.mrf.narrower | .1%` of that of the same exact folds alone.
+# At $\beta = 0.4$ the interval around the IJ's estimate covers exact CV in {value}`beyond.calibrate.mrf.40 | .1%` of
+# {value}`beyond.calibrate.mrf.40 draws` draws. At $\beta = 0.8$ it does so in {value}`beyond.calibrate.mrf | .1%`:
+# there the IJ's errors are large in few tracts, and a draw that misses these has too short an interval. The more
+# exact folds, the rarer that is: with the most of the table it is {value}`beyond.calibrate.mrf.more | .1%`. The
+# standard error is in any case small, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the exact folds alone;
+# around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
 
 # %% [markdown]
 # ## Your own map

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from acvbook import figures
 from acvbook.datasets.philadelphia import hexagons
-from acvbook.studies import mrf
+from acvbook.studies import calibration, mrf
 
 import acvlib as acv
 from acvlib.models import em
@@ -149,6 +149,16 @@ def test_larger_folds_are_balls_and_regions(data):
     every = [list(field.results["exact"].folds) for field in parts.values()]
     assert [sorted(np.concatenate(folds)) for folds in every] == [list(range(30))] * 2
     assert sorted(map(tuple, every[0])) != sorted(map(tuple, every[1]))
+
+
+def test_coverage_is_that_of_the_estimates(fields):
+    table = mrf.coverage({0.3: fields[0.3]}, (5, 30), 40, np.random.default_rng(0))
+    results = fields[0.3].results
+    pair = results["exact"], results["no_adjustment"]
+    drawn = calibration.estimates(*pair, 5, 40, np.random.default_rng(0))
+    none = table["no_adjustment"].loc[(0.3, 5)]
+    assert none.coverage == drawn.covers.mean()
+    assert none.narrower == pytest.approx((drawn.se / drawn.se_alone).median())
 
 
 def test_theta_table_has_every_rung(fields):

@@ -16,6 +16,8 @@ from acvlib.models import HiddenMRF, em
 from acvlib.protocol import CVResult, Fit
 from acvlib.weighting import drop_latents
 
+from . import calibration
+
 RUNGS = (
     acv.no_adjustment,
     acv.infinitesimal_jackknife,
@@ -278,6 +280,30 @@ def gaps_to(field, results):
     params = np.concatenate([result.params for result in results])
     sought = np.array([by_sites[tuple(fold)] for result in results for fold in result.folds])
     return field.fit.standard_errors_between(params, sought)
+
+
+def coverage(fields, counts, n_draws, rng):
+    """How honest the intervals of `calibration.estimates` are: one row a coupling and number of
+    exact folds, columns (rung, coverage) and (rung, narrower), over that of no rung.
+    """
+    rows = {}
+    for beta, field in fields.items():
+        for n_exact in counts:
+            drawn = {
+                rung: calibration.estimates(
+                    field.results["exact"], field.results[rung], n_exact, n_draws, rng
+                )
+                for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton")
+            }
+            rows[beta, n_exact] = {
+                (rung, column): value
+                for rung, table in drawn.items()
+                for column, value in (
+                    ("coverage", table.covers.mean()),
+                    ("narrower", (table.se / table.se_alone).median()),
+                )
+            }
+    return pd.DataFrame(rows).T.rename_axis(["beta", "n_exact"])
 
 
 def buffered_loss(data, beta, radius):
