@@ -58,6 +58,12 @@ def test_differences_are_what_leaving_out_moves(fields):
     assert table.worst["infinitesimal_jackknife"] == pytest.approx(worst)
 
 
+def test_neighbours_among_sites():
+    edges = np.array([[0, 1], [1, 2], [2, 3], [4, 5]])
+    assert mrf.with_neighbours(edges, [0, 1, 3, 5]) == 2
+    assert mrf.with_neighbours(edges, [0, 2, 4]) == 0
+
+
 def test_em_from_random_starts_reaches_the_gradient_fit(fields):
     table = mrf.em_starts(fields, 3, np.random.default_rng(0))
     assert table.shape == (3, 2)

@@ -181,6 +181,12 @@ def _seconds(function, *args):
     return time.perf_counter() - tick
 
 
+def with_neighbours(edges, sites):
+    """How many of `sites` have another of them as a neighbour."""
+    both = np.isin(edges, sites).all(axis=1)
+    return len(np.unique(np.asarray(edges)[both]))
+
+
 def fold_seconds(field, n_parts, rng):
     """One row for each of `n_parts` random parts of the folds: seconds a fold of each method.
 
