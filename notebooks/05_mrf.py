@@ -613,5 +613,5 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # - **Which method when.** To compare couplings, *no adjustment* chose as exact CV did here, though its losses are too
 #   low. With one tract left out and weak coupling, the *IJ* is enough. One *frozen step* costs one gradient a fold
 #   more and is nearer to exact; with strong coupling, balls or regions, take it, or a *Newton step*. Refit the folds
-#   that are flagged. On a map of this size *exact* CV costs so little more that there is seldom a reason to do
-#   without.
+#   that are flagged. On a map of this size *exact* CV is within reach, too: where one run
+#   decides, take it.
