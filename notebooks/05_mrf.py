@@ -583,12 +583,12 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # %% [markdown]
 # {verdict}`beyond.calibrate.mrf` {verdict}`beyond.calibrate.mrf.40`
 #
-# At $\beta = 0.4$ the interval around the IJ's estimate covers exact CV in {value}`beyond.calibrate.mrf.40 | .1%` of
-# {value}`beyond.calibrate.mrf.40 draws` draws. At $\beta = 0.8$ it does so in {value}`beyond.calibrate.mrf | .1%`:
-# there the IJ's errors are large in few tracts, and a draw that misses these has too short an interval. The more
-# exact folds, the rarer that is: with the most of the table it is {value}`beyond.calibrate.mrf.more | .1%`. The
-# standard error is in any case small, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the exact folds alone;
-# around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
+# It does not quite. The interval around the IJ's estimate covers exact CV in {value}`beyond.calibrate.mrf.40 | .1%`
+# of {value}`beyond.calibrate.mrf.40 draws` draws at $\beta = 0.4$, and in {value}`beyond.calibrate.mrf | .1%` at
+# $\beta = 0.8$. The errors of every rung are large in few tracts, and a draw that misses these has too short an
+# interval. More exact folds help: with the most of the table it is {value}`beyond.calibrate.mrf.more | .1%` at
+# $\beta = 0.8$. The standard error is small in any case, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the
+# exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
 
 # %% [markdown]
 # ## Your own map
