@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Genes over time: a fit in two stages
 #
-# Mice are infected with influenza, and the activity of 1,000 of their genes is measured at 14 times, on three mice each.
+# Mice are infected with influenza, and the activity of {given}`1,000` of their genes is measured at {given}`14` times, on three mice each.
 # {cite:t}`giordano2019` smooth every gene by a regression on splines, then cluster the smoothed curves. How many degrees of
 # freedom should the splines have? Cross-validation can tell: leave out times, fit again, predict what was left out.
 #
@@ -48,8 +48,8 @@ ledger.begin("08_genomics", scale, seed)
 # %% [markdown]
 # ## What the data are, and are not
 # The authors' three replicates per time are not to be had: only their means are. The replicates are rebuilt. Each gene
-# keeps its own means and borrows the scatter about them from one of 50 other genes of the same mice, whose raw
-# measurements are public, scaled to the variance within triplicates of the one gene whose raw data survive (0.29 in
+# keeps its own means and borrows the scatter about them from one of {given}`50` other genes of the same mice, whose raw
+# measurements are public, scaled to the variance within triplicates of the one gene whose raw data survive ({given}`0.29` in
 # squared log2 units). So levels of error can be compared with the paper's, but single genes cannot, and a small change from
 # one number of degrees of freedom to the next may depend on the draw. So the replicates are rebuilt again and again, and
 # k-means is started anew each time. Numbers are medians over these rebuilds unless it says otherwise.
@@ -369,7 +369,7 @@ figures.save(fig, "genomics_seconds", data=data)
 # :alt: Three panels of seconds on a logarithmic axis; refits above the jackknife, by more the more is left out.
 # Seconds for all folds, after the full fit, median over rebuilds. Hollow: the authors', with autograd on their machines in
 # 2019; ours has the blocks of $H$ in closed form. What compares is the distance between two lines of a kind. It grows with
-# the number of folds, as the IJ hardly costs more for 35 than for 7. {verdict}`giordano.fig4`
+# the number of folds, as the IJ hardly costs more for {given}`35` than for 7. {verdict}`giordano.fig4`
 # ```
 #
 # With one time left out and four degrees of freedom all refits take {value}`giordano.fig4.ratio.4.1 | .1f` times as long as
@@ -478,7 +478,7 @@ figures.save(fig, "genomics_gene", data=data)
 # ```
 #
 # ## The other way round: which times make a cluster
-# One solve with $H^\top$ gives the derivative of any one number with respect to all 14 weights. Below, the share of the
+# One solve with $H^\top$ gives the derivative of any one number with respect to all {given}`14` weights. Below, the share of the
 # largest cluster.
 
 # %%
