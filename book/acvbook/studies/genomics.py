@@ -167,13 +167,13 @@ def jackknife_in_refits(run, repeats=3):
 
 
 def largest_residual(runs):
-    """|r| of the worst of all fits and exact refits."""
+    """|r| of the worst of all fits and refits, warm and cold."""
     fits = [run.fit.grad_norm for run in runs]
     refits = [
         r.diagnostics["residual"].max()
         for run in runs
         for r in run.results.values()
-        if r.method == "exact"
+        if r.method in ("exact", "cold_start")
     ]
     return max(*fits, *refits)
 
