@@ -1,4 +1,4 @@
-"""The claims of the book: what must be shown, written beforehand in `book/claims/`, a file a chapter.
+"""The claims of the book: what must be shown, written beforehand in `book/claims/`, by chapter.
 
 A claim is a table `[claims."paper.name"]` with these keys:
 
@@ -171,7 +171,8 @@ def _paper(id):
 
 def _claims(tables, papers):
     _known(tables, {"papers", "claims"}, "the file")
-    for id, table in tables.get("claims", {}).items():
+    _known(tables.setdefault("claims", {}), None, "claims")
+    for id, table in tables["claims"].items():
         if _paper(id) not in papers:
             raise LedgerError(f"{id}: its first word is no paper of [papers]: {', '.join(papers)}")
         yield from _with_parts(id, table)

@@ -1,0 +1,69 @@
+"""How honest an error bar is, and how good marks of folds are: both against all exact refits."""
+
+import numpy as np
+import pandas as pd
+from scipy.stats import t
+
+import acvlib as acv
+
+LIMIT = 0.5  # standard errors of params, standard deviations of the exact fold losses
+
+
+def estimates(
+    exact: acv.CVResult,
+    result: acv.CVResult,
+    n_exact: int,
+    n_draws: int,
+    rng: np.random.Generator,
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """`acv.difference_estimate` from n_draws random sets of n_exact folds, one row a draw.
+
+    All refits are known from `exact`, so that a draw costs nothing. covers: whether the exact loss
+    lies in estimate ± t se, Student's t with n_exact - 1 degrees of freedom, level two-sided;
+    se_alone: the standard error of the mean of the same exact folds without the result.
+    """
+    acv.theta_errors(exact, result)  # refuses results of different folds
+    n = len(exact.folds)
+    scored = len(np.concatenate(exact.folds.scored)) / n
+    totals = exact.fold_totals / scored
+    gaps = totals - result.fold_totals / scored
+    shrink = np.sqrt((1 - n_exact / n) / n_exact)
+    drawn = np.array([rng.choice(n, n_exact, replace=False) for _ in range(n_draws)])
+    table = pd.DataFrame(
+        {
+            "estimate": result.loss + gaps[drawn].mean(1),
+            "se": shrink * gaps[drawn].std(1, ddof=1),
+            "se_alone": shrink * totals[drawn].std(1, ddof=1),
+        }
+    )
+    half = t.ppf(0.5 + level / 2, n_exact - 1) * table.se
+    return table.assign(covers=(table.estimate - exact.loss).abs() <= half)
+
+
+def failures(exact: acv.CVResult, result: acv.CVResult, limit: float = LIMIT) -> np.ndarray:
+    """(n_folds,) bool: params more than `limit` standard errors from the refit's, or a fold loss
+    more than `limit` standard deviations of the exact fold losses from its own.
+
+    What `acv.check_result(model, result, limit)` is to find without the refits.
+    """
+    losses = np.abs(result.fold_losses - exact.fold_losses) / exact.fold_losses.std()
+    return ~((acv.theta_errors(exact, result) <= limit) & (losses <= limit))
+
+
+def flag_rates(failed: np.ndarray, flagged: np.ndarray) -> pd.Series:
+    """Recall and precision of flags (n,) against failures (n,), nan where there are none.
+
+    by_chance: what as many flags on random folds are expected to reach.
+    """
+    found = np.sum(failed & flagged)
+    rates = {
+        "folds": len(failed),
+        "failed": failed.sum(),
+        "flagged": flagged.sum(),
+        "recall": found / failed.sum() if failed.any() else np.nan,
+        "recall_by_chance": flagged.mean(),
+        "precision": found / flagged.sum() if flagged.any() else np.nan,
+        "precision_by_chance": failed.mean(),
+    }
+    return pd.Series(rates, dtype=float)

@@ -1,0 +1,79 @@
+"""Coverage and flags against the library's own estimator and against counting by hand."""
+
+import numpy as np
+import pytest
+from acvbook.studies import calibration
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+from acvlib.models import GLM
+
+
+@pytest.fixture(scope="module")
+def runs():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    model = GLM(x, rng.poisson(np.exp(0.5 * x[:, 0])) * 1.0, "poisson")
+    rungs = acv.ladder(model, acv.fit(model), acv.folds.leave_one_out(60))
+    return model, rungs
+
+
+def test_an_estimate_is_that_of_the_library(runs):
+    model, rungs = runs
+    ij, exact = rungs["infinitesimal_jackknife"], rungs["exact"]
+    table = calibration.estimates(exact, ij, 10, 3, np.random.default_rng(5))
+    direct = acv.difference_estimate(model, ij, 10, np.random.default_rng(5))
+    assert_allclose(table.loc[0, ["estimate", "se"]].astype(float), direct[:2], rtol=1e-6)
+
+
+def test_all_folds_have_no_error_and_cover(runs):
+    _, rungs = runs
+    exact = rungs["exact"]
+    table = calibration.estimates(exact, exact, 10, 4, np.random.default_rng(0))
+    assert_allclose(table.estimate, exact.loss)
+    assert table.covers.all()
+    whole = calibration.estimates(exact, rungs["no_adjustment"], 60, 2, np.random.default_rng(0))
+    assert_allclose(whole.estimate, exact.loss)
+    assert_allclose(whole.se, 0.0)
+
+
+def test_the_error_without_a_result_is_that_of_a_sample_mean(runs):
+    _, rungs = runs
+    exact = rungs["exact"]
+    drawn = np.random.default_rng(3).choice(60, 15, replace=False)
+    table = calibration.estimates(exact, exact, 15, 1, np.random.default_rng(3))
+    of_mean = exact.fold_totals[drawn].std(ddof=1) / np.sqrt(15) * np.sqrt(1 - 15 / 60)
+    assert_allclose(table.se_alone[0], of_mean)
+
+
+def test_coverage_of_many_draws_is_near_its_level(runs):
+    _, rungs = runs
+    table = calibration.estimates(
+        rungs["exact"], rungs["no_adjustment"], 30, 4_000, np.random.default_rng(0), level=0.8
+    )
+    assert_allclose(table.covers.mean(), 0.8, atol=0.06)
+
+
+def test_failures_are_far_params_or_far_losses(runs):
+    _, rungs = runs
+    none, exact = rungs["no_adjustment"], rungs["exact"]
+    limit = 0.3
+    expected = [
+        exact.fit.standard_errors_between(none.params[i], exact.params[i]) > limit
+        or abs(none.fold_losses[i] - exact.fold_losses[i]) > limit * np.std(exact.fold_losses)
+        for i in range(60)
+    ]
+    found = calibration.failures(exact, none, limit)
+    assert found.tolist() == expected
+    assert 0 < found.sum() < 60
+    assert not calibration.failures(exact, exact).any()
+
+
+def test_rates_of_flags_by_hand():
+    failed = np.array([True, True, True, False, False, False, False, False])
+    flagged = np.array([True, True, False, True, False, False, False, False])
+    rates = calibration.flag_rates(failed, flagged)
+    assert_allclose(rates[["recall", "precision"]], 2 / 3)
+    assert_allclose(rates[["recall_by_chance", "precision_by_chance"]], 3 / 8)
+    assert np.isnan(calibration.flag_rates(failed, ~np.ones(8, bool)).precision)
+    assert np.isnan(calibration.flag_rates(~np.ones(8, bool), flagged).recall)
