@@ -34,6 +34,7 @@ RUNGS = {
     "ns": newton_step,
     "exact": exact,
 }
+APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not exact}
 
 
 class Truth(NamedTuple):
@@ -105,19 +106,21 @@ def run_rungs(model, full, folds):
 
 def theta_errors(full, results):
     """theta_*: median over folds of the distance from the exact refit, in standard errors;
-    beats_train, beats_ij: shares of folds in which the frozen step is nearer than that rung.
+    beats_train, beats_ij: shares of folds in which the frozen step is nearer than that rung;
+    train_beats_ij: in which no adjustment is nearer than the IJ.
     """
     distance = {
-        name: full.standard_errors_between(result.params, results["exact"].params)
-        for name, result in results.items()
-        if name != "exact"
+        name: full.standard_errors_between(results[name].params, results["exact"].params)
+        for name in APPROXIMATE
     }
     medians = {f"theta_{name}": float(np.median(of)) for name, of in distance.items()}
-    beaten = {
-        f"beats_{other}": float(np.mean(distance["frozen"] < distance[other]))
-        for other in ("train", "ij")
+    pairs = {
+        "beats_train": ("frozen", "train"),
+        "beats_ij": ("frozen", "ij"),
+        "train_beats_ij": ("train", "ij"),
     }
-    return medians | beaten
+    shares = {name: float(np.mean(distance[a] < distance[b])) for name, (a, b) in pairs.items()}
+    return medians | shares
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
@@ -125,6 +128,25 @@ def figure1(families, n_sets, n, dim, n_test, rng):
     return pd.DataFrame(
         [one_data_set(f, n, dim, n_test, rng) for f in families for _ in range(n_sets)]
     )
+
+
+LADDERS = {
+    "logistic": ("logistic", ""),
+    "poisson": ("poisson", ""),
+    "tenfold": ("logistic", "ten_"),
+}
+"""Names of ladders to (family, which of the errors in its rows)."""
+
+
+def ladder_records(errors):
+    """(name, values over data sets, those of doing nothing) for each rung of each of LADDERS."""
+    for name, (family, kind) in LADDERS.items():
+        rows = errors[errors.family == family]
+        for short, rung in APPROXIMATE.items():
+            nothing = rows[f"{kind}theta_train"]
+            yield f"{name}.{rung.__name__}", rows[f"{kind}theta_{short}"], nothing
+        yield f"{name}.frozen_beats_none", rows[f"{kind}beats_train"], None
+        yield f"{name}.frozen_beats_ij", rows[f"{kind}beats_ij"], rows[f"{kind}train_beats_ij"]
 
 
 def compared(errors):

@@ -85,6 +85,13 @@ def theorem1_on_data(settings, n_draws, rng):
     return pd.DataFrame([{"draw": draw} | _theorem1_row(n, dim, rng) for draw, n, dim in cells])
 
 
+def bounds_table(bounds):
+    """Medians over draws by (dim, n), and sums of the counts of folds, of `theorem1_on_data`."""
+    by = bounds.groupby(["dim", "n"])
+    medians = by[["delta", "limit", "applies", "bound", "actual", "ratio"]].median()
+    return medians.join(by[["violated", "none_violated"]].sum())
+
+
 def _theorem1_row(n, dim, rng):
     model = logistic_data("bounded", n, dim, rng)
     folds, full = leave_one_out(n), fit(model, tolerance=1e-10)
@@ -108,7 +115,8 @@ def _theorem1_row(n, dim, rng):
 
 def coverage(family, n_sets, n, dim, n_resamples, level, rng):
     """One row a data set: the share of the D + 1 true parameters inside each interval,
-    and mean widths; delta: the IJ's standard errors over the delta method's, mean over parameters.
+    and of each kind mean widths (_width) and the standard errors over those of the delta method,
+    mean over parameters (_delta). none: intervals of equal parameters.
     """
     rows = [_coverage_row(family, n, dim, n_resamples, level, rng) for _ in range(n_sets)]
     return pd.DataFrame(rows)
@@ -119,13 +127,26 @@ def _coverage_row(family, n, dim, n_resamples, level, rng):
     model = GLM(*source.draw(n, rng), family)
     full, weights = fit(model), bootstrap_weights(n, n_resamples, rng)
     true = np.concatenate([[source.intercept], source.beta])
-    params = {"ij": bootstrap.jackknife_params(model, full, weights)}
-    params["bootstrap"] = bootstrap.refits(model, full, weights)
-    row = {"delta": np.mean(params["ij"].std(axis=0) / delta_errors(model, full))}
+    params = {
+        "none": np.tile(full.params, (n_resamples, 1)),
+        "ij": bootstrap.jackknife_params(model, full, weights),
+        "bootstrap": bootstrap.refits(model, full, weights),
+    }
+    row, delta = {}, delta_errors(model, full)
     for name, resampled in params.items():
         low, high = bootstrap.interval(resampled, level)
         row |= {name: np.mean((low <= true) & (true <= high)), f"{name}_width": np.mean(high - low)}
+        row[f"{name}_delta"] = np.mean(resampled.std(axis=0) / delta)
     return row
+
+
+def coverage_table(covered, kinds):
+    """Means over data sets, a row a kind."""
+    columns = {"coverage": "", "width": "_width", "errors over delta method's": "_delta"}
+    return pd.DataFrame(
+        {name: [covered[kind + end].mean() for kind in kinds] for name, end in columns.items()},
+        index=kinds,
+    )
 
 
 def delta_errors(model, full):

@@ -55,6 +55,15 @@ def _one_site_row(family, n, dim, rng):
     }
 
 
+def way_to_one_site(family, n, dim, shares, rng):
+    """Errors none and ij on one data set, in standard errors, indexed by the share of the way."""
+    model = _penalised(family, n, dim, rng)
+    full = fit(model, tolerance=1e-10)
+    ij, none = toward_one_site(model, full, largest_gradient(model, full), shares)
+    index = pd.Index(shares, name="share of the way to all weight on one site")
+    return pd.DataFrame({"none": none, "ij": ij}, index=index)
+
+
 def _penalised(family, n, dim, rng):
     """With a penalty on all parameters there is an optimum wherever the weights are."""
     data = truth(family, dim, rng).draw(n, rng)
@@ -83,7 +92,7 @@ def _errors(model, full, weights):
 
 
 RUNGS = {
-    "train": no_adjustment,
+    "none": no_adjustment,
     "ij": infinitesimal_jackknife,
     "frozen": frozen_newton,
     "ns": newton_step,
