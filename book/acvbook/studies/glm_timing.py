@@ -46,11 +46,11 @@ def beside(seconds, authors):
     return table.assign(authors=authors.exact / authors.ij)
 
 
-def growth(seconds):
-    """The slope of log ratio on log n in each draw, over the sizes that all draws have."""
+def growth(seconds, column="ratio"):
+    """The slope of log column on log n in each draw, over the sizes that all draws have."""
     counts = seconds.groupby("n").draw.nunique()
     rows = seconds[seconds.n.map(counts) == seconds.draw.nunique()]
-    return [np.polyfit(np.log(of.n), np.log(of.ratio), 1)[0] for _, of in rows.groupby("draw")]
+    return [np.polyfit(np.log(of.n), np.log(of[column]), 1)[0] for _, of in rows.groupby("draw")]
 
 
 def _model(source, n, rng):
