@@ -37,6 +37,7 @@ from .regression import (
     estimates_against,
     norm_centres,
     rates,
+    rung_errors_against,
 )
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
@@ -81,6 +82,7 @@ __all__ = [
     "authors_estimates",
     "bound_and_actual",
     "rates",
+    "rung_errors_against",
     "norm_centres",
     "cv_spread",
     "running_times",
