@@ -12,10 +12,13 @@ import sys
 from pathlib import Path
 
 import scoreboard
+from acvbook import prose
+from acvbook.claims import load_claims
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "pyproject.toml", "__pycache__", ".*")
+NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "pyproject.toml")
+NOT_PROSE += ("__pycache__", ".*")
 
 
 def launch_settings():
@@ -38,8 +41,22 @@ def assemble(folder, target):
     )
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:
         config.write(launch_settings())
+
+
+def fill_prose(target, records):
+    """Put the ledger's numbers and badges into the Markdown of all pages and notebooks."""
+    claims = load_claims()
+    for path in target.glob("*.md"):
+        path.write_text(prose.fill(path.read_text("utf-8"), records, claims), "utf-8")
+    for path in target.glob("*.ipynb"):
+        notebook = json.loads(path.read_text("utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = prose.fill("".join(cell["source"]), records, claims)
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False), "utf-8")
 
 
 if __name__ == "__main__":

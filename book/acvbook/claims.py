@@ -1,4 +1,4 @@
-"""The claims of the book: what must be shown, written beforehand in `book/claims/`, a file a chapter.
+"""The claims of the book: what must be shown, written beforehand in `book/claims/`, by chapter.
 
 A claim is a table `[claims."paper.name"]` with these keys:
 

@@ -1,0 +1,209 @@
+"""Numbers in prose: filled in from the ledger by the build, and refused where they are typed.
+
+Three roles stand in the Markdown of chapters and pages:
+
+- ``{value}`ID FIELD | FORMAT` ``: a record's number. FIELD is `value` (the default), `baseline`,
+  `low` or `high` (the ends of the spread), `draws` or `seconds`; FORMAT as in Python's `format`.
+- ``{verdict}`ID` ``: a badge with the verdict, linked to the claim's row on the scoreboard.
+- ``{given}`384` ``: a number that a paper, a data set or a setting gives.
+"""
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jupytext
+
+from .claims import Claim, LedgerError, load_claims
+from .verdicts import anchor, kind, words
+
+NOT_MEASURED = "(not measured at this scale)"
+_ROLE = re.compile(r"\{(value|verdict|given)\}`([^`]+)`")
+_FIELDS = ("value", "baseline", "low", "high", "draws", "seconds")
+
+# What a numeral may stand in: code, math, links, roles, and the options and heads of directives.
+_NOT_PROSE = re.compile(
+    r"^```+(?:\{math\}|(?!\{)).*?^```+ *$"
+    r"|\$\$.*?\$\$|\$[^$]+\$"
+    r"|\{[\w:.-]+\}`[^`]*`|(?<!`)(``?)(?!`).*?(?<!`)\1(?!`)"
+    r"|\]\([^)]*\)|<[^>]*>|https?://\S+"
+    r"|^:\w[\w-]*:[^\n]*|^[`:]{3,}\{[^\n]*",
+    re.MULTILINE | re.DOTALL,
+)
+_NAMED = re.compile(
+    r"\b(?:Figures?|Tables?|Eqs?\.|Equations?|Sections?|Theorems?|Propositions?|Corollar(?:y|ies)"
+    r"|Algorithms?|Appendix|[Cc]hapters?|Lemmas?|Assumptions?|Rules?)\s"
+    r"+\(?\d+(?:\.\d+)?\)?(?:(?:,| and| to|–)\s*\(?\d+(?:\.\d+)?\)?)*"
+)
+_NUMERAL = re.compile(r"(?<![\w.])(?:\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)(?:e-?\d+)?(?!\w)")
+
+
+def fill(text: str, records: dict[str, dict], claims: dict[str, Claim]) -> str:
+    """`text` with its roles replaced; LedgerError for an id or a field that is not known."""
+    fillers: dict[str, Callable[[str], str]] = {
+        "given": str,
+        "value": lambda content: _value(content, records, claims),
+        "verdict": lambda content: _badge(content, records, claims),
+    }
+    return _ROLE.sub(lambda match: fillers[match[1]](match[2]), text)
+
+
+def _value(content, records, claims):
+    name, _, form = (part.strip() for part in content.partition("|"))
+    id, _, field = name.partition(" ")
+    field = field or "value"
+    _known(id, claims)
+    if field not in _FIELDS:
+        raise LedgerError(f"{{value}}`{content}`: {field} is none of {', '.join(_FIELDS)}")
+    if id not in records:
+        return NOT_MEASURED
+    record = records[id]
+    ends = dict(zip(("low", "high"), record["spread"] or (None, None), strict=True))
+    number = (record | ends)[field]
+    if number is None:
+        raise LedgerError(f"{{value}}`{content}`: {id} was recorded without {field}")
+    return format(number, form) if form else plain(number)
+
+
+def plain(number: object) -> str:
+    """A number to three significant digits, and thousands with commas; anything else as it is."""
+    if isinstance(number, bool):
+        return "yes" if number else "no"
+    if isinstance(number, int) or (isinstance(number, float) and abs(number) >= 1000):
+        return f"{number:,.0f}"
+    return f"{number:.3g}" if isinstance(number, float) else str(number)
+
+
+def _badge(id, records, claims):
+    _known(id, claims)
+    claim, record = claims[id], records.get(id)
+    target = f'href="scoreboard.html#{anchor(id)}"'
+    style = f'class="verdict verdict-{kind(claim, record)}"'
+    return f"<a {style} {target}>{id}: {words(claim, record)}</a>"
+
+
+def _known(id, claims):
+    if id not in claims:
+        raise LedgerError(f"{id} is not listed in book/claims")
+
+
+def problems(notebooks: Path, claims: dict[str, Claim] | None = None) -> list[str]:
+    """What is wrong in the sources of the chapters, one sentence each: numbers typed into prose,
+    roles that name no claim, judged constants, and claims whose figure or badge is missing.
+    """
+    claims = claims or load_claims()
+    return [
+        f"{path.stem}: {found}"
+        for path in sorted(notebooks.glob("*.py"))
+        for found in _of_chapter(path.stem, jupytext.read(path).cells, claims)
+    ]
+
+
+def _of_chapter(name, cells, claims):
+    own = [claim for claim in claims.values() if claim.notebook == name]
+    code = ast.parse("\n".join(_python(cell) for cell in cells if cell.cell_type == "code"))
+    prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    allowed = literals(code) | numerals_of(own)
+    for text in prose:
+        for numeral, line in typed_numbers(text, allowed):
+            yield f"{numeral} is typed, not from the ledger: {line!r}"
+        for role, content in _ROLE.findall(text):
+            if role != "given" and content.split()[0].rstrip("|") not in claims:
+                yield f"{{{role}}}`{content}` names no claim"
+    yield from _figures("\n".join(prose), own)
+    judged = {claim.id for claim in claims.values() if claim.must and not claim.parts}
+    for id in judged_constants(code, judged):
+        yield f"the value of {id} is a constant: no rule can be tested on it"
+
+
+def _python(cell):
+    return "\n".join(line for line in cell.source.splitlines() if not line.startswith(("%", "!")))
+
+
+def _figures(prose, own):
+    names = set(re.findall(r"^:name: *(\S+)", prose, re.MULTILINE))
+    badges = {content for role, content in _ROLE.findall(prose) if role == "verdict"}
+    for claim in own:
+        if claim.figure and claim.figure not in names:
+            yield f"{claim.id}: no figure has :name: {claim.figure}"
+        inherited = any(claim.id.startswith(f"{id}.") for id in badges)
+        if claim.figure and claim.id not in badges and not inherited:
+            yield f"{claim.id}: no {{verdict}}`{claim.id}` under its figure"
+
+
+def typed_numbers(text: str, allowed: set[float]) -> Iterator[tuple[str, str]]:
+    """Each numeral of Markdown `text`, with its line, that neither a role fills in nor `allowed`
+    lists. Whole numbers up to 4, years, and the numbers of figures and tables may be typed.
+    """
+    # Blanked out by as many spaces, so that a numeral keeps its place in the text.
+    bare = _NOT_PROSE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+    bare = _NAMED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), bare)
+    for match in _NUMERAL.finditer(bare):
+        number = float(match[0].replace(",", ""))
+        small = number == int(number) and (number <= 4 or 1900 <= number <= 2100)
+        if not small and number not in allowed:
+            start = text.rfind("\n", 0, match.start()) + 1
+            yield match[0], text[start:].partition("\n")[0]
+
+
+def numerals_of(claims: list[Claim]) -> set[float]:
+    """The numbers in what the papers say: `paper`, `source`, `shows` and the rules."""
+    texts = [f"{c.paper} {c.source} {c.shows} {' '.join(c.must.values())}" for c in claims]
+    return {float(numeral.replace(",", "")) for t in texts for numeral in _NUMERAL.findall(t)}
+
+
+def literals(code: ast.AST) -> set[float]:
+    """The numbers written in code, and in its texts."""
+    found: set[float] = set()
+    for node in ast.walk(code):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            found.add(float(node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {float(n.replace(",", "")) for n in _NUMERAL.findall(node.value)}
+    return found
+
+
+def judged_constants(code: ast.Module, judged: set[str]) -> Iterator[str]:
+    """Ids in `judged` that a `ledger.record` of `code` gives a value known without running it."""
+    known = _constants(code)
+    for node in ast.walk(code):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        if node.func.attr == "record" and len(node.args) > 1 and _constant(node.args[1], known):
+            pattern = re.compile(_pattern(node.args[0]))
+            yield from sorted(id for id in judged if pattern.fullmatch(id))
+
+
+def _constants(code):
+    """Names that are only ever assigned constants."""
+    known: set[str] = set()
+    for statement in code.body:
+        if isinstance(statement, ast.Assign) and _constant(statement.value, known):
+            known |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
+    stored = (n for n in ast.walk(code) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    times = Counter(name.id for name in stored)
+    return {name for name in known if times[name] == 1}
+
+
+def _constant(node, known):
+    """Whether an expression has no part that a run decides."""
+    if isinstance(node, ast.Name):
+        return node.id in known
+    if isinstance(node, ast.Call):
+        plain_call = isinstance(node.func, ast.Name) and node.func.id in ("len", "int", "float")
+        return plain_call and all(_constant(argument, known) for argument in node.args)
+    parts = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+    return isinstance(node, ast.Constant) or (
+        bool(parts) and all(_constant(part, known) for part in parts)
+    )
+
+
+def _pattern(node):
+    """A regular expression for the ids that an expression can be."""
+    if isinstance(node, ast.Constant):
+        return re.escape(str(node.value))
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_pattern(part) for part in node.values)
+    return ".*"
