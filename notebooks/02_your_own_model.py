@@ -62,8 +62,8 @@ class Showers:
 
 
 # %% [markdown]
-# {value}`beyond.byo.lines` lines, counted in the source of the class. {verdict}`beyond.byo.lines` `factors` holds the model: log-densities of each count under each state, the log initial law and the log
-# transitions. `hidden_chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
+# These are {value}`beyond.byo.lines` lines, counted in the source of the class. {verdict}`beyond.byo.lines` `factors` holds
+# the model: log-densities of each count under each state, the log initial law and the log transitions. `hidden_chain.potentials` puts the weights where scheme A wants them, and `chain.log_partition` sums over all
 # paths, twice differentiable. The last term of `objective` is a weak normal prior.
 #
 # Before anything else, check the model. `check_model` compares the gradient, the Hessian and the cross-derivatives with
@@ -197,8 +197,10 @@ frozen.to_frame().head()
 #
 # - A model needs four methods. Check it with `check_model` before anything else, with `without` if you can build it anew
 #   from part of the data.
-# - The IJ needs one pass over the data for all folds. Here it improves little on *no adjustment*. One frozen step costs one
-#   gradient a fold and is far nearer to the refit, so take it first.
-# - A Newton step adds a Hessian for each fold, and gains little more here. Exact refits cost hardly more than Newton steps
+# - *No adjustment* is what every rung has to beat: look at `theta_error` of some exact folds before you trust any of them.
+# - The *IJ* needs one pass over the data for all folds. Here it keeps {value}`beyond.ladder.showers.infinitesimal_jackknife` of
+#   {value}`beyond.ladder.showers.no_adjustment` standard errors. *One frozen step* costs one gradient a fold and is far nearer
+#   to the refit, so take it first.
+# - A *Newton step* adds a Hessian for each fold, and gains little more here. *Exact* refits cost little more than Newton steps
 #   on a series of this length: if you can wait for them, you need no approximation.
 # - If you cannot, call `check_result`, and refit the folds that it flags.
