@@ -601,7 +601,7 @@ pd.concat(calls, axis=1, names=["length of the series"])
 # parameters, $G$ being one marginalisation with its gradient:
 
 # %%
-sizes = ((100, 2), (200, 2), (400, 2), (100, 4), (100, 8), (100, 16))
+sizes = ((50, 2), (100, 2), (200, 2), (50, 4), (50, 8), (50, 16))
 tape = pd.DataFrame([counting.tape_work(*size, rng) for size in sizes])
 tape.assign(**{"(H + J) / G": (tape.H + tape.J) / tape.G})
 
@@ -620,7 +620,7 @@ algebra
 passes = pd.concat({n: table["exact"] for n, table in calls.items()}, axis=1)
 per_fold = passes.loc[400] / 400
 of_ij = np.concatenate([table["IJ"] for table in calls.values()])
-longer, wider, lines = tape[tape.D == 6], tape[tape["T"] == 100], algebra.as_printed
+longer, wider, lines = tape[tape.D == 6], tape[tape["T"] == 50], algebra.as_printed
 growth = {
     "ij.folds": of_ij.max() / of_ij.min(),
     "exact.folds": counting.slope(passes.index, passes[10_000]),
