@@ -176,7 +176,7 @@ for (kind, percent), own in scores.groupby(level=[0, 1]):
     ledger.record_draws(name, own["R", ij], data, baseline=own["R", none])
     moved = own["R of differences"]
     ledger.record_draws(
-        f"beyond.moves.fig1.{kind}.{percent}", moved[ij], data, baseline=moved[none]
+        f"beyond.moves_traffic.fig1.{kind}.{percent}", moved[ij], data, baseline=moved[none]
     )
     lowest = own["R"].min()
     ledger.record(f"{name}.worst", lowest[ij], data, baseline=lowest[none], draws=n_draws)
@@ -206,7 +206,7 @@ figures.save(fig, "traffic_differences", data)
 #
 # The same points as differences from the baseline. On the dashed line a rung moves a loss exactly as far as the
 # refit does; on the horizontal axis it does not move it at all. Look for the slope and the scatter of the IJ (blue) beside
-# those of one frozen step (orange). {verdict}`beyond.moves`
+# those of one frozen step (orange). {verdict}`beyond.moves_traffic`
 # ```
 
 # %%
@@ -258,15 +258,15 @@ relative.round(5)
 for (kind, percent), own in scores["relative error"].groupby(level=[0, 1]):
     name, none = f"ghosh.tab1.{kind}.{percent}", own["no_adjustment"]
     ledger.record_draws(name, own[ij], data, baseline=none)
-    moved = f"beyond.moves.tab1.{kind}.{percent}"
+    moved = f"beyond.moves_traffic.tab1.{kind}.{percent}"
     ledger.record_draws(moved, own[ij] / none, data, baseline=none / none)
 
 # %% [markdown]
 # The IJ meets every number of the table with room to spare. {verdict}`ghosh.tab1` But look at the column of *no
 # adjustment*. It meets all but one of them. Under this measure hardly anything needed to be approximated. As a share of what doing nothing
-# gets wrong, the error of the IJ is {value}`beyond.moves.tab1.iid.10 | .0%` with 10 % left out i.i.d., and
-# {value}`beyond.moves.tab1.contiguous.10 | .0%` with 10 % contiguous. {verdict}`beyond.moves.tab1.iid.10`
-# {verdict}`beyond.moves.tab1.contiguous.10`
+# gets wrong, the error of the IJ is {value}`beyond.moves_traffic.tab1.iid.10 | .0%` with 10 % left out i.i.d., and
+# {value}`beyond.moves_traffic.tab1.contiguous.10 | .0%` with 10 % contiguous. {verdict}`beyond.moves_traffic.tab1.iid.10`
+# {verdict}`beyond.moves_traffic.tab1.contiguous.10`
 #
 # ## What moves: the parameters
 #
@@ -471,7 +471,7 @@ figures.save(fig, "traffic_newton", data)
 #
 # First and third panel: Figure 4 of the paper. Second and fourth: the same losses as differences from the baseline,
 # where the two methods part. The Newton step (green) follows the refit; the IJ (blue) does so less well.
-# {verdict}`ghosh.fig4` {verdict}`beyond.moves`
+# {verdict}`ghosh.fig4` {verdict}`beyond.moves_traffic`
 # ```
 
 # %%
@@ -479,7 +479,7 @@ fourth = pd.concat({s: traffic.newton_against(r) for s, r in redrawn.items()})
 for (kind, percent), own in fourth.groupby(level=[0, 1]):
     name = f"ghosh.fig4.{kind}.{percent}"
     ledger.record_draws(name, own["ij"], data, baseline=own["none"])
-    moved = f"beyond.moves.fig4.{kind}.{percent}"
+    moved = f"beyond.moves_traffic.fig4.{kind}.{percent}"
     ledger.record_draws(moved, own["differences"], data, baseline=0 * own["none"])
 names = {
     "ij": "R with IJ",
@@ -492,7 +492,7 @@ fourth.groupby(level=[0, 1], sort=False).median().rename(columns=names).round(5)
 # The medians are above 0.999 in all six settings, as the paper says. Again doing nothing comes close: the Newton
 # step's losses correlate with those of *no adjustment* by {value}`ghosh.fig4.iid.10 baseline | .4f` with 10 % left out
 # i.i.d., and with the IJ's by {value}`ghosh.fig4.iid.10 | .4f`. What the two methods add to doing nothing agrees less: $R$ of
-# the differences is {value}`beyond.moves.fig4.iid.10` i.i.d. and {value}`beyond.moves.fig4.contiguous.10` contiguous. And in
+# the differences is {value}`beyond.moves_traffic.fig4.iid.10` i.i.d. and {value}`beyond.moves_traffic.fig4.contiguous.10` contiguous. And in
 # the parameters, above, the Newton step is far nearer to the refit than the IJ. So it does improve on the IJ; the scatter
 # does not show it.
 #
