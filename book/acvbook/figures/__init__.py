@@ -41,6 +41,7 @@ from .regression import (
 )
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
+from .traffic import spread_by_setting
 
 __all__ = [
     "STYLE",
@@ -93,4 +94,5 @@ __all__ = [
     "losses_with_errors",
     "seconds_by_model",
     "shared_legend",
+    "spread_by_setting",
 ]
