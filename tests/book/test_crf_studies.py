@@ -98,9 +98,18 @@ def test_errors_by_draw_are_those_of_its_sentences(model, study):
     columns = ["correlation", "mean_error", "max_error", "theta_error", "grad_norm"]
     assert table.loc[1][columns].to_numpy() == pytest.approx(alone[columns].to_numpy(), rel=1e-3)
     assert np.isnan(table.differences[1, "no_adjustment"])
+    p = {name: np.exp(-result.fold_totals) for name, result in results.items()}
+    own = np.exp(-acv.no_adjustment(model, study.full, folds).fold_totals)
+    exact_p = np.exp(-study.reference.fold_totals[study.draws[1]])
+    moves = np.corrcoef(p["frozen_newton"] - p["no_adjustment"], exact_p - own)[0, 1]
+    assert table.moves[1, "frozen_newton"] == pytest.approx(moves)
     rungs = table.mean_error[1]
     expected = rungs.infinitesimal_jackknife / rungs.no_adjustment
     assert crf_epochs.gains(table)[1] == pytest.approx(expected)
+    found = crf_epochs.judged(table)
+    assert found[".gain"][0][1] == pytest.approx(expected)
+    assert (found[".gain"][1] == 1.0).all()
+    assert found[""][1][1] == table.correlation[1, "no_adjustment"]
 
 
 def test_first_set_of_the_reference(model, study):

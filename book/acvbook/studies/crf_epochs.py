@@ -86,14 +86,17 @@ def probabilities(result):
     return np.exp(-np.concatenate(result.losses))
 
 
-def errors(here, results, reference, full, rows=slice(None)):
+def errors(here, results, reference, full, rows=slice(None), fitted=None):
     """One row a rung: errors of held-out probabilities and of parameters against the exact
     `reference`, over the folds numbered `rows`.
 
     correlation, mean_error, max_error: of p(z_n | x_n); differences: correlation of the changes of
-    the losses from no adjustment, nan for that itself; theta_error: median distance in standard
-    errors of the optimum `full`; grad_norm: at the iterate.
+    the losses from no adjustment, nan for that itself; moves: correlation of the changes that the
+    rung makes to no adjustment's probabilities here and that exact CV makes to `fitted`, theirs at
+    the optimum `full`; theta_error: median distance in standard errors; grad_norm: at the iterate.
     """
+    at_fit = np.full(len(reference.folds), np.nan) if fitted is None else fitted
+    here_p = probabilities(results["no_adjustment"])[rows]
     exact_p, nothing = probabilities(reference)[rows], results["no_adjustment"].fold_totals[rows]
     moves, table = reference.fold_totals[rows] - nothing, {}
     for name, result in results.items():
@@ -104,17 +107,24 @@ def errors(here, results, reference, full, rows=slice(None)):
             "correlation": np.corrcoef(exact_p, p)[0, 1],
             "mean_error": gap.mean(),
             "max_error": gap.max(),
-            "differences": np.corrcoef(moves, own)[0, 1] if own.any() else np.nan,
+            "differences": _correlation(moves, own),
+            "moves": _correlation(p - here_p, exact_p - at_fit[rows]),
             "theta_error": np.median(distances),
             "grad_norm": here.grad_norm,
         }
     return pd.DataFrame(table).T.rename_axis("rung")
 
 
+def _correlation(a, b):
+    """nan where one of them is zero throughout."""
+    return np.corrcoef(a, b)[0, 1] if a.any() and b.any() else np.nan
+
+
 class LayerStudy(NamedTuple):
     """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates by epoch and
     their seconds; draws: rows of `folds` of each set of sentences; reference: exact CV of all of
-    them, from the optimum; seconds: of everything, the optimum included.
+    them, from the optimum; fitted: p(z_n | x_n) at the optimum itself; seconds: of everything, the
+    optimum included.
     """
 
     model: LinearChainCRF
@@ -124,6 +134,7 @@ class LayerStudy(NamedTuple):
     folds: np.ndarray
     draws: tuple
     reference: CVResult
+    fitted: np.ndarray
     seconds: float
 
     @property
@@ -164,13 +175,15 @@ def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning
     full = fit(model, iterates[-1], tolerance=TIGHT)
     reference = exact(model, full, folds)
     total = time.perf_counter() - started
-    return LayerStudy(model, full, iterates, seconds, folds, draws, reference, total)
+    fitted = probabilities(no_adjustment(model, full, folds))
+    return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
 
 
 def by_draw(study, params, rungs=RUNGS):
     """`errors` of each set of sentences at params, a DataFrame indexed by draw and rung."""
     here, results = at_iterate(study.model, params, study.folds, rungs)
-    tables = [errors(here, results, study.reference, study.full, rows) for rows in study.draws]
+    against = study.reference, study.full
+    tables = [errors(here, results, *against, rows, study.fitted) for rows in study.draws]
     return pd.concat(dict(enumerate(tables)), names=["draw"])
 
 
@@ -185,6 +198,16 @@ def gains(table, column="mean_error", rung="infinitesimal_jackknife"):
     """The rung's column over that of no adjustment, a value a draw; table: as of `by_draw`."""
     columns = table[column].unstack("rung")
     return (columns[rung] / columns["no_adjustment"]).to_numpy()
+
+
+def judged(table):
+    """What is judged at an iterate, {part: (values of the IJ, of doing nothing)}, a value a draw:
+    the correlation of probabilities, and `.gain`, their error over that of doing nothing.
+    """
+    ij, none = "infinitesimal_jackknife", "no_adjustment"
+    columns = table.correlation.unstack("rung")
+    gain = tuple(gains(table, rung=rung) for rung in (ij, none))
+    return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
 
 
 def nearer(study, params, rung="frozen_newton"):
