@@ -420,7 +420,7 @@ for name, tables in decays.items():
 # What falls is the distance that all rungs share.
 #
 # The table has slopes of log error on log gradient norm. If the IJ were of use on the way, its error would fall faster than
-# that of doing nothing. Its slope exceeds that of doing nothing by {value}`ghosh.fig5.conll.steeper` on CoNLL-2003 and by
+# that of doing nothing. Its slope less that of doing nothing is {value}`ghosh.fig5.conll.steeper` on CoNLL-2003 and
 # {value}`ghosh.fig5.wnut.steeper` on WNUT-17. Proposition 2 bounds the error by a constant times the *distance* to the optimum,
 # and where curvature is even the distance is proportional to the gradient: slope 1. Here curvatures differ by many orders of
 # magnitude.
@@ -480,7 +480,7 @@ figures.save(fig, "crf_bound", texts["conll"])
 # %% [markdown]
 # ```{figure} figures/crf_bound.svg
 # :name: fig-crf-bound
-# :alt: Two panels; the error lies below both bounds, by several orders of magnitude; the bound in standard errors is the lower one.
+# :alt: Two panels; the error lies below both bounds, far below them away from the optimum; the bound in standard errors is the lower one.
 # Proposition 2 at iterates of the optimiser: the error of the mean held-out loss, and its bound in two coordinate systems,
 # medians over draws. Look at the distance between error and bounds, and at which bound is the lower. {verdict}`ghosh.prop2`
 # ```
@@ -569,7 +569,8 @@ figures.save(fig, "crf_hidden", texts["conll"])
 # :name: fig-crf-hidden
 # :alt: Two scatter plots; on the right of each, where labels are surprising, the jackknife's errors rise above the baseline's.
 # One label a fold: the error of each rung's parameters against the label's exact held-out loss. Look to the right, at
-# surprising labels: the jackknife crosses the baseline and ends far above it, the frozen step stays far below.
+# surprising labels: the jackknife crosses the baseline and ends above it, the frozen step stays below, but for single labels.
+# Where the jackknife's errors are level on the left, they are what the optimum itself lacks.
 # {verdict}`ghosh.alg4` {verdict}`beyond.hidden_labels`
 # ```
 #
@@ -663,12 +664,12 @@ for short, rung in (("none", none), ("ij", ij)):
 # - *No adjustment* serves as well as the IJ, at no price, as long as training is far from the optimum. It says nothing of what
 #   a sentence does to the fit.
 # - *The IJ* needs the optimum. For a convex layer on frozen scores there is no need to stop early: exact CV of 500 sentences
-#   costs {value}`ghosh.fig2.exact_over_ij` times the IJ, {value}`ghosh.fig2.exact_over_ij seconds | .0f` seconds here.
+#   costs {value}`ghosh.fig2.exact_over_ij` times the IJ, {value}`ghosh.fig2.exact_over_ij seconds | .2g` seconds here.
 # - If you must start from an inexact optimum, *the frozen step* makes up for part of it: after 60 epochs its parameters are
 #   {value}`beyond.ladder.crf.epoch60.frozen_newton` standard errors from the refit's, those of the IJ
 #   {value}`beyond.ladder.crf.epoch60.infinitesimal_jackknife`. Check the result.
 # - To hide labels within sentences, do not use the paper's Algorithm 4: the jackknife overshoots where labels are surprising.
 #   Use the frozen step for single labels, and refit exactly the folds that the check flags. With a tenth of the labels hidden
 #   no step is to be relied on, least of all in a small set of sentences.
-# - *The Newton step* needs a Hessian a fold, and at a tenth of the labels it does no better than the frozen step. *Exact* CV is
+# - *The Newton step* needs a Hessian a fold, and at a tenth of the labels it does hardly better than the frozen step. *Exact* CV is
 #   within reach here, and is what remains where a fold takes away the only sentence or label of its kind.
