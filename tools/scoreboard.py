@@ -16,8 +16,9 @@ Each row asks three questions. Does our number meet the rule? Would *doing nothi
 parameters of the full fit, meet the same rule? Then the rule holds, but shows nothing about the
 method. And was it measured on the data that the claim is about?
 
-- **reproduced** (**held**, for what is new here): the rule holds, at the paper's sizes. It says so
-  if doing nothing passes too.
+- **reproduced** (**held**, for what is new here): the rule holds, at the paper's sizes. *Without
+  power*: doing nothing meets the paper's rule too, and the method fails a rule of ours that would
+  tell it from doing nothing, or there is none.
 - **not reproduced**: it does not; the reason stands below the paper's table.
 - **not testable**: the real data could not be had, and stand-ins decide nothing.
 - **reported**: a number without a rule, such as seconds. **not yet**: its chapter is to come.

@@ -10,6 +10,8 @@ A claim is a table `[claims."paper.name"]` with these keys:
   judged record must carry its `baseline`: the same number, measured for doing nothing.
 - `fixed`: why chance does not enter. Without this key a judged record is the median of at least
   `draws` independent draws (20 unless told).
+- `ours`: true for a part whose rule asks more than the paper does, to show power. It does not
+  decide whether the claim holds, but whether it holds *with power*.
 - `changed`: when and why the rule was changed after its number was seen.
 - `data`: "real" (the default: stand-ins then get no verdict), or "simulated": it needs no data.
 - `notebook`: the chapter that records it, and `figure`: the `:name:` of its figure there.
@@ -88,6 +90,7 @@ class Claim:
     nothing: str | None = None
     fixed: str | None = None
     draws: int = 20
+    ours: bool = False
     changed: str | None = None
     data: str = "real"
     notebook: str | None = None
@@ -105,6 +108,8 @@ class Claim:
                 raise LedgerError(f"{self.id}: {name} = {value!r} is not a text")
         if self.data not in NEEDS:
             raise LedgerError(f"{self.id}: data = {self.data!r} is neither real nor simulated")
+        if type(self.ours) is not bool:
+            raise LedgerError(f"{self.id}: ours = {self.ours!r} is neither true nor false")
         if type(self.draws) is not int or self.draws < 2:
             raise LedgerError(f"{self.id}: draws = {self.draws!r} is no whole number of 2 or more")
         for name, kind in (("must", dict), ("scales", list | tuple)):

@@ -163,7 +163,7 @@ def merge(folder, claims=None):
     for claim in claims.values():
         recorded = [records[part] for part in claim.parts if part in records]
         if recorded and claim.id not in records:
-            records[claim.id] = _parent(claim, recorded)
+            records[claim.id] = _parent(claim, recorded, claims)
     merged = [records[id] for id in claims if id in records]
     _write(Path(folder, "ledger.json"), merged)
     return merged
@@ -182,13 +182,15 @@ def _read(path):
     return records
 
 
-def _parent(claim, recorded):
+def _parent(claim, recorded, claims):
     """The record of a claim that consists of its parts: one part that fails on real data fails it,
-    and parts on stand-ins get no verdict.
+    unless its rule is ours, and parts on stand-ins get no verdict.
     """
     ruled = [record for record in recorded if record["holds"] is not None]
-    judged = [record["ok"] for record in ruled if record["ok"] is not None]
-    powers = [record["power"] for record in ruled if record["ok"] and record["power"] is not None]
+    judged = [record for record in ruled if record["ok"] is not None]
+    ours = [record["ok"] for record in judged if claims[record["id"]].ours]
+    papers = [record for record in judged if not claims[record["id"]].ours]
+    powers = [record["power"] for record in papers if record["ok"] and record["power"] is not None]
     seconds = [record["seconds"] for record in recorded if record["seconds"] is not None]
     return recorded[0] | {
         "id": claim.id,
@@ -197,9 +199,9 @@ def _parent(claim, recorded):
         "draws": min(record["draws"] for record in recorded),
         "spread": None,
         "paper": claim.paper,
-        "holds": all(record["holds"] for record in ruled) if ruled else None,
-        "ok": all(judged) if judged else None,
-        "power": any(powers) if powers else None,
+        "holds": all(r["holds"] for r in ruled if not claims[r["id"]].ours) if ruled else None,
+        "ok": all(record["ok"] for record in papers) if papers else None,
+        "power": all(ours) if ours else any(powers) if powers else None,
         "data": _joint_provenance({record["data"] for record in recorded}),
         "seconds": sum(seconds) if seconds else None,
     }

@@ -32,12 +32,12 @@ def words(claim: Claim, record: dict | None) -> str:
     if record["ok"] is None:
         outcome = "holds" if record["holds"] else "fails"
         return f"not testable: {record['data']} data (the rule {outcome} on them)"
-    ours = claim.id.startswith("beyond.")
+    ours = claim.ours or claim.id.startswith("beyond.")
     verb = ("held", "not held") if ours else ("reproduced", "not reproduced")
     if not record["ok"]:
         return verb[1]
     scale = "" if record["scale"] == "paper" else " at quick scale"
-    weak = "; doing nothing passes too" if record["power"] is False else ""
+    weak = ", without power" if record["power"] is False else ""
     return f"{verb[0]}{scale}{weak}"
 
 

@@ -4,6 +4,7 @@ and nothing is silently missing.
 
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -187,6 +188,15 @@ def test_a_part_on_a_stand_in_does_not_hide_one_that_fails(claims, tmp_path):
     assert parent["value"] == "0 of 1 parts hold; on simulated data 1 of 1"
 
 
+@pytest.mark.parametrize(("left", "power"), [(0.95, True), (0.5, False)])
+def test_a_rule_of_ours_decides_on_power_and_not_on_the_verdict(claims, tmp_path, left, power):
+    claims["pair.left"] = replace(claims["pair.left"], ours=True)
+    ledger.record("pair.left", left, REAL)
+    ledger.record("pair.right", 0.05, REAL, baseline=0.01)
+    parent = ledger.merge(tmp_path, claims)[0]
+    assert (parent["ok"], parent["power"]) == (True, power)
+
+
 @pytest.mark.parametrize("data", ["rebuilt", "simulated"])
 def test_nothing_is_reproduced_on_data_that_stand_in(claims, data):
     record = ledger.record("plain", 3, SimpleNamespace(provenance=data, sha256=None))
@@ -290,6 +300,7 @@ shows = "a number"
         ("[claim.other]", r"the file: no key claim; there are claims, papers"),
         ('[claims."nobody.x"]', r"nobody\.x: its first word is no paper"),
         ("draws = 1", r"plain: draws = 1 is no whole number of 2 or more"),
+        ("ours = 1", r"plain: ours = 1 is neither true nor false"),
         ("fixed = true", r"plain: fixed = True is not a text"),
         ('source = "twice"', r"Cannot overwrite a value"),
         ('must = { quick = ">= 3"', r"Unclosed inline table"),

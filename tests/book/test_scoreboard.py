@@ -42,7 +42,7 @@ def record(holds, power=None, data="real", scale="paper"):
         (record(None), "reported", "reported"),
         (record(True, power=True), "power", "reproduced"),
         (record(True), "held", "reproduced"),
-        (record(True, power=False), "held", "reproduced; doing nothing passes too"),
+        (record(True, power=False), "held", "reproduced, without power"),
         (record(True, power=True, scale="quick"), "power", "reproduced at quick scale"),
         (record(False), "failed", "not reproduced"),
         (
