@@ -262,9 +262,13 @@ def test_folds_and_fits_drawn_again(steps):
     assert row.differences == pytest.approx(np.corrcoef(ij - none, exact - none)[0, 1])
     assert row.share == row.theta / table.theta.loc[1, "iid 10 %", "no_adjustment"]
     settings = {"late": ("AR(1)", 55), "later": ("Gaussian", 56)}
-    first, table = mocap_steps.future_draws([steps], settings)
-    assert [len(run["exact"].folds) for run in first.values()] == [4, 3]
+    table = mocap_steps.future_draws([steps], settings, 1)
     assert list(table.index.unique("setting")) == ["late", "later"]
+    every_other = mocap_steps.future(steps["AR(1)"], 53, 2)["exact"]
+    assert [fold[0] for fold in every_other.folds] == [53, 55, 57]
+    late = mocap_steps.future(steps["AR(1)"], 55)
+    row = mocap_steps.table({"late": late}, mocap_steps.first_losses).iloc[1]
+    assert row.theta == table.theta.loc[1, "late", row.name[1]]
 
 
 def test_sigma_is_known_unless_it_is_estimated(steps):

@@ -57,25 +57,27 @@ def within_draws(fits, percents, n_folds, rng):
     return drawn[0], _one_below_another(map(table, drawn))
 
 
-def future_draws(fits, firsts):
-    """`future` of each fit, one of `models`: the rungs of the first, and the `table` of each draw.
+def future_draws(fits, firsts, every):
+    """`future` of each fit, one of `models`: the `table` of each draw, one below another.
 
     firsts: (model, first) by the name of a setting.
     """
-    drawn = [
-        {setting: future(fit[name], first) for setting, (name, first) in firsts.items()}
+    return _one_below_another(
+        table(
+            {setting: future(fit[name], t, every) for setting, (name, t) in firsts.items()},
+            first_losses,
+        )
         for fit in fits
-    ]
-    return drawn[0], _one_below_another(table(results, first_losses) for results in drawn)
+    )
 
 
 def _one_below_another(tables):
     return pd.concat(dict(enumerate(tables, 1)), names=["draw"])
 
 
-def future(one: Fitted, first):
-    """All rungs with the frames from t on left out, t = first ... n_sites - 1."""
-    starts = range(first, one.model.n_sites)
+def future(one: Fitted, first, every=1):
+    """All rungs with the frames from t on left out, t = first, first + every ... n_sites - 1."""
+    starts = range(first, one.model.n_sites, every)
     return ladder(
         one.model, one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed)
     )
