@@ -247,7 +247,7 @@ acv.compare_models(exact_results).drop(columns="se_over").round(1)
 # parameters, what leaving a recording out of the fit adds to its loss, summed. And here is how often each of the first three
 # orders is best, over the draws. The IJ, exact refits and the test recordings agree in a share of
 # {value}`ghosh.fig6.same_choice_drawn | .2f` of them, and doing nothing with these in
-# {value}`ghosh.fig6.same_choice_drawn baseline | .2f`: the orders differ by more than refits move, and nobody can go wrong.
+# {value}`ghosh.fig6.same_choice_drawn baseline | .2f`: the orders differ by more than refits move, so that every rung finds the same.
 
 # %%
 winners_by_draw = mocap_draws.winners_of(drawn)
