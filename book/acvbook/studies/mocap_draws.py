@@ -26,7 +26,7 @@ class Reading(NamedTuple):
     split: int
 
 
-EM, SEARCH = "EM, best of several", "one L-BFGS search"
+EM, SEARCH = "EM, best of several", "one search"
 READINGS = (
     *(Reading(1.0, rate, 16, EM, split) for rate in (30, 10) for split in (1, 2)),
     *(Reading(1.0, rate, 16, SEARCH, 1) for rate in (30, 10)),
