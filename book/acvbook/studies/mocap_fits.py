@@ -75,7 +75,8 @@ def fitted(
 
     labels (M,): states of the frames under another model,
     one more start. EM where it has an M-step, else L-BFGS. once: instead a single search
-    from a single start, without restarts as in the paper, by L-BFGS and then Newton's method. settings: of the `HMM`.
+    from a single start, as the paper has no restarts, by L-BFGS and then Newton's method. settings: of
+    the `HMM`.
     """
     started = time.perf_counter()
     model = HMM(sequences, n_states, emission, sites, context=context, **settings)
