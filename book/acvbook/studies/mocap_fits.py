@@ -73,10 +73,9 @@ def fitted(
     """MAP of all parameters from the best of several starts,
     then of those of the states alone, as `Fitted`.
 
-    labels (M,): states of the frames under another model,
-    one more start. EM where it has an M-step, else L-BFGS. once: instead a single search
-    from a single start, as the paper has no restarts, by L-BFGS and then Newton's method. settings: of
-    the `HMM`.
+    labels (M,): states of the frames under another model, one more start. EM where it has an
+    M-step, else L-BFGS. once: instead one search from one start, as the paper has no restarts, by
+    L-BFGS and then Newton's method. settings: of the `HMM`.
     """
     started = time.perf_counter()
     model = HMM(sequences, n_states, emission, sites, context=context, **settings)
