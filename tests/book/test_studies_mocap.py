@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from acvbook import figures
 from acvbook.datasets.mocap import Mocap
-from acvbook.studies import mocap_costs, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_costs, mocap_draws, mocap_fits, mocap_orders, mocap_steps
 
 import acvlib as acv
 from acvlib.models import HMM
@@ -120,13 +120,8 @@ def test_errors_are_against_exact(studied):
     rungs = studied["AR(1)"].rungs
     gap = rungs["newton_step"].fold_losses - rungs["exact"].fold_losses
     assert table.loc[("AR(1)", "newton_step"), "mean_error"] == pytest.approx(abs(gap).mean())
-    assert mocap_orders.error_ratio(studied["AR(1)"]) < 1.0
     indefinite = studied["NAR(1)"].rungs["newton_step"].indefinite
     assert table.loc[("NAR(1)", "newton_step"), "indefinite"] == indefinite.sum()
-    exact, ij = rungs["exact"], rungs["infinitesimal_jackknife"]
-    assert mocap_orders.gap_in_standard_errors(studied["AR(1)"]) == pytest.approx(
-        abs(ij.loss - exact.loss) / exact.se
-    )
 
 
 def test_errors_by_how_far_the_refit_moves(studied):
@@ -147,23 +142,99 @@ def test_costs_count_every_rung(studied):
     assert mocap_costs.largest_residual(studied["AR(1)"]) <= 1e-6
 
 
-def test_numbers_of_states_and_checks(split, studied):
-    train, test = split
-    rng = np.random.default_rng(2)
-    emission = studied["AR(1)"].fitted.model.emission
-    table = mocap_orders.choices(
-        train.sequences, test.sequences, emission, (1, 2), rng, 1, context=2
+def test_the_summary_of_a_split(studied):
+    table = mocap_draws.summary(studied)
+    rungs, test = studied["AR(0)"].rungs, studied["AR(0)"].test
+    exact, none = rungs["exact"], rungs["no_adjustment"]
+    ij = rungs["infinitesimal_jackknife"]
+    row = table.loc["AR(0)", "infinitesimal_jackknife"]
+    assert row.loss == pytest.approx(ij.fold_losses.mean())
+    assert row.gap == pytest.approx(abs(ij.loss - exact.loss) / exact.se)
+    theta = exact.fit.standard_errors_between(exact.params, ij.params)
+    moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
+    assert row.theta == pytest.approx(np.median(theta))
+    assert row.share == pytest.approx(np.median(theta) / np.median(moves))
+    assert row.beats_none == pytest.approx((theta < moves).mean())
+    added = [cv.fold_losses - none.fold_losses for cv in (ij, exact)]
+    assert row.differences == pytest.approx(np.corrcoef(*added)[0, 1])
+    assert table.differences["AR(0)", "no_adjustment"] == 0.0
+    assert table.share["AR(0)", "no_adjustment"] == 1.0
+    over = test - studied["AR(1)"].test
+    assert table.over_ar1["AR(0)", "test"] == pytest.approx(
+        over.mean() / over.std(ddof=1) * np.sqrt(len(over))
     )
-    assert list(table.index) == [1, 2]
-    checks = mocap_orders.everything_free(studied["AR(1)"].fitted, studied["AR(1)"], test)
-    assert checks.D["everything free"] == checks.D["as above"] + 2 * 2 - 1 + 1
-    assert checks.exact["as above"] == pytest.approx(studied["AR(1)"].rungs["exact"].loss)
+    assert (table.over_ar1["AR(1)"] == 0.0).all()
+    assert table.indefinite["NAR(1)", "newton_step"] == (
+        studied["NAR(1)"].rungs["newton_step"].indefinite.sum()
+    )
+
+
+SIZES = {"n_train": 8, "n_folds": 3, "n_restarts": 1}
+
+
+def test_draws_are_splits_of_their_own():
+    data = recordings(np.random.default_rng(0), 12)
+    models = mocap_fits.known_variance(mocap_fits.emissions((0, 1), ()), 1.0)
+    drawn = mocap_draws.draws(data, models, 2, 5, n_states=2, context=2, **SIZES)
+    assert list(drawn.index.unique("draw")) == [1, 2]
+    assert len(drawn.loss.xs(("AR(1)", "exact"), level=("model", "rung")).unique()) == 2
+    best = mocap_draws.winners_of(drawn)
+    assert set(best.exact) == {"AR(1)"}
+    assert list(best.index) == [1, 2]
+    rng = np.random.default_rng([5, 2])
+    again = mocap_draws.drawn(data, models, rng, n_states=2, context=2, **SIZES)
+    assert again.loss.equals(drawn.loss.loc[2])
+
+
+def test_readings_differ_in_what_they_say():
+    rng = np.random.default_rng(0)
+    by_rate = {30: recordings(rng, 12), 10: recordings(rng, 12, 12)}
+    chosen = [
+        mocap_draws.Reading(1.0, 30, 2, mocap_draws.EM, 1),
+        mocap_draws.Reading(1.0, 10, 2, mocap_draws.EM, 1),
+        mocap_draws.Reading(None, 30, 2, mocap_draws.EM, 1),
+        mocap_draws.Reading(1.0, 30, 2, mocap_draws.SEARCH, 1),
+    ]
+    table = mocap_draws.readings(chosen, by_rate, (0, 1), 5, **SIZES)
+    assert list(table.rate) == [30, 10, 30, 30]
+    assert set(table.exact) | set(table.test) <= {"AR(0)", "AR(1)"}
+    assert table["theta no_adjustment"].nunique() == 4
+    one = mocap_draws.read(chosen[0], by_rate, (0, 1), 5, **SIZES)
+    assert table["theta no_adjustment"][0] == one.theta["AR(1)", "no_adjustment"]
+
+
+def test_there_are_twelve_readings():
+    assert len(set(mocap_draws.READINGS)) == 12
+
+
+def test_one_search_is_no_better_than_the_best_of_several(split):
+    emission = mocap_fits.emissions((1,), ())["AR(1)"]
+
+    def objective(**settings):
+        rng = np.random.default_rng(1)
+        one = mocap_fits.fitted(
+            "", split[0].sequences, 2, emission, rng, 4, context=2, **FREE, **settings
+        )
+        model, whole = one.model, one.whole
+        assert one.fit.newton_decrement <= 1e-6
+        free = HMM(model.sequences, 2, emission, "sequences", context=2)
+        return free.derivatives.value_and_gradient(whole, np.ones(8))[0]
+
+    assert objective() <= objective(once=True) + 1e-3
+
+
+def test_memory_and_minutes(studied):
+    gigabytes, dense = mocap_costs.newton_gigabytes(studied["AR(1)"])
+    assert dense == 8 * 12**2 / 1e9
+    assert dense < gigabytes < 0.1
+    rungs = sum(cv.seconds for one in studied.values() for cv in one.rungs.values())
+    assert mocap_costs.minutes(studied) * 60 > rungs
 
 
 @pytest.fixture(scope="module")
 def steps():
     x = recordings(np.random.default_rng(3), 1, 60).sequences[0]
-    return mocap_steps.models(x, 2, np.random.default_rng(4), 1)
+    return mocap_steps.models(x, 2, np.random.default_rng(4), 1, variance=None)
 
 
 def test_frames_left_out_at_random_and_in_blocks(steps):
@@ -175,6 +246,38 @@ def test_frames_left_out_at_random_and_in_blocks(steps):
     assert len(mocap_steps.all_losses(results["iid", 10]["exact"])) == 2 * int(
         0.1 * one.model.n_sites
     )
+
+
+def test_folds_and_fits_drawn_again(steps):
+    rungs, table = mocap_steps.within_draws([steps, steps], (10,), 2, np.random.default_rng(5))
+    assert list(rungs) == [("iid", 10), ("contiguous", 10)]
+    assert list(table.index.unique("draw")) == [1, 2]
+    assert (
+        table.theta.loc[1, "iid 10 %", "no_adjustment"]
+        != (table.theta.loc[2, "iid 10 %", "no_adjustment"])
+    )
+    row = table.loc[1, "iid 10 %", "infinitesimal_jackknife"]
+    none, exact = (mocap_steps.all_losses(rungs["iid", 10][m]) for m in ("no_adjustment", "exact"))
+    ij = mocap_steps.all_losses(rungs["iid", 10]["infinitesimal_jackknife"])
+    assert row.differences == pytest.approx(np.corrcoef(ij - none, exact - none)[0, 1])
+    assert row.share == row.theta / table.theta.loc[1, "iid 10 %", "no_adjustment"]
+    settings = {"late": ("AR(1)", 55), "later": ("Gaussian", 56)}
+    table = mocap_steps.future_draws([steps], settings, 1)
+    assert list(table.index.unique("setting")) == ["late", "later"]
+    every_other = mocap_steps.future(steps["AR(1)"], 53, 2)["exact"]
+    assert [fold[0] for fold in every_other.folds] == [53, 55, 57]
+    late = mocap_steps.future(steps["AR(1)"], 55)
+    row = mocap_steps.table({"late": late}, mocap_steps.first_losses).iloc[1]
+    assert row.theta == table.theta.loc[1, "late", row.name[1]]
+
+
+def test_sigma_is_known_unless_it_is_estimated(steps):
+    x = recordings(np.random.default_rng(3), 1, 60).sequences[0]
+    known = mocap_steps.models(x, 2, np.random.default_rng(4), 1, names=("AR(1)",))
+    assert list(known) == ["AR(1)"]
+    sigmas = [one["AR(1)"].model.held[-1] for one in (known, steps)]
+    assert sigmas == pytest.approx([0.0, np.log(0.5)], abs=0.2)
+    assert abs(sigmas[0]) < 1e-3 < abs(sigmas[1])
 
 
 def test_the_future_left_out(steps):

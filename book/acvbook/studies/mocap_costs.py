@@ -1,31 +1,34 @@
-"""What Figure 6 costs: solves in units of one log p with gradient,
-wall clock and memory of the whole.
-"""
+"""What Figure 6 costs: solves in units of one log p with gradient, and minutes and memory."""
 
-import resource
-import time
+import tracemalloc
 
 import numpy as np
 from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from acvlib.folds import leave_one_out
+from acvlib.methods.newton_step import newton_step
 
 from .mocap_orders import gradient_seconds, median_seconds
 
 
-class Measured:
-    """`with Measured() as m`: minutes of the block,
-    and the most memory that the process ever held, in gigabytes.
+def minutes(studied):
+    """Minutes that the fits and all their rungs took."""
+    results = studied.values()
+    rungs = sum(cv.seconds for result in results for cv in result.rungs.values())
+    return (rungs + sum(result.fitted.seconds for result in results)) / 60.0
+
+
+def newton_gigabytes(result):
+    """(all, dense): the most memory that the Newton steps of all folds hold at a time, in
+    gigabytes, as Python counts its arrays; and what one dense D x D Hessian takes.
     """
-
-    def __enter__(self):
-        self.started = time.perf_counter()
-        return self
-
-    def __exit__(self, *_):
-        self.minutes = (time.perf_counter() - self.started) / 60.0
-        self.peak_gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    model, full = result.fitted.model, result.fitted.fit
+    tracemalloc.start()
+    newton_step(model, full, leave_one_out(model.n_sites))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 1e9, 8 * model.n_params**2 / 1e9
 
 
 def solves(result, repeats=5):

@@ -67,18 +67,21 @@ def fitted(
     labels=None,
     context=CONTEXT,
     sites="sequences",
+    once=False,
     **settings,
 ):
     """MAP of all parameters from the best of several starts,
     then of those of the states alone, as `Fitted`.
 
-    labels (M,): states of the frames under another model,
-    one more start. EM where it has an M-step, else L-BFGS. settings: of the `HMM`.
+    labels (M,): states of the frames under another model, one more start. EM where it has an
+    M-step, else L-BFGS. once: instead one search from one start, as the paper has no restarts, by
+    L-BFGS and then Newton's method. settings: of the `HMM`.
     """
     started = time.perf_counter()
     model = HMM(sequences, n_states, emission, sites, context=context, **settings)
     climb = _by_em if hasattr(emission, "maximise") else _by_gradient
-    whole = climb(model, rng, n_restarts, labels)
+    start = model.initial_params(rng) if once else None
+    whole = _optimum(model, start) if once else climb(model, rng, n_restarts, labels)
     held, start = model.hold(whole)
     return Fitted(name, held, fit(held, start), whole, time.perf_counter() - started)
 

@@ -3,18 +3,16 @@ by exact and approximate CV.
 """
 
 import time
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from acvlib.compare import theta_errors
-from acvlib.fit import fit
 from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
 
-from .mocap_fits import CONTEXT, Fitted, fitted
+from .mocap_fits import Fitted
 
 
 class Orders(NamedTuple):
@@ -25,11 +23,12 @@ class Orders(NamedTuple):
     test: np.ndarray
 
 
-def leave_one_sequence_out(one, test):
-    """All rungs of a `Fitted` with each sequence left out once,
+def leave_one_sequence_out(one, test, numbers=None):
+    """All rungs of a `Fitted` with each sequence left out once, or only those of these numbers,
     and the losses of `test` sequences, as `Orders`.
     """
-    rungs = ladder(one.model, one.fit, leave_one_out(one.model.n_sites))
+    folds = leave_one_out(one.model.n_sites)
+    rungs = ladder(one.model, one.fit, folds if numbers is None else folds[numbers])
     return Orders(one, rungs, one.model.sequence_losses(one.fit.params, test))
 
 
@@ -130,48 +129,6 @@ def median_seconds(function, repeats):
     return float(np.median(times))
 
 
-def choices(sequences, test, emission, n_states, rng, n_restarts, context=CONTEXT):
-    """The losses of one emission at several numbers of states, as `losses`, indexed by K."""
-    studied = {}
-    for k in n_states:
-        one = fitted(f"K = {k}", sequences, k, emission, rng, n_restarts, context=context)
-        studied[k] = leave_one_sequence_out(one, test)
-    return losses(studied).rename_axis("K")
-
-
-def everything_free(one, studied, test):
-    """A model with initial, transitions and sigma among its parameters too:
-    mean losses and errors, two rows.
-    """
-    whole = one.model.whole(one.fit.params)
-    model = replace(one.model, held=None)
-    free = leave_one_sequence_out(
-        Fitted("all free", model, fit(model, whole), whole, np.nan), test.sequences
-    )
-    return pd.DataFrame({"as above": _check(studied), "everything free": _check(free)}).T
-
-
-def _check(result):
-    row = {"D": result.fitted.model.n_params} | {name: cv.loss for name, cv in result.rungs.items()}
-    table = errors({"": result}).loc[""]
-    theta = {
-        f"theta, {name}": table.theta[name] for name in ("infinitesimal_jackknife", "newton_step")
-    }
-    return row | {"test": result.test.mean()} | theta
-
-
-def gap_in_standard_errors(result):
-    """|loss of the IJ - loss of exact| in the standard errors of the latter."""
-    exact = result.rungs["exact"]
-    return abs(result.rungs["infinitesimal_jackknife"].loss - exact.loss) / exact.se
-
-
-def error_ratio(result):
-    """Median parameter error over folds of the Newton step, over that of the IJ."""
-    table = errors({"": result}).loc[""].theta
-    return table["newton_step"] / table["infinitesimal_jackknife"]
-
-
 def unconverged(studied):
     """How many exact folds of all models did not converge."""
     return sum(
@@ -179,10 +136,10 @@ def unconverged(studied):
     )
 
 
-def one_choice(table):
-    """Whether the IJ, exact refits and the test data prefer the same model of `losses`."""
+def one_choice(table, rung="infinitesimal_jackknife"):
+    """Whether a rung, exact refits and the test data prefer the same model of `losses`."""
     best = winners(table)
-    return len({best[column] for column in ("infinitesimal_jackknife", "exact", "test")}) == 1
+    return len({best[column] for column in (rung, "exact", "test")}) == 1
 
 
 def key(name):

@@ -8,40 +8,33 @@ import pandas as pd
 from acvlib.compare import theta_errors
 from acvlib.folds import contiguous, iid, leave_future_out
 from acvlib.methods.ladder import ladder
-from acvlib.models import GaussianHMM
 from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
 
-from .mocap_fits import Fitted, fitted, states
+from .mocap_fits import Fitted, fitted, known_variance, states
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
+EMISSIONS = {
+    "Gaussian": AutoRegression(0),
+    "AR(1)": AutoRegression(1),
+    "NAR(1)": NeuralAutoRegression(1),
+}
 
 
-def models(sequence, n_states, rng, n_restarts):
-    """The three emissions of Figure 8, initial, transitions and sigma held, by name;
-    all predict the same frames.
+def models(sequence, n_states, rng, n_restarts, variance=1.0, names=tuple(EMISSIONS)):
+    """The emissions of Figure 8 by name, initial and transitions held; all predict the same frames.
+
+    variance: sigma^2, estimated first and then held if it is `None`.
     """
     found, labels = {}, None
-    chosen = {
-        "Gaussian": AutoRegression(0),
-        "AR(1)": AutoRegression(1),
-        "NAR(1)": NeuralAutoRegression(1),
-    }
+    chosen = {name: EMISSIONS[name] for name in names}
+    if variance is not None:
+        chosen = known_variance(chosen, variance)
     for name, emission in chosen.items():
         found[name] = fitted(
             name, [sequence], n_states, emission, rng, n_restarts, labels, 1, "steps"
         )
         labels = states(found[name]) if name == "AR(1)" else labels
     return found
-
-
-def everything_free(sequence, n_states, rng):
-    """(model, fit) of a Gaussian HMM whose initial, transitions and variances are parameters
-    too.
-    """
-    from acvlib.fit import fit
-
-    model = GaussianHMM(sequence[1:], n_states)
-    return model, fit(model, rng=rng)
 
 
 def within(model, full, percents, n_folds, rng):
@@ -55,9 +48,36 @@ def within(model, full, percents, n_folds, rng):
     }
 
 
-def future(one: Fitted, first):
-    """All rungs with the frames from t on left out, t = first ... n_sites - 1."""
-    starts = range(first, one.model.n_sites)
+def within_draws(fits, percents, n_folds, rng):
+    """`within` of the Gaussian model of each fit, one of `models`, from folds drawn anew: the
+    rungs of the first, and the `table` of each draw, one below another.
+    """
+    gaussians = [fit["Gaussian"] for fit in fits]
+    drawn = [within(one.model, one.fit, percents, n_folds, rng) for one in gaussians]
+    return drawn[0], _one_below_another(map(table, drawn))
+
+
+def future_draws(fits, firsts, every):
+    """`future` of each fit, one of `models`: the `table` of each draw, one below another.
+
+    firsts: (model, first) by the name of a setting.
+    """
+    return _one_below_another(
+        table(
+            {setting: future(fit[name], t, every) for setting, (name, t) in firsts.items()},
+            first_losses,
+        )
+        for fit in fits
+    )
+
+
+def _one_below_another(tables):
+    return pd.concat(dict(enumerate(tables, 1)), names=["draw"])
+
+
+def future(one: Fitted, first, every=1):
+    """All rungs with the frames from t on left out, t = first, first + every ... n_sites - 1."""
+    starts = range(first, one.model.n_sites, every)
     return ladder(
         one.model, one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed)
     )
@@ -74,24 +94,32 @@ def first_losses(result):
 
 
 def table(results, of=all_losses):
-    """How far pointwise losses and parameters are from the exact refits',
-    a row for each setting and rung.
+    """How far pointwise losses and parameters are from the exact refits', a row for each setting
+    and rung.
+
+    differences: the correlation with exact of what a rung adds to no adjustment; share: its median
+    parameter error over that of no adjustment.
     """
-    rows = [
-        _row(key, cv, rungs["exact"], of) for key, rungs in results.items() for cv in rungs.values()
-    ]
+    rows = [_row(key, cv, rungs, of) for key, rungs in results.items() for cv in rungs.values()]
     return pd.DataFrame(rows).set_index(["setting", "rung"])
 
 
-def _row(key, cv, exact, of):
+def _row(key, cv, rungs, of):
+    exact, none = rungs["exact"], rungs["no_adjustment"]
     gap, theta = of(cv) - of(exact), theta_errors(exact, cv)
     return {
         "setting": key if isinstance(key, str) else f"{key[0]} {key[1]} %",
         "rung": cv.method,
         "mean_error": abs(gap).mean(),
-        "largest_error": abs(gap).max(),
         "correlation": np.corrcoef(of(cv), of(exact))[0, 1],
+        "differences": agreement(of(cv) - of(none), of(exact) - of(none)),
         "theta": np.median(theta),
         "theta_max": theta.max(),
+        "share": np.median(theta) / np.median(theta_errors(exact, none)),
         "seconds": cv.seconds,
     }
+
+
+def agreement(a, b):
+    """Their correlation; 0 where one of them does not vary."""
+    return np.corrcoef(a, b)[0, 1] if np.ptp(a) and np.ptp(b) else 0.0

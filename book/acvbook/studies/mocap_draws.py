@@ -1,0 +1,129 @@
+"""Figure 6 of Ghosh et al. (2020) again and again: other splits and starts of EM, and the readings
+of what the paper leaves open.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from acvlib.compare import theta_errors
+
+from .mocap_fits import emissions, fit_all, known_variance, split
+from .mocap_orders import leave_one_sequence_out
+from .mocap_steps import agreement
+
+REFERENCE = "AR(1)"
+
+
+class Reading(NamedTuple):
+    """One way to read the paper's experiment; variance: `None` if it is estimated."""
+
+    variance: float | None
+    rate: int
+    n_states: int
+    fit: str
+    split: int
+
+
+EM, SEARCH = "EM, best of several", "one search"
+READINGS = (
+    *(Reading(1.0, rate, 16, EM, split) for rate in (30, 10) for split in (1, 2)),
+    *(Reading(1.0, rate, 16, SEARCH, 1) for rate in (30, 10)),
+    *(Reading(1.0, rate, 8, EM, 1) for rate in (30, 10)),
+    *(Reading(None, rate, n_states, EM, 1) for n_states in (16, 8) for rate in (30, 10)),
+)
+
+
+def drawn(data, chosen, rng, n_train, n_states, n_folds, n_restarts, **settings):
+    """A random split, the fits of these emissions, and every rung on `n_folds` of the folds, drawn
+    at random: a `summary`. settings: of `fit_all`.
+    """
+    train, test = split(data, n_train, rng)
+    fitted = fit_all(train.sequences, n_states, chosen, rng, n_restarts, **settings)
+    some = np.sort(rng.permutation(n_train)[:n_folds])
+    return summary(
+        {name: leave_one_sequence_out(one, test.sequences, some) for name, one in fitted.items()}
+    )
+
+
+def draws(data, chosen, n_draws, seed, **sizes):
+    """`drawn` from a generator for each draw, one below another."""
+    tables = {
+        draw: drawn(data, chosen, np.random.default_rng([seed, draw]), **sizes)
+        for draw in range(1, n_draws + 1)
+    }
+    return pd.concat(tables, names=["draw"])
+
+
+def read(reading, data, orders, seed, **sizes):
+    """The `summary` of one `Reading`, as of the draw of its split's number; data by frame rate."""
+    chosen = emissions(orders, ())
+    if reading.variance is not None:
+        chosen = known_variance(chosen, reading.variance)
+    rng = np.random.default_rng([seed, reading.split])
+    once = {"once": True} if reading.fit == SEARCH else {}
+    return drawn(data[reading.rate], chosen, rng, n_states=reading.n_states, **sizes, **once)
+
+
+def readings(chosen, data, orders, seed, **sizes):
+    """A row for each `Reading`: what it is, and the model of least loss by each rung and on test
+    data; and how far an AR(1) refit and its approximations are apart.
+    """
+    rows = []
+    for reading in chosen:
+        table = read(reading, data, orders, seed, **sizes)
+        theta = table.theta.xs(REFERENCE)[["no_adjustment", "infinitesimal_jackknife"]]
+        best = winners_of(pd.concat({1: table}, names=["draw"])).loc[1]
+        rows.append(reading._asdict() | best.to_dict() | theta.add_prefix("theta ").to_dict())
+    return pd.DataFrame(rows)
+
+
+def summary(studied):
+    """A row for each model and rung, and one for the test sequences of each model.
+
+    loss: the mean over folds; over_ar1: its difference from AR(1)'s in paired standard errors; gap:
+    its distance from exact in standard errors of a mean over all folds; theta: median parameter
+    error; share: that over the error of no adjustment; differences: the correlation with exact of
+    what the rung adds to no adjustment; beats_none, beats_ij: in how many folds, as a share, its
+    parameters are nearer to exact.
+    """
+    rows = {}
+    for name, result in studied.items():
+        reference = studied[REFERENCE]
+        for rung, cv in result.rungs.items():
+            margin = _margin(cv.fold_losses, reference.rungs[rung].fold_losses)
+            rows[name, rung] = {"over_ar1": margin} | _rung(cv, result.rungs)
+        margin = _margin(result.test, reference.test)
+        rows[name, "test"] = {"loss": result.test.mean(), "over_ar1": margin}
+    return pd.DataFrame(rows).T.rename_axis(["model", "rung"])
+
+
+def _margin(losses, reference):
+    """Mean difference of paired losses in its standard errors; 0 of the reference itself."""
+    difference = losses - reference
+    spread = difference.std(ddof=1)
+    return difference.mean() / spread * np.sqrt(len(losses)) if spread else 0.0
+
+
+def _rung(cv, rungs):
+    exact, theta = rungs["exact"], theta_errors(rungs["exact"], cv)
+    losses = exact.fold_losses
+    none, ij = (rungs[name] for name in ("no_adjustment", "infinitesimal_jackknife"))
+    standard_error = losses.std(ddof=1) / np.sqrt(cv.n_sites)
+    return {
+        "loss": cv.loss,
+        "gap": abs(cv.loss - exact.loss) / standard_error,
+        "theta": np.median(theta),
+        "share": np.median(theta) / np.median(theta_errors(exact, none)),
+        "differences": agreement(cv.fold_losses - none.fold_losses, losses - none.fold_losses),
+        "beats_none": (theta < theta_errors(exact, none)).mean(),
+        "beats_ij": (theta < theta_errors(exact, ij)).mean(),
+        "indefinite": 0 if cv.indefinite is None else int(cv.indefinite.sum()),
+        "unconverged": int((~exact.diagnostics["converged"]).sum()),
+    }
+
+
+def winners_of(table):
+    """The model of least loss by each rung and on test data: a row for each of the `draws`."""
+    return table.loss.astype(float).unstack("model").idxmin(axis=1).unstack("rung")
