@@ -87,33 +87,64 @@ def test_ratios_of_a_table_made_by_hand():
     assert treecv_tables.published(treecv_tables.printed(table), n=581_012).equals(table)
 
 
+def test_level_and_spread_beside_the_published_ones():
+    losses = pd.DataFrame(
+        {("treecv", "fixed", 5): [30.0, 32.0], ("treecv", "fixed", 100): [31.0, 31.2]}
+    )
+    losses.columns = losses.columns.set_names(["method", "order", "k"])
+    published = treecv_tables.published(
+        {"treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.1"}, n=4_000
+    )
+    table = treecv_tables.moments(losses)
+    assert table["mean"].tolist() == pytest.approx([31.0, 31.1])
+    assert treecv_tables.spread_factor(table, published) == pytest.approx(np.sqrt(2))
+    missing = 100**2 * 0.3 * 0.7 * (1 / 2_000 - 1 / 4_000)  # 0.525: half of the rows are here
+    gap = 1.0 / np.sqrt((2.0 + 4.0) / 100 + missing)
+    assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
+
+
+def test_bootstrap_of_a_statistic(frame):
+    losses = treecv_tables.estimates(frame)
+    assert losses.shape == (4, 14)
+    assert treecv_tables.estimates(frame, "training").nunique(axis=1).eq(1).all()
+    record = treecv_tables.bootstrapped(
+        lambda table: table.loc[("treecv", "fixed", 5), "mean"], losses, np.random.default_rng(0)
+    )
+    assert record["value"] == losses["treecv", "fixed", 5].mean()
+    assert record["draws"] == 4
+    assert record["spread"][0] < record["value"] < record["spread"][1]
+
+
 def test_costs_of_times_made_by_hand():
     times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
-    times |= {("treecv", "randomized", 0): 24, ("standard", "fixed", 100): 80}
+    times |= {("treecv", "randomized", 0): 24, ("treecv", "randomized", 100): 20}
+    times |= {("standard", "fixed", 5): 5, ("standard", "fixed", 100): 80}
+    times |= {("standard", "randomized", 100): 160}
+    keys = ("method", "order", "k")
     rows = [
-        dict(zip(("method", "order", "k"), cell, strict=True)) | {"seconds": s}
-        for cell, s in times.items()
+        dict(zip(keys, cell, strict=True)) | {"n": 2_000, "seconds": s} for cell, s in times.items()
     ]
-    made = pd.DataFrame(rows).assign(n=2_000, loss=0.0, pass_seconds=1.0)
-    costs = treecv_tables.costs(made)
+    for n, seconds in ((100, 1), (500, 48)):
+        for order in ("fixed", "randomized"):
+            rows.append(
+                dict(zip(keys, ("standard", order, 0), strict=True)) | {"n": n, "seconds": seconds}
+            )
+    made = pd.DataFrame(rows).assign(loss=0.0, pass_seconds=1.0, repetition=0)
+    [costs] = pd.DataFrame(treecv_tables.costs(made)).to_dict("records")
     assert costs["passes"] == pytest.approx(12 / np.log2(4_000))
-    assert (costs["randomized"], costs["speedup"]) == (2.0, 10.0)
-    assert costs["log2k"] == pytest.approx(
-        1.0, abs=1e-3
-    )  # 5, 100, 2000: equal steps of log k, of 4 each
-
-
-def test_fastest_of_several_runs(data):
-    assert (
-        treecv_tables.timed(make(300), data, 5, 3).loss
-        == treecv(make(300), data, 5, shuffle=False).loss
-    )
+    assert costs["standard_passes"] == pytest.approx(48 / np.log2(1_000))
+    assert (costs["randomized"], costs["standard_randomized"]) == (2.0, 2.0)
+    assert (costs["speedup"], costs["everywhere"]) == (10.0, 1.25)
+    assert (costs["loocv_fixed"], costs["loocv_randomized"]) == (0.25, 0.5)
+    # 5, 100, 2000: equal steps of log k, of 4 each
+    assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
+    assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
 
 
 def test_figures_are_drawn_from_these_tables(frame):
     fig, axes = figures.subplots(1, 3)
     figures.running_times(axes, frame, "LSQSGD")
-    assert [len(ax.lines) for ax in axes] == [6, 6, 4]
+    assert [len(ax.lines) for ax in axes] == [12, 12, 8]
     fig, (left, right) = figures.subplots(1, 2)
     table = treecv_tables.summary(frame)
     assert len(figures.cv_spread(left, table, table).lines) == 8

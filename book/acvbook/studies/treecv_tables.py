@@ -37,12 +37,13 @@ def grid(sizes, standard_sizes):
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
-    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds.
+    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds, training.
 
     Each repetition puts the data in a random order and runs all cells on its first rows.
     make_learner(n) gives the learner for n rows; pass_seconds is the time it takes to learn them
-    once. Repetitions are joblib tasks, each in one thread: their times compare with each other,
-    whatever else the machine does.
+    once, training the mean loss on the same rows of what was learnt: an estimate without folds.
+    Repetitions are joblib tasks, each in one thread: their times compare with each other, whatever
+    else the machine does.
     """
     streams = enumerate(rng.spawn(n_repetitions))
     tasks = [(make_learner, data, cells, number, stream) for number, stream in streams]
@@ -53,19 +54,20 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
 def _repetition(make_learner, data, cells, number, rng):
     shuffled = data.take(rng.permutation(len(data)))
     heads = {n: Examples(shuffled.X[:n], shuffled.y[:n]) for n in {cell.n for cell in cells}}
-    passes = {n: _pass_seconds(make_learner(n), head) for n, head in heads.items()}
+    passes = {n: _one_pass(make_learner(n), head) for n, head in heads.items()}
     rows = []
     for cell in cells:
-        times = {"repetition": number, "pass_seconds": passes[cell.n]}
         result = _run(make_learner(cell.n), heads[cell.n], cell, rng)
-        rows.append(cell._asdict() | times | result)
+        rows.append(cell._asdict() | {"repetition": number} | passes[cell.n] | result)
     return rows
 
 
-def _pass_seconds(learner, data):
+def _one_pass(learner, data):
+    rows, state = np.arange(len(data)), learner.init()
     started = time.perf_counter()
-    learner.update(learner.init(), data.X, data.y)
-    return time.perf_counter() - started
+    state = learner.learn(state, data.X, data.y, rows)
+    seconds = time.perf_counter() - started
+    return {"pass_seconds": seconds, "training": learner.loss(state, data.X, data.y).mean()}
 
 
 def _run(learner, data, cell, rng):
@@ -76,14 +78,71 @@ def _run(learner, data, cell, rng):
 
 
 def summary(frame):
-    """Mean, deviation and median seconds over repetitions at the largest n, by (method, order, k).
+    """At the largest n, by (method, order, k): mean and deviation of the loss over repetitions,
+    median seconds, and their mean.
 
     The column `folds` has the number of folds, also where k is 0.
     """
     n = frame["n"].max()
     full = frame[frame["n"] == n].groupby(["method", "order", "k"])
-    means = full.agg(mean=("loss", "mean"), sd=("loss", "std"), seconds=("seconds", "median"))
+    means = full.agg(
+        mean=("loss", "mean"),
+        sd=("loss", "std"),
+        seconds=("seconds", "median"),
+        mean_seconds=("seconds", "mean"),
+    )
     return means.assign(folds=[k or n for _, _, k in means.index])
+
+
+def estimates(frame, column="loss"):
+    """One row a repetition and one column a cell (method, order, k), at the largest n.
+
+    With "training" the estimate without folds stands in every cell.
+    """
+    full = frame[frame["n"] == frame["n"].max()]
+    return full.pivot(index="repetition", columns=["method", "order", "k"], values=column)
+
+
+def bootstrapped(statistic, losses, rng, n_resamples=200):
+    """What `ledger.record` needs of statistic(table), the table with the mean and sd of each column
+    of `estimates`: value, draws, and the spread over resampled repetitions.
+    """
+    resampled = [
+        losses.sample(frac=1.0, replace=True, random_state=rng) for _ in range(n_resamples)
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):  # few repetitions may all be the same one
+        values = [statistic(moments(sample)) for sample in resampled]
+    return {
+        "value": statistic(moments(losses)),
+        "draws": len(losses),
+        "spread": np.nanquantile(values, [0.1, 0.9]),
+    }
+
+
+def moments(losses):
+    """Mean and sd of each column."""
+    return pd.DataFrame({"mean": losses.mean(), "sd": losses.std()})
+
+
+def level_gap(table, published, n_repetitions, n, n_published):
+    """Largest |mean - published mean| over the cells, in standard errors of that difference.
+
+    Both are means over n_repetitions; and n rows are a random part of the published n_published,
+    which moves the share of errors (x 100) of the whole.
+    """
+    ours, theirs = table.align(published, join="inner", axis=0)
+    share = theirs["mean"] / 100
+    missing = 100**2 * share * (1 - share) * (1 / n - 1 / n_published)
+    variance = (ours["sd"] ** 2 + theirs["sd"] ** 2) / n_repetitions + missing
+    return float(((ours["mean"] - theirs["mean"]).abs() / np.sqrt(variance)).max())
+
+
+def spread_factor(table, published):
+    """The factor by which a standard deviation differs from the published one, in the worst cell:
+    at least 1.
+    """
+    ours, theirs = table.align(published, join="inner", axis=0)
+    return float(np.exp(np.log(ours["sd"] / theirs["sd"]).abs().max()))
 
 
 def printed(table):
@@ -123,28 +182,39 @@ def largest_gap(table):
 
 
 def costs(frame):
-    """Median running times at the largest n, as ratios.
+    """Running times as ratios, {name: one value a repetition}, at the largest n unless it says so.
 
     passes: leave one out in units of log2(2n) passes over the data; randomized: the same in random
-    order over fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through
-    time against log2 k.
+    order over fixed; standard_randomized: that of standard CV at k = 100; speedup: standard over
+    TreeCV at k = 100; everywhere: the same, smallest over all k, orders and n; log2k: R2 of a
+    straight line through time against log2 k; loocv_fixed, loocv_randomized: TreeCV leaving one out
+    of all rows over standard CV doing so for the largest n it was run for; standard_passes,
+    standard_log2k: as passes and log2k, of standard CV, the first at that n.
     """
-    table = summary(frame)
-    n = int(frame["n"].max())
-    seconds = table["seconds"]
-    tree = table.loc["treecv", "fixed"]
-    one_pass = frame.loc[frame["n"] == n, "pass_seconds"].median()
-    leave_one_out = seconds["treecv", "fixed", 0]
+    keys = ["method", "order", "k", "n"]
+    seconds = frame.pivot(index="repetition", columns=keys, values="seconds").sort_index(axis=1)
+    passes = frame.pivot_table(index="repetition", columns="n", values="pass_seconds")
+    n, quadratic = int(frame["n"].max()), seconds["standard", "fixed", 0].columns.max()
+    tree, standard = seconds["treecv"], seconds["standard"]
+    one_out = tree["fixed", 0, n]
+    slow = {order: standard[order, 0, quadratic] for order in ("fixed", "randomized")}
+    folds = [cell for cell in standard.columns if cell[1] > 0]
     ratios = {
-        "passes": leave_one_out / one_pass / np.log2(2 * n),
-        "randomized": seconds["treecv", "randomized", 0] / leave_one_out,
-        "speedup": seconds["standard", "fixed", 100] / seconds["treecv", "fixed", 100],
-        "log2k": np.corrcoef(np.log2(tree["folds"]), tree["seconds"])[0, 1] ** 2,
+        "passes": one_out / passes[n] / np.log2(2 * n),
+        "randomized": tree["randomized", 0, n] / one_out,
+        "standard_randomized": standard["randomized", 100, n] / standard["fixed", 100, n],
+        "speedup": standard["fixed", 100, n] / tree["fixed", 100, n],
+        "everywhere": (standard[folds] / tree[folds]).dropna().min(axis=1),
+        "log2k": _straightness(tree["fixed"].xs(n, axis=1, level="n"), n),
+        "standard_log2k": _straightness(standard["fixed"].xs(n, axis=1, level="n"), n),
+        "loocv_fixed": one_out / slow["fixed"],
+        "loocv_randomized": tree["randomized", 0, n] / slow["randomized"],
+        "standard_passes": slow["fixed"] / passes[quadratic] / np.log2(2 * quadratic),
     }
-    return {name: float(ratio) for name, ratio in ratios.items()}
+    return {name: ratio.dropna().to_numpy() for name, ratio in ratios.items()}
 
 
-def timed(learner, data, folds, n_runs):
-    """The result of the fastest of n runs of `treecv`, the rows as they stand."""
-    runs = [treecv(learner, data, folds, shuffle=False) for _ in range(n_runs)]
-    return min(runs, key=lambda result: result.seconds)
+def _straightness(seconds, n):
+    """R2 of seconds against log2 k, one a repetition."""
+    logs = pd.Series(np.log2([k or n for k in seconds.columns]), seconds.columns)
+    return seconds.corrwith(logs, axis=1) ** 2
