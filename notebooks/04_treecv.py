@@ -50,8 +50,8 @@ rng = np.random.default_rng(seed)
 # %% [markdown]
 # ## The data
 # The paper trains PEGASOS on Covertype (class 1 against the rest, features of unit variance) and least squares by SGD
-# on YearPredictionMSD. Of Covertype we have a random 397,050 of the 581,012 records; the other {given}`183,962` stay
-# missing. Of the songs only 1,176 could be had; the other data set is therefore **simulated** from them, and no number
+# on YearPredictionMSD. Of Covertype we have a random {given}`397,050` of the {given}`581,012` records; the other {given}`183,962` stay
+# missing. Of the songs only {given}`1,176` could be had; the other data set is therefore **simulated** from them, and no number
 # of the paper counts as reproduced by it.
 #
 # The paper does not say whether its features are centred, or whether a constant column gives PEGASOS the intercept that
@@ -269,6 +269,10 @@ for name, is_centred, has_constant in readings:
     examples = records.spruce_fir(centred=is_centred, constant=has_constant)
     cells = [cell for cell in treecv_tables.grid([n], []) if cell.method == "treecv"]
     choices[name] = treecv_tables.summary(repeated(examples, cells, fewer))
+    for k in ("5", "n"):
+        cell = treecv_tables.printed(choices[name])[f"treecv.fixed.{k}"]
+        id = f"joulani.tab2.reading.{name.replace(' ', '_')}.{k}"
+        ledger.record(id, cell, data=covtype, draws=fewer)
 choices["paper"] = published
 pd.concat(
     {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}, axis=1
@@ -477,7 +481,7 @@ figures.save(fig, "treecv_stability", data=songs)
 # :name: fig-treecv-stability
 # :alt: Distance of TreeCV from standard cross-validation against the number of rows, for four learners, below the bounds of Theorems 1 and 2.
 #
-# |TreeCV − CV| of 16 folds against n: medians and 80 % bands over {value}`joulani.thm1.pegasos draws` draws; crosses: the
+# |TreeCV − CV| of 16 folds against n: medians and the bands between their {given}`10` % and {given}`90` % quantiles over {value}`joulani.thm1.pegasos draws` draws; crosses: the
 # mean with its sign, which Theorem 2 bounds. Red: the training error in TreeCV's place. Look for the crosses far below
 # the red line at small n. {verdict}`joulani.thm1` {verdict}`joulani.thm2`
 # ```
