@@ -122,7 +122,8 @@ ledger.record_draws(
 )
 ledger.record_draws("joulani.thm3.c", [run.c for run in runs])
 ledger.record_draws("joulani.thm3.t_c", [1e9 * run.t_c for run in runs])
-pd.DataFrame({"time / bound": np.median(over, axis=0)}, index=pd.Index(ks, name="k"))
+columns = {"median time / bound": np.median(over, axis=0), "mean": over.mean(axis=0)}
+pd.DataFrame(columns, index=pd.Index(ks, name="k"))
 
 # %% [markdown]
 # Copying a model costs {value}`joulani.thm3.c` of learning a row, a call of the recursion {value}`joulani.thm3.t_c`
