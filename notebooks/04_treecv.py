@@ -160,7 +160,7 @@ figures.save(fig, "treecv_bound", data=covtype)
 # The same runs give Figure 2, with some more for fewer rows; there, standard cross-validation leaves one out as well.
 
 # %%
-repetitions, fewer = (100, 30) if paper else (5, 3)
+repetitions, fewer = (100, 20) if paper else (5, 3)
 timed_sizes = [n // 9, n // 3] if paper else [n // 4]
 standard_sizes = [1_000, 3_000, 10_000] if paper else [500, 1_000]
 table_parts = [
@@ -273,12 +273,12 @@ readings = [
 ]
 for name, is_centred, has_constant in readings:
     examples = records.spruce_fir(centred=is_centred, constant=has_constant)
-    again = repeated(examples, treecv_tables.of_treecv([n]), 10 if paper else 3)
+    again = repeated(examples, treecv_tables.of_treecv([n]), 5 if paper else 3)
     choices[name] = treecv_tables.summary(again)
     for k in ("5", "n"):
         cell = treecv_tables.printed(choices[name])[f"treecv.fixed.{k}"]
         id = f"joulani.tab2.reading.{name.replace(' ', '_')}.{k}"
-        ledger.record(id, cell, data=covtype, draws=10 if paper else 3)
+        ledger.record(id, cell, data=covtype, draws=5 if paper else 3)
 choices["paper"] = published
 pd.concat(
     {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}, axis=1
