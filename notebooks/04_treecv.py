@@ -32,7 +32,6 @@ seed = 1
 import time
 from functools import partial
 
-import joblib
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
@@ -172,24 +171,14 @@ time_parts = [(treecv_tables.of_treecv(timed_sizes) + cells, 20 if paper else 3)
 
 
 # %%
-def repeated(data, cells, times):
-    """100 times the loss, as the paper prints it, of PEGASOS: one thread, for the times."""
-    learner = learners.pegasos(data.X.shape[1], 1e-6)
-    with joblib.parallel_config(n_jobs=1):
-        table = treecv_tables.repeat(lambda n: learner, data, cells, times, rng)
-    return table.assign(loss=100 * table["loss"], training=100 * table["training"])
-
-
-# %%
-frame = pd.concat(
-    [repeated(forest, cells, times) for cells, times in table_parts + time_parts]
-)
+parts = table_parts + time_parts
+frame = treecv_tables.repeat_parts(lambda n: pegasos, forest, parts, rng)
 pegasos_table = treecv_tables.summary(frame)
 prefix = "joulani.tab2.pegasos."
 printed = {
     id.removeprefix(prefix): claim.paper
     for id, claim in ledger.load_claims().items()
-    if id.startswith(prefix) and claim.paper and "±" in str(claim.paper)
+    if id.startswith(prefix + "treecv") or id.startswith(prefix + "standard")
 }
 published = treecv_tables.published(printed, n=581_012)
 pd.concat({"ours": pegasos_table, "paper": published}, axis=1)[
@@ -202,46 +191,35 @@ without_folds = treecv_tables.estimates(frame, "training")
 for name, cell in treecv_tables.printed(pegasos_table).items():
     times = repetitions if name.startswith("treecv") else fewer
     ledger.record(prefix + name, cell, data=covtype, draws=times)
-training = without_folds["treecv", "fixed", 0]
-training_cell = f"{training.mean():.3f} ± {training.std():.4f}"
-ledger.record(prefix + "nothing", training_cell, data=covtype, draws=repetitions)
-
+training = treecv_tables.cell_of(without_folds["treecv", "fixed", 0])
+ledger.record(prefix + "nothing", training, data=covtype, draws=repetitions)
 
 # %% tags=["remove-output"]
-def judged(name, statistic, losses, nothing, data):
-    """Record a statistic of the table, and the same of the estimate without folds."""
-    recorded = treecv_tables.bootstrapped(statistic, losses, rng)
-    baseline = statistic(treecv_tables.moments(nothing))
-    ledger.record(f"joulani.tab2.{name}", data=data, baseline=baseline, **recorded)
-
-
-judged(
-    "level.pegasos",
-    lambda table: treecv_tables.level_gap(table, published, 100, n, 581_012),
-    losses,
-    without_folds,
-    covtype,
+levels = partial(
+    treecv_tables.level_gap,
+    published=published,
+    n_repetitions=100,
+    n=n,
+    n_published=581_012,
 )
-judged(
-    "sd.pegasos",
-    lambda table: treecv_tables.spread_factor(table, published),
-    losses,
-    without_folds,
-    covtype,
-)
+spreads = partial(treecv_tables.spread_factor, published=published)
+for name, statistic in [("level", levels), ("sd", spreads)]:
+    found = treecv_tables.beside_nothing(statistic, losses, without_folds, rng)
+    ledger.record(f"joulani.tab2.{name}.pegasos", data=covtype, **found)
 
 # %% tags=["remove-output"]
-for method, order in [
-    ("treecv", "fixed"),
-    ("treecv", "randomized"),
-    ("standard", "randomized"),
-    ("standard", "fixed"),
-]:
+variants = "treecv.fixed treecv.randomized standard.fixed standard.randomized".split()
+for variant in variants:
+    method, order = variant.split(".")
     ratio = partial(treecv_tables.spread_ratio, method=method, order=order)
-    judged(f"spread.{method}.{order}", ratio, losses, without_folds, covtype)
+    found = treecv_tables.beside_nothing(ratio, losses, without_folds, rng)
+    ledger.record(f"joulani.tab2.spread.{variant}", data=covtype, **found)
+
+# %% tags=["remove-output"]
 no_tree = losses.copy()
 no_tree["treecv"] = without_folds["treecv"]
-judged("gap.pegasos", treecv_tables.largest_gap, losses, no_tree, covtype)
+found = treecv_tables.beside_nothing(treecv_tables.largest_gap, losses, no_tree, rng)
+ledger.record("joulani.tab2.gap.pegasos", data=covtype, **found)
 
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(6, 3.6))
@@ -265,21 +243,28 @@ figures.save(fig, "treecv_spread", data=covtype)
 # The same PEGASOS by TreeCV, on features that are centred or not, with a constant column or not.
 
 # %%
-choices = {"centred, constant": pegasos_table}
-readings = [
-    ("as they stand", False, False),
-    ("constant", False, True),
-    ("centred", True, False),
-]
-for name, is_centred, has_constant in readings:
-    examples = records.spruce_fir(centred=is_centred, constant=has_constant)
-    again = repeated(examples, treecv_tables.of_treecv([n]), 5 if paper else 3)
+choices, ways = (
+    {"centred, constant": pegasos_table},
+    {
+        "as_they_stand": (False, False),
+        "constant": (False, True),
+        "centred": (True, False),
+    },
+)
+parts = [(treecv_tables.of_treecv([n]), 5 if paper else 3)]
+for name, way in ways.items():
+    examples = records.spruce_fir(*way)
+    learner = learners.pegasos(examples.X.shape[1], 1e-6)
+    again = treecv_tables.repeat_parts(lambda n, it=learner: it, examples, parts, rng)
     choices[name] = treecv_tables.summary(again)
-    for k in ("5", "n"):
-        cell = treecv_tables.printed(choices[name])[f"treecv.fixed.{k}"]
-        id = f"joulani.tab2.reading.{name.replace(' ', '_')}.{k}"
-        ledger.record(id, cell, data=covtype, draws=5 if paper else 3)
+
+# %%
 choices["paper"] = published
+for name in ways:
+    cells = treecv_tables.printed(choices[name])
+    for k in ("5", "n"):
+        id = f"joulani.tab2.reading.{name}.{k}"
+        ledger.record(id, cells[f"treecv.fixed.{k}"], data=covtype, draws=parts[0][1])
 pd.concat(
     {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}, axis=1
 )
@@ -302,29 +287,25 @@ song_parts = [
 ]
 
 # %%
-with joblib.parallel_config(n_jobs=1):
-    song_frame = pd.concat(
-        treecv_tables.repeat(
-            lambda n: learners.lsqsgd(90, n**-0.5), song_examples, cells, times, rng
-        )
-        for cells, times in song_parts
-    )
-song_frame[["loss", "training"]] *= 100
+song_frame = treecv_tables.repeat_parts(
+    lambda n: learners.lsqsgd(90, n**-0.5), song_examples, song_parts, rng
+)
 song_table = treecv_tables.summary(song_frame)
 song_table
 
 # %% tags=["remove-output"]
 song_losses = treecv_tables.estimates(song_frame)
-for name, cell in treecv_tables.printed(song_table).items():
-    draws = song_losses[tuple(name.split(".")[:2])].count().min()
-    ledger.record(f"joulani.tab2.lsqsgd.{name}", cell, data=songs, draws=int(draws))
 song_training = treecv_tables.estimates(song_frame, "training")
-training = song_training["treecv", "fixed", 0]
-training_cell = f"{training.mean():.3f} ± {training.std():.4f}"
-ledger.record("joulani.tab2.lsqsgd.nothing", training_cell, data=songs, draws=len(training))
+for name, cell in treecv_tables.printed(song_table).items():
+    times = song_parts[not name.startswith("treecv")][1]
+    ledger.record(f"joulani.tab2.lsqsgd.{name}", cell, data=songs, draws=times)
+training = treecv_tables.cell_of(song_training["treecv", "fixed", 0])
+id = "joulani.tab2.lsqsgd.nothing"
+ledger.record(id, training, data=songs, draws=song_parts[0][1])
 no_tree = song_losses.copy()
 no_tree["treecv"] = song_training["treecv"]
-judged("gap.lsqsgd", treecv_tables.largest_gap, song_losses, no_tree, songs)
+found = treecv_tables.beside_nothing(treecv_tables.largest_gap, song_losses, no_tree, rng)
+ledger.record("joulani.tab2.gap.lsqsgd", data=songs, **found)
 
 # %%
 scalings = {
@@ -432,38 +413,33 @@ for name, subject in subjects.items():
     bound[name] = treecv_theorems.bounds(pd.concat(tried))
     found = [treecv_theorems.gaps(subject, n, 16, draws, rng) for n in ns]
     drawn[name] = pd.concat(found)
-at_largest = {
-    name: table[table["n"] == max(ns)][["treecv", "nothing"]].abs().median()
-    for name, table in drawn.items()
-}
-pd.concat(
-    [
-        pd.DataFrame(at_largest).T,
-        pd.DataFrame({k: b.loc[max(ns)] for k, b in bound.items()}).T,
-    ],
-    axis=1,
-)
+
+# %%
+sizes = pd.DataFrame({name: treecv_theorems.at_largest(drawn[name]) for name in drawn})
+limits = pd.DataFrame({name: bound[name].loc[max(ns)] for name in bound})
+pd.concat([sizes, limits]).T
 
 # %% tags=["remove-output"]
 source = {name: covtype for name in subjects} | {"lsqsgd": songs}
-for name in ("pegasos", "pegasos_strong", "lsqsgd", "k_means"):
-    table, data = drawn[name], source[name]
-    ours = treecv_theorems.over_sure_bound(table, bound[name])
-    nothing = treecv_theorems.over_sure_bound(table, bound[name], "nothing")
-    about = {"draws": draws, "spread": np.quantile(ours, [0.1, 0.9])}
-    ledger.record(f"joulani.thm1.{name}", ours.max(), data, baseline=nothing.max(), **about)
-    middle = at_largest[name]["treecv"] / at_largest[name]["nothing"]
-    ledger.record(f"joulani.thm1.closer.{name}", middle, data, draws=draws)
-    fall = treecv_theorems.slope(table)
-    ledger.record(f"joulani.thm1.slope.{name}", fall, data, draws=draws)
-sizes_of_gap = drawn["density"][["treecv", "nothing"]].abs().max()
-ledger.record(
-    "joulani.thm1.density",
-    sizes_of_gap["treecv"],
-    covtype,
-    baseline=sizes_of_gap["nothing"],
-    draws=draws,
-)
+ruled = ("pegasos", "pegasos_strong", "lsqsgd", "k_means")  # the bound of density is 0
+for name in ruled:
+    sides = [
+        treecv_theorems.over_sure_bound(drawn[name], bound[name], column)
+        for column in ("treecv", "nothing")
+    ]
+    about = {"baseline": sides[1].max(), "spread": np.quantile(sides[0], [0.1, 0.9])}
+    id = f"joulani.thm1.{name}"
+    ledger.record(id, sides[0].max(), source[name], draws=draws, **about)
+gap = drawn["density"][["treecv", "nothing"]].abs().max()
+about = {"baseline": gap["nothing"], "draws": draws}
+ledger.record("joulani.thm1.density", gap["treecv"], covtype, **about)
+
+# %% tags=["remove-output"]
+for name in ruled:
+    closer = sizes[name]["treecv"] / sizes[name]["nothing"]
+    ledger.record(f"joulani.thm1.closer.{name}", closer, source[name], draws=draws)
+    fall = treecv_theorems.slope(drawn[name])
+    ledger.record(f"joulani.thm1.slope.{name}", fall, source[name], draws=draws)
 
 # %% tags=["remove-output"]
 for name, table in drawn.items():
@@ -471,13 +447,17 @@ for name, table in drawn.items():
         treecv_theorems.over_expected_bound(table, bound[name], column)
         for column in ("treecv", "nothing")
     ]
-    record = ledger.record(
-        f"joulani.thm2.{name}", sides[0], source[name], baseline=sides[1], draws=draws
-    )
-    if name != "density":  # for which all gaps are 0
-        sides = [treecv_theorems.standard_errors(table, c) for c in ("treecv", "nothing")]
-        id = f"joulani.thm2.unbiased.{name}"
-        ledger.record(id, sides[0], source[name], baseline=sides[1], draws=draws)
+    id = f"joulani.thm2.{name}"
+    ledger.record(id, sides[0], source[name], baseline=sides[1], draws=draws)
+
+# %% tags=["remove-output"]
+for name in ruled:
+    sides = [
+        treecv_theorems.standard_errors(drawn[name], column)
+        for column in ("treecv", "nothing")
+    ]
+    id = f"joulani.thm2.unbiased.{name}"
+    ledger.record(id, sides[0], source[name], baseline=sides[1], draws=draws)
 
 # %% tags=["remove-output"]
 titles = {

@@ -4,6 +4,7 @@ import itertools
 import time
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 
@@ -52,6 +53,17 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
     tasks = [(make_learner, data, cells, number, stream) for number, stream in streams]
     repetitions = spread(_repetition, tasks, "threads", "repetitions")
     return pd.DataFrame(list(itertools.chain(*repetitions)))
+
+
+def repeat_parts(make_learner, data, parts, rng):
+    """The frames of `repeat` for each (cells, n_repetitions), losses x 100 as in Table 2.
+
+    In one thread, so that nothing of ours runs beside what is timed.
+    """
+    with joblib.parallel_config(n_jobs=1):
+        frames = [repeat(make_learner, data, cells, times, rng) for cells, times in parts]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.assign(loss=100 * frame["loss"], training=100 * frame["training"])
 
 
 def _repetition(make_learner, data, cells, number, rng):
@@ -123,6 +135,12 @@ def bootstrapped(statistic, losses, rng, n_resamples=200):
     }
 
 
+def beside_nothing(statistic, losses, nothing, rng):
+    """`bootstrapped`, and the same statistic of the estimates `nothing` as the baseline."""
+    baseline = statistic(moments(nothing))
+    return bootstrapped(statistic, losses, rng) | {"baseline": baseline}
+
+
 def moments(losses):
     """Mean and sd of each column, and how many repetitions they are of."""
     return pd.DataFrame({"mean": losses.mean(), "sd": losses.std(), "count": losses.count()})
@@ -161,8 +179,14 @@ def printed(table):
     return cells
 
 
+def cell_of(values):
+    """ "mean ± sd" as in `printed`."""
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.4f}"
+
+
 def published(papers, n):
-    """`summary` of a paper's cells, as in `printed`, for n rows."""
+    """`summary` of a paper's cells, as in `printed`, for n rows; other claims are passed over."""
+    papers = {cell: text for cell, text in papers.items() if "±" in str(text)}
     rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
     table = pd.DataFrame(rows, columns=["method", "order", "k", "mean", "sd"])
     table["folds"] = table["k"].replace("n", n).astype(int)
