@@ -240,7 +240,8 @@ figures.save(fig, "treecv_spread", data=covtype)
 # the printed one. So are the standard deviations, to a factor of {value}`joulani.tab2.sd.pegasos | .2f` in the worst cell; a
 # last step of PEGASOS has length $1/(\lambda n)$ and is longer with fewer rows. The training error without folds is
 # {value}`joulani.tab2.pegasos.nothing`: about the same mean, because one pass over so many rows hardly overfits 55 weights.
-# The means alone therefore say nothing about the folds. The spread does: with 100 folds TreeCV has
+# The means therefore say little about the folds. The spreads do: that of the training error is off by a factor of
+# {value}`joulani.tab2.sd.pegasos baseline` in the worst cell. With 100 folds TreeCV has
 # {value}`joulani.tab2.spread.treecv.fixed` of its spread with 5, standard cross-validation in random order
 # {value}`joulani.tab2.spread.standard.randomized`, and in fixed order {value}`joulani.tab2.spread.standard.fixed`.
 
