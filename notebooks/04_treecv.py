@@ -381,7 +381,8 @@ for name, table, data in [("pegasos", frame, covtype), ("lsqsgd", song_frame, so
 pd.DataFrame({name: {k: np.median(v) for k, v in c.items()} for name, c in costs.items()})
 
 # %% [markdown]
-# Against $\log_2 k$ the time of TreeCV is a straight line with R² = {value}`joulani.fig2.pegasos.log2k`. To leave out each of
+# Against $\log_2 k$ the time of TreeCV is a straight line with R² = {value}`joulani.fig2.pegasos.log2k`. So is that of the
+# standard method, {value}`joulani.fig2.pegasos.log2k baseline` over three ks, so that this alone shows little. To leave out each of
 # all rows costs {value}`joulani.fig2.pegasos.passes` passes for each $\log_2(2n)$; the standard method, for 10,000 rows, costs
 # {value}`joulani.fig2.pegasos.passes baseline` in the same units. TreeCV on all rows takes
 # {value}`joulani.fig2.pegasos.loocv_fixed` of the time that the standard method takes for 10,000 ({given}`0.16` in the paper),
@@ -513,7 +514,7 @@ figures.save(fig, "treecv_stability", data=songs)
 #
 # The largest |TreeCV − CV| of all draws is {value}`joulani.thm1.pegasos` of the bound of Theorem 1 for PEGASOS,
 # {value}`joulani.thm1.pegasos_strong` with $\lambda = 0.01$, {value}`joulani.thm1.lsqsgd` for least squares and
-# {value}`joulani.thm1.k_means` for K-means. The training error would keep within it as well, or nearly so
+# {value}`joulani.thm1.k_means` for K-means. The training error would keep within it as well
 # ({value}`joulani.thm1.pegasos baseline`, {value}`joulani.thm1.pegasos_strong baseline`,
 # {value}`joulani.thm1.lsqsgd baseline`, {value}`joulani.thm1.k_means baseline`): a bound on single models is wide. For the
 # histogram it is sharp. Order does not matter there, $g = 0$, and TreeCV differs by {value}`joulani.thm1.density`, the training
@@ -529,7 +530,7 @@ figures.save(fig, "treecv_stability", data=songs)
 #
 # A single estimate is another matter. With the most rows, |TreeCV − CV| is {value}`joulani.thm1.closer.pegasos`,
 # {value}`joulani.thm1.closer.pegasos_strong`, {value}`joulani.thm1.closer.lsqsgd` and {value}`joulani.thm1.closer.k_means` times
-# |training error − CV|: few weights do not overfit many rows, and the order of the rows is what is left. It falls with n as a
+# |training error − CV|: where few weights do not overfit many rows, the order of the rows is what is left. It falls with n as a
 # power of {value}`joulani.thm1.slope.pegasos`, {value}`joulani.thm1.slope.pegasos_strong`,
 # {value}`joulani.thm1.slope.lsqsgd` and {value}`joulani.thm1.slope.k_means`. The paper names $\log n / n$ for the excess risk of
 # PEGASOS; its constant is $1/\lambda$, and with $\lambda = 10^{-6}$ it says nothing for these n.
