@@ -43,6 +43,9 @@ def test_spruce_fir_is_scaled_to_unit_variance(simulated, centred):
     assert np.allclose(examples.X.mean(axis=0), 0.0, atol=1e-9) == centred
     np.testing.assert_array_equal(examples.y == 1, simulated.cover == 1)
     assert set(examples.y) == {-1.0, 1.0}
+    longer = simulated.spruce_fir(centred, constant=True)
+    np.testing.assert_array_equal(longer.X[:, :54], examples.X)
+    assert (longer.X[:, 54:] == 1.0).all()
 
 
 def test_a_column_without_variance_stays_finite(simulated):
@@ -80,6 +83,6 @@ def test_real_records_are_those_described():
         pytest.approx(279.92, abs=5e-3),
     )
     assert (data.provenance, data.sha256) == (
-        "real",
+        "real, partial",
         registry.get("covtype").files["covtype_397050.csv.gz"],
     )

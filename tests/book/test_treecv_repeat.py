@@ -22,20 +22,32 @@ def data():
 
 @pytest.fixture(scope="module")
 def frame(data):
-    return treecv_tables.repeat(
-        make, data, treecv_tables.grid([150, 300], [120]), 4, np.random.default_rng(5)
-    )
+    return treecv_tables.repeat(make, data, CELLS, 4, np.random.default_rng(5))
+
+
+CELLS = treecv_tables.of_treecv([150, 300]) + treecv_tables.of_standard([150, 300], [120])
 
 
 def make(n):
     return learners.lsqsgd(3, n**-0.5)
 
 
-def test_grid_has_the_cells_of_table_2_and_figure_2():
-    cells = treecv_tables.grid([1_000, 2_000], [100])
-    assert len(cells) == len(set(cells)) == 2 * (4 * 2 + 3 * 2 + 1)
-    assert Cell("standard", "fixed", 0, 100) in cells
-    assert Cell("standard", "fixed", 0, 1_000) not in cells
+def test_cells_of_table_2_and_figure_2():
+    tree = treecv_tables.of_treecv([1_000, 2_000])
+    standard = treecv_tables.of_standard([1_000, 2_000], [100])
+    assert len({*tree, *standard}) == len(tree) + len(standard) == 2 * (4 * 2 + 3 * 2 + 1)
+    assert Cell("treecv", "randomized", 0, 2_000) in tree
+    assert Cell("standard", "fixed", 0, 100) in standard
+    assert Cell("standard", "fixed", 0, 1_000) not in standard
+
+
+def test_parts_are_repeated_in_percent(data):
+    cells = treecv_tables.of_treecv([100])
+    parts = [(cells[:1], 3), (cells[1:2], 2)]
+    both = treecv_tables.repeat_parts(make, data, parts, np.random.default_rng(5))
+    alone = treecv_tables.repeat(make, data, cells[:1], 3, np.random.default_rng(5))
+    assert both["k"].tolist() == [5] * 3 + [10] * 2
+    np.testing.assert_allclose(both["loss"][:3], 100 * alone["loss"])
 
 
 def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(frame, data):
@@ -51,9 +63,7 @@ def test_a_repetition_is_the_cross_validation_of_the_first_rows_in_its_order(fra
 
 def test_same_seed_same_losses_with_two_threads(frame, data):
     with joblib.parallel_config(n_jobs=2):
-        again = treecv_tables.repeat(
-            make, data, treecv_tables.grid([150, 300], [120]), 4, np.random.default_rng(5)
-        )
+        again = treecv_tables.repeat(make, data, CELLS, 4, np.random.default_rng(5))
     pd.testing.assert_frame_equal(
         again.drop(columns=["seconds", "pass_seconds"]),
         frame.drop(columns=["seconds", "pass_seconds"]),
@@ -87,33 +97,84 @@ def test_ratios_of_a_table_made_by_hand():
     assert treecv_tables.published(treecv_tables.printed(table), n=581_012).equals(table)
 
 
+def test_level_and_spread_beside_the_published_ones():
+    losses = pd.DataFrame(
+        {("treecv", "fixed", 5): [30.0, 32.0], ("treecv", "fixed", 100): [31.0, 31.2]}
+    )
+    losses.columns = losses.columns.set_names(["method", "order", "k"])
+    published = treecv_tables.published(
+        {"none": None, "treecv.fixed.5": "30.0 ± 2.0", "treecv.fixed.100": "31.0 ± 0.1"}, n=4_000
+    )
+    table = treecv_tables.moments(losses)
+    assert table["mean"].tolist() == pytest.approx([31.0, 31.1])
+    assert treecv_tables.spread_factor(table, published) == pytest.approx(np.sqrt(2))
+    missing = 100**2 * 0.3 * 0.7 * (1 / 2_000 - 1 / 4_000)  # 0.525: half of the rows are here
+    gap = 1.0 / np.sqrt(2.0 / 2 + 4.0 / 100 + missing)
+    assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
+
+
+def test_bootstrap_of_a_statistic(frame):
+    losses = treecv_tables.estimates(frame)
+    assert losses.shape == (4, 14)
+    assert treecv_tables.estimates(frame, "training").nunique(axis=1).eq(1).all()
+    record = treecv_tables.bootstrapped(
+        lambda table: table.loc[("treecv", "fixed", 5), "mean"], losses, np.random.default_rng(0)
+    )
+    assert record["value"] == losses["treecv", "fixed", 5].mean()
+    assert record["draws"] == 4
+    assert record["spread"][0] < record["value"] < record["spread"][1]
+
+
 def test_costs_of_times_made_by_hand():
     times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
-    times |= {("treecv", "randomized", 0): 24, ("standard", "fixed", 100): 80}
+    times |= {("treecv", "randomized", 0): 24, ("treecv", "randomized", 100): 20}
+    times |= {("standard", "fixed", 5): 5, ("standard", "fixed", 100): 80}
+    times |= {("standard", "randomized", 100): 160}
+    keys = ("method", "order", "k")
     rows = [
-        dict(zip(("method", "order", "k"), cell, strict=True)) | {"seconds": s}
-        for cell, s in times.items()
+        dict(zip(keys, cell, strict=True)) | {"n": 2_000, "seconds": s} for cell, s in times.items()
     ]
-    made = pd.DataFrame(rows).assign(n=2_000, loss=0.0, pass_seconds=1.0)
-    costs = treecv_tables.costs(made)
+    for n, seconds in ((100, 1), (500, 48)):
+        for order in ("fixed", "randomized"):
+            rows.append(
+                dict(zip(keys, ("standard", order, 0), strict=True)) | {"n": n, "seconds": seconds}
+            )
+    made = pd.DataFrame(rows).assign(loss=0.0, pass_seconds=1.0, repetition=0)
+    [costs] = pd.DataFrame(treecv_tables.costs(made)).to_dict("records")
     assert costs["passes"] == pytest.approx(12 / np.log2(4_000))
-    assert (costs["randomized"], costs["speedup"]) == (2.0, 10.0)
-    assert costs["log2k"] == pytest.approx(
-        1.0, abs=1e-3
-    )  # 5, 100, 2000: equal steps of log k, of 4 each
+    assert costs["standard_passes"] == pytest.approx(48 / np.log2(1_000))
+    assert (costs["randomized"], costs["standard_randomized"]) == (2.0, 2.0)
+    assert costs["speedup"] == 10.0
+    assert (costs["loocv_fixed"], costs["loocv_randomized"]) == (0.25, 0.5)
+    # 5, 100, 2000: equal steps of log k, of 4 each
+    assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
+    assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
 
 
-def test_fastest_of_several_runs(data):
-    assert (
-        treecv_tables.timed(make(300), data, 5, 3).loss
-        == treecv(make(300), data, 5, shuffle=False).loss
-    )
+def test_smallest_speedup_is_of_means():
+    keys = ["method", "order", "k", "n", "repetition", "seconds"]
+    times = [("treecv", 5, 1.0, 3.0), ("standard", 5, 4.0, 8.0)]  # 6 / 2
+    times += [("treecv", 10, 1.0, 1.0), ("standard", 10, 5.0, 5.0)]
+    rows = [(m, "fixed", k, 9, i, s) for m, k, *both in times for i, s in enumerate(both)]
+    frame = pd.DataFrame([*rows, ("treecv", "fixed", 0, 9, 0, 0.1)], columns=keys)
+    record = treecv_tables.smallest_speedup(frame, np.random.default_rng(0))
+    assert (record["value"], record["draws"]) == (3.0, 2)
+    np.testing.assert_allclose(record["spread"], [8 / 3, 4.0])  # the second or the first alone
+
+
+def test_baseline_is_the_statistic_of_doing_nothing(frame):
+    losses, training = (treecv_tables.estimates(frame, name) for name in ("loss", "training"))
+    statistic = lambda table: treecv_tables.spread_ratio(table, "treecv", "fixed")  # noqa: E731
+    rng = np.random.default_rng(0)
+    record = treecv_tables.beside_nothing(statistic, losses, training, rng)
+    assert record["baseline"] == pytest.approx(1.0)
+    assert record["value"] == statistic(treecv_tables.moments(losses))
 
 
 def test_figures_are_drawn_from_these_tables(frame):
     fig, axes = figures.subplots(1, 3)
     figures.running_times(axes, frame, "LSQSGD")
-    assert [len(ax.lines) for ax in axes] == [6, 6, 4]
+    assert [len(ax.lines) for ax in axes] == [12, 12, 8]
     fig, (left, right) = figures.subplots(1, 2)
     table = treecv_tables.summary(frame)
     assert len(figures.cv_spread(left, table, table).lines) == 8

@@ -47,7 +47,7 @@ class Covtype:
 
     X: np.ndarray
     cover: np.ndarray
-    provenance: Literal["real", "simulated"]
+    provenance: Literal["real, partial", "simulated"]
     sha256: str
     name: ClassVar[str] = "covtype"
 
@@ -62,9 +62,9 @@ class Covtype:
         """These rows, in this order."""
         return replace(self, X=self.X[rows], cover=self.cover[rows])
 
-    def spruce_fir(self, centred: bool = False) -> Examples:
-        """Class 1 (y = 1) against the rest (y = -1); each feature scaled to unit variance,
-        and centred if asked.
+    def spruce_fir(self, centred: bool = False, constant: bool = False) -> Examples:
+        """Class 1 (y = 1) against the rest (y = -1); each feature scaled to unit variance, centred
+        if asked, and with a last column of ones if asked.
 
         A soil type that occurs nowhere in these rows stays 0. Source:
         Joulani et al. (2015), Section 5.
@@ -72,6 +72,8 @@ class Covtype:
         deviation = self.X.std(axis=0)
         shift = self.X.mean(axis=0) if centred else 0.0
         scaled = (self.X - shift) / np.where(deviation > 0, deviation, 1.0)
+        if constant:
+            scaled = np.column_stack([scaled, np.ones(len(self))])
         return Examples(scaled, np.where(self.cover == 1, 1.0, -1.0))
 
     def __len__(self) -> int:
@@ -125,4 +127,6 @@ def _read_canonical(path: Path) -> Covtype:
     X = _features(
         table[[*_COLUMNS]].to_numpy(float), table["wilderness"].to_numpy(), table["soil"].to_numpy()
     )
-    return Covtype(X, table["cover"].to_numpy(np.int64), "real", registry.file_sha256(path))
+    return Covtype(
+        X, table["cover"].to_numpy(np.int64), "real, partial", registry.file_sha256(path)
+    )

@@ -27,7 +27,7 @@ from .general import (
     seconds_by_folds,
 )
 from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, gene_curve, stage_ladder
-from .incremental import against_bound, cv_spread, running_time, running_times
+from .incremental import against_bound, cv_spread, running_time, running_times, stability
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
@@ -87,6 +87,7 @@ __all__ = [
     "norm_centres",
     "cv_spread",
     "running_times",
+    "stability",
     "running_time",
     "against_bound",
     "channels",

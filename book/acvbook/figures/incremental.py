@@ -1,5 +1,6 @@
 """TreeCV and standard cross-validation: spread, running time, bounds."""
 
+import numpy as np
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 _VARIANTS = {
@@ -49,13 +50,14 @@ def running_times(axes, frame, name):
 
 
 def running_time(ax, frame, title):
-    """Median seconds against n, one line for each method, order and k."""
+    """Mean seconds against n, one line for each method, order and k; dots: medians."""
     for (method, order, k), part in frame.groupby(["method", "order", "k"]):
         colour, line, label = _VARIANTS[method, order]
-        median = part.groupby("n")["seconds"].median()
+        mean, median = (part.groupby("n")["seconds"].agg(middle) for middle in ("mean", "median"))
         name = f"{label.split(',')[0]}, k = {k}" if k else label
         width = {5: 0.8, 10: 1.3, 100: 2.0}.get(k, 1.3)
-        ax.plot(median.index, median, line, color=colour, linewidth=width, marker=".", label=name)
+        ax.plot(mean.index, mean, line, color=colour, linewidth=width, label=name)
+        ax.plot(median.index, median, ".", color=colour)
     ax.set(title=title, xlabel="rows n", ylabel="seconds")
     ax.legend(fontsize="x-small")
     return ax
@@ -67,4 +69,21 @@ def against_bound(ax, k, measured, bound, ylabel):
     ax.plot(k, bound, "--", color="C4", label="bound")
     ax.set(xscale="log", xlabel="folds k", ylabel=ylabel)
     ax.legend()
+    return ax
+
+
+def stability(ax, drawn, bound, title):
+    """|TreeCV - CV| and |training error - CV| against n, from `treecv_theorems.gaps`: medians and
+    80 % bands; crosses: |mean of TreeCV - CV|; dashed and dotted: the bounds of both theorems.
+    """
+    for column, colour, label in [("nothing", "C3", "training error"), ("treecv", "C0", "TreeCV")]:
+        sizes = drawn[column].abs().groupby(drawn["n"])
+        low, middle, high = (sizes.quantile(level) for level in (0.1, 0.5, 0.9))
+        ax.plot(middle.index, middle, color=colour, marker=".", label=label)
+        ax.fill_between(middle.index, low, high, color=colour, alpha=0.2, linewidth=0)
+    mean = drawn.groupby("n")["treecv"].mean().pipe(np.abs)
+    ax.plot(mean.index, mean, "x", color="C0", label="TreeCV, |mean|")
+    ax.plot(bound.index, bound["sure"], "--", color="C4", label="bound, Theorem 1")
+    ax.plot(bound.index, bound["expected"], ":", color="C4", label="bound, Theorem 2")
+    ax.set(title=title, xlabel="rows n", xscale="log", yscale="log")
     return ax

@@ -4,6 +4,7 @@ import itertools
 import time
 from typing import NamedTuple
 
+import joblib
 import numpy as np
 import pandas as pd
 
@@ -12,6 +13,8 @@ from acvlib.incremental.protocol import Examples
 from acvlib.parallel import spread
 
 METHODS = {"treecv": treecv, "standard": kfold}
+ORDERS = ("fixed", "randomized")
+KS = (5, 10, 100)
 
 
 class Cell(NamedTuple):
@@ -23,26 +26,28 @@ class Cell(NamedTuple):
     n: int
 
 
-def grid(sizes, standard_sizes):
-    """The cells of Table 2 and Figure 2: k = 5, 10, 100 by both methods, and TreeCV with k = n.
+def of_treecv(sizes):
+    """The cells of Table 2 and Figure 2 for TreeCV: k = 5, 10, 100 and n, in both orders."""
+    return _cells("treecv", (*KS, 0), sizes)
 
-    Standard cross-validation with k = n is quadratic, and has sizes of its own.
-    """
-    orders = ("fixed", "randomized")
-    ks = (5, 10, 100)
-    tree = itertools.product(["treecv"], orders, (*ks, 0), sizes)
-    standard = itertools.product(["standard"], orders, ks, sizes)
-    quadratic = itertools.product(["standard"], orders, [0], standard_sizes)
-    return [Cell(*cell) for cell in (*tree, *standard, *quadratic)]
+
+def of_standard(sizes, quadratic_sizes=()):
+    """Those of standard cross-validation: k = 5, 10, 100; k = n has sizes of its own."""
+    return _cells("standard", KS, sizes) + _cells("standard", [0], quadratic_sizes)
+
+
+def _cells(method, ks, sizes):
+    return [Cell(*cell) for cell in itertools.product([method], ORDERS, ks, sizes)]
 
 
 def repeat(make_learner, data, cells, n_repetitions, rng):
-    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds.
+    """A DataFrame with a row for each cell and repetition: loss, seconds, pass_seconds, training.
 
     Each repetition puts the data in a random order and runs all cells on its first rows.
     make_learner(n) gives the learner for n rows; pass_seconds is the time it takes to learn them
-    once. Repetitions are joblib tasks, each in one thread: their times compare with each other,
-    whatever else the machine does.
+    once, training the mean loss on the same rows of what was learnt: an estimate without folds.
+    Repetitions are joblib tasks, each in one thread: their times compare with each other, whatever
+    else the machine does.
     """
     streams = enumerate(rng.spawn(n_repetitions))
     tasks = [(make_learner, data, cells, number, stream) for number, stream in streams]
@@ -50,22 +55,34 @@ def repeat(make_learner, data, cells, n_repetitions, rng):
     return pd.DataFrame(list(itertools.chain(*repetitions)))
 
 
+def repeat_parts(make_learner, data, parts, rng):
+    """The frames of `repeat` for each (cells, n_repetitions), losses x 100 as in Table 2.
+
+    In one thread, so that nothing of ours runs beside what is timed.
+    """
+    with joblib.parallel_config(n_jobs=1):
+        frames = [repeat(make_learner, data, cells, times, rng) for cells, times in parts]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.assign(loss=100 * frame["loss"], training=100 * frame["training"])
+
+
 def _repetition(make_learner, data, cells, number, rng):
     shuffled = data.take(rng.permutation(len(data)))
     heads = {n: Examples(shuffled.X[:n], shuffled.y[:n]) for n in {cell.n for cell in cells}}
-    passes = {n: _pass_seconds(make_learner(n), head) for n, head in heads.items()}
+    passes = {n: _one_pass(make_learner(n), head) for n, head in heads.items()}
     rows = []
     for cell in cells:
-        times = {"repetition": number, "pass_seconds": passes[cell.n]}
         result = _run(make_learner(cell.n), heads[cell.n], cell, rng)
-        rows.append(cell._asdict() | times | result)
+        rows.append(cell._asdict() | {"repetition": number} | passes[cell.n] | result)
     return rows
 
 
-def _pass_seconds(learner, data):
+def _one_pass(learner, data):
+    rows, state = np.arange(len(data)), learner.init()
     started = time.perf_counter()
-    learner.update(learner.init(), data.X, data.y)
-    return time.perf_counter() - started
+    state = learner.learn(state, data.X, data.y, rows)
+    seconds = time.perf_counter() - started
+    return {"pass_seconds": seconds, "training": learner.loss(state, data.X, data.y).mean()}
 
 
 def _run(learner, data, cell, rng):
@@ -76,14 +93,78 @@ def _run(learner, data, cell, rng):
 
 
 def summary(frame):
-    """Mean, deviation and median seconds over repetitions at the largest n, by (method, order, k).
+    """At the largest n, by (method, order, k): mean and deviation of the loss over repetitions,
+    median seconds, and their mean.
 
     The column `folds` has the number of folds, also where k is 0.
     """
     n = frame["n"].max()
     full = frame[frame["n"] == n].groupby(["method", "order", "k"])
-    means = full.agg(mean=("loss", "mean"), sd=("loss", "std"), seconds=("seconds", "median"))
+    means = full.agg(
+        mean=("loss", "mean"),
+        sd=("loss", "std"),
+        seconds=("seconds", "median"),
+        mean_seconds=("seconds", "mean"),
+    )
     return means.assign(folds=[k or n for _, _, k in means.index])
+
+
+def estimates(frame, column="loss"):
+    """One row a repetition and one column a cell (method, order, k), at the largest n.
+
+    With "training" the estimate without folds stands in every cell.
+    """
+    full = frame[frame["n"] == frame["n"].max()]
+    wide = full.pivot(index="repetition", columns=["method", "order", "k"], values=column)
+    return wide.sort_index(axis=1)
+
+
+def bootstrapped(statistic, losses, rng, n_resamples=200):
+    """What `ledger.record` needs of statistic(table), the table with the mean and sd of each column
+    of `estimates`: value, draws, and the spread over resampled repetitions.
+    """
+    resampled = [
+        losses.sample(frac=1.0, replace=True, random_state=rng) for _ in range(n_resamples)
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):  # few repetitions may all be the same one
+        values = np.array([statistic(moments(sample)) for sample in resampled])
+    return {
+        "value": statistic(moments(losses)),
+        "draws": int(losses.count().min()),
+        "spread": np.quantile(values[np.isfinite(values)], [0.1, 0.9]),
+    }
+
+
+def beside_nothing(statistic, losses, nothing, rng):
+    """`bootstrapped`, and the same statistic of the estimates `nothing` as the baseline."""
+    baseline = statistic(moments(nothing))
+    return bootstrapped(statistic, losses, rng) | {"baseline": baseline}
+
+
+def moments(losses):
+    """Mean and sd of each column, and how many repetitions they are of."""
+    return pd.DataFrame({"mean": losses.mean(), "sd": losses.std(), "count": losses.count()})
+
+
+def level_gap(table, published, n_repetitions, n, n_published):
+    """Largest |mean - published mean| over the cells, in standard errors of that difference.
+
+    The published means are over n_repetitions; and n rows are a random part of the published
+    n_published, which moves the share of errors (x 100) of the whole.
+    """
+    ours, theirs = table.align(published, join="inner", axis=0)
+    share = theirs["mean"] / 100
+    missing = 100**2 * share * (1 - share) * (1 / n - 1 / n_published)
+    variance = ours["sd"] ** 2 / ours["count"] + theirs["sd"] ** 2 / n_repetitions + missing
+    return float(((ours["mean"] - theirs["mean"]).abs() / np.sqrt(variance)).max())
+
+
+def spread_factor(table, published):
+    """The factor by which a standard deviation differs from the published one, in the worst cell:
+    at least 1.
+    """
+    ours, theirs = table.align(published, join="inner", axis=0)
+    return float(np.exp(np.log(ours["sd"] / theirs["sd"]).abs().max()))
 
 
 def printed(table):
@@ -98,8 +179,14 @@ def printed(table):
     return cells
 
 
+def cell_of(values):
+    """ "mean ± sd" as in `printed`."""
+    return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.4f}"
+
+
 def published(papers, n):
-    """`summary` of a paper's cells, as in `printed`, for n rows."""
+    """`summary` of a paper's cells, as in `printed`, for n rows; other claims are passed over."""
+    papers = {cell: text for cell, text in papers.items() if "±" in str(text)}
     rows = [[*cell.split("."), *map(float, text.split(" ± "))] for cell, text in papers.items()]
     table = pd.DataFrame(rows, columns=["method", "order", "k", "mean", "sd"])
     table["folds"] = table["k"].replace("n", n).astype(int)
@@ -123,28 +210,55 @@ def largest_gap(table):
 
 
 def costs(frame):
-    """Median running times at the largest n, as ratios.
+    """Running times as ratios, {name: one value a repetition}, at the largest n unless it says so.
 
     passes: leave one out in units of log2(2n) passes over the data; randomized: the same in random
-    order over fixed; speedup: standard over TreeCV at k = 100; log2k: R2 of a straight line through
-    time against log2 k.
+    order over fixed; standard_randomized: that of standard CV at k = 100; speedup: standard over
+    TreeCV at k = 100; log2k: R2 of a straight line through time against log2 k; loocv_fixed,
+    loocv_randomized: TreeCV leaving one out of all rows over standard CV doing so for the largest n
+    it was run for; standard_passes, standard_log2k: as passes and log2k, of standard CV, the first
+    at that n.
     """
-    table = summary(frame)
-    n = int(frame["n"].max())
-    seconds = table["seconds"]
-    tree = table.loc["treecv", "fixed"]
-    one_pass = frame.loc[frame["n"] == n, "pass_seconds"].median()
-    leave_one_out = seconds["treecv", "fixed", 0]
+    keys = ["method", "order", "k", "n"]
+    seconds = frame.pivot(index="repetition", columns=keys, values="seconds").sort_index(axis=1)
+    passes = frame.pivot_table(index="repetition", columns="n", values="pass_seconds")
+    n, quadratic = int(frame["n"].max()), seconds["standard", "fixed", 0].columns.max()
+    tree, standard = seconds["treecv"], seconds["standard"]
+    one_out = tree["fixed", 0, n]
+    slow = {order: standard[order, 0, quadratic] for order in ("fixed", "randomized")}
     ratios = {
-        "passes": leave_one_out / one_pass / np.log2(2 * n),
-        "randomized": seconds["treecv", "randomized", 0] / leave_one_out,
-        "speedup": seconds["standard", "fixed", 100] / seconds["treecv", "fixed", 100],
-        "log2k": np.corrcoef(np.log2(tree["folds"]), tree["seconds"])[0, 1] ** 2,
+        "passes": one_out / passes[n] / np.log2(2 * n),
+        "randomized": tree["randomized", 0, n] / one_out,
+        "standard_randomized": standard["randomized", 100, n] / standard["fixed", 100, n],
+        "speedup": standard["fixed", 100, n] / tree["fixed", 100, n],
+        "log2k": _straightness(tree["fixed"].xs(n, axis=1, level="n"), n),
+        "standard_log2k": _straightness(standard["fixed"].xs(n, axis=1, level="n"), n),
+        "loocv_fixed": one_out / slow["fixed"],
+        "loocv_randomized": tree["randomized", 0, n] / slow["randomized"],
+        "standard_passes": slow["fixed"] / passes[quadratic] / np.log2(2 * quadratic),
     }
-    return {name: float(ratio) for name, ratio in ratios.items()}
+    return {name: ratio.dropna().to_numpy() for name, ratio in ratios.items()}
 
 
-def timed(learner, data, folds, n_runs):
-    """The result of the fastest of n runs of `treecv`, the rows as they stand."""
-    runs = [treecv(learner, data, folds, shuffle=False) for _ in range(n_runs)]
-    return min(runs, key=lambda result: result.seconds)
+def smallest_speedup(frame, rng, n_resamples=200):
+    """What `ledger.record` needs of the smallest ratio, over all k, orders and n, of standard CV's
+    mean time to TreeCV's.
+    """
+    keys = ["method", "order", "k", "n"]
+    seconds = frame.pivot(index="repetition", columns=keys, values="seconds").sort_index(axis=1)
+    shared = [cell for cell in seconds["standard"].columns if cell in seconds["treecv"].columns]
+    pairs = [(seconds["standard"][cell], seconds["treecv"][cell]) for cell in shared]
+    draws = min(part.count() for pair in pairs for part in pair)
+
+    def smallest(rows):
+        return min(standard.iloc[rows].mean() / tree.iloc[rows].mean() for standard, tree in pairs)
+
+    samples = [smallest(rng.integers(draws, size=draws)) for _ in range(n_resamples)]
+    spread = np.quantile(samples, [0.1, 0.9])
+    return {"value": smallest(slice(None)), "draws": int(draws), "spread": spread}
+
+
+def _straightness(seconds, n):
+    """R2 of seconds against log2 k, one a repetition."""
+    logs = pd.Series(np.log2([k or n for k in seconds.columns]), seconds.columns)
+    return seconds.corrwith(logs, axis=1) ** 2

@@ -1,0 +1,141 @@
+"""What the theorems on TreeCV speak of: measured on learners for which the answer is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from acvbook import figures
+from acvbook.studies import treecv_theorems as theorems
+
+from acvlib import treecv
+from acvlib.incremental import learners
+from acvlib.incremental.protocol import Examples
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(400, 3)), np.ones(400)])
+    return Examples(X, np.where(X[:, 0] + rng.normal(size=400) > 0, 1.0, -1.0))
+
+
+def subject_of(rows, make=lambda n: learners.pegasos(4, 0.1), best=0.1):
+    return theorems.Subject(make, rows, best)
+
+
+def test_gap_of_a_draw_is_that_of_both_cross_validations(rows):
+    drawn = theorems.gaps(subject_of(rows), 64, 8, 3, np.random.default_rng(0))
+    [stream, *_] = np.random.default_rng(0).spawn(3)
+    sample = rows.take(stream.integers(400, size=64))
+    w = np.zeros(5)
+    for x, y in zip(sample.X, sample.y, strict=True):  # PEGASOS by its definition
+        if y * (w[:4] @ x) < 0.1 * w[4] or w[4] == 0:
+            w[:4] += y * x
+        w[4] += 1
+    training = (sample.y * (sample.X @ w[:4]) <= 0).mean()
+    tree = treecv(learners.pegasos(4, 0.1), sample, 8, shuffle=False).loss
+    first = drawn.iloc[0]
+    assert first["nothing"] - first["treecv"] == pytest.approx(training - tree, abs=1e-12)
+    assert drawn["n"].tolist() == [64] * 3
+
+
+def test_order_does_not_matter_to_a_histogram(rows):
+    make = lambda n: learners.histogram([-4.0], [4.0], 8)  # noqa: E731
+    subject = subject_of(Examples(rows.X[:, :1]), make, 0.0)
+    stable = theorems.stability(subject, 80, 5, 4, 6, np.random.default_rng(1))
+    assert (stable["difference"] == 0).all()
+    assert (stable["incremental"] == stable["batch"]).all()
+    drawn = theorems.gaps(subject, 80, 16, 6, np.random.default_rng(2))
+    assert drawn["treecv"].abs().max() < 1e-12 < drawn["nothing"].abs().max()
+
+
+def test_excess_risks_are_above_the_best(rows):
+    subject = subject_of(rows, best=0.25)
+    stable = theorems.stability(subject, 64, 4, 4, 5, np.random.default_rng(1))
+    again = theorems.stability(subject._replace(best=0.0), 64, 4, 4, 5, np.random.default_rng(1))
+    np.testing.assert_allclose(again["batch"] - stable["batch"], 0.25)
+    assert (stable["difference"] * 4 % 1 == 0).all()  # of 4 test rows, each right or wrong
+
+
+def test_bounds_and_ratios_made_by_hand():
+    stable = pd.DataFrame(
+        {
+            "n": [10, 10, 20, 20],
+            "difference": [-0.4, 0.2, 0.1, -0.1],
+            "incremental": [0.3, 0.1, 0.1, 0.1],
+            "batch": [0.1, 0.1, 0.2, 0.2],
+        }
+    )
+    bound = theorems.bounds(stable)
+    assert bound["sure"].tolist() == [0.4, 0.1]
+    assert bound["expected"].tolist() == pytest.approx([0.2, 0.2])
+    drawn = pd.DataFrame({"n": [10, 10, 20, 20], "treecv": [0.2, -0.1, 0.02, 0.06]})
+    np.testing.assert_allclose(theorems.over_sure_bound(drawn, bound), [0.5, 0.6])
+    assert theorems.over_expected_bound(drawn, bound) == pytest.approx(0.05 / 0.2)
+    assert theorems.standard_errors(drawn) == pytest.approx(0.04 / 0.02)
+
+
+def test_slope_of_a_power():
+    n = np.repeat([100, 400, 1600], 2)
+    drawn = pd.DataFrame({"n": n, "treecv": np.tile([1, -1], 3) * n**-0.5})
+    assert theorems.slope(drawn) == pytest.approx(-0.5)
+
+
+def test_least_squares_in_the_ball():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    for weights in ([0.3, 0.2, -0.1], [3.0, 0.0, 4.0]):  # inside, and far outside
+        y = X @ np.array(weights)
+        best = theorems.least_squares_in_ball(Examples(X, y))
+        others = rng.normal(size=(2_000, 3))
+        others /= np.maximum(np.linalg.norm(others, axis=1, keepdims=True), 1.0)
+        errors = ((X @ others.T - y[:, None]) ** 2).mean(axis=0)
+        assert best <= errors.min()
+        assert best >= errors.min() * 0.9 or np.linalg.norm(weights) <= 1
+    assert theorems.least_squares_in_ball(Examples(X, X @ [0.3, 0.2, -0.1])) < 1e-12
+
+
+def test_good_models_of_easy_rows(rows):
+    separable = Examples(rows.X, np.where(rows.X[:, 1] > 0, 1.0, -1.0))
+    assert theorems.linear_error(separable) < 0.02
+    two = Examples(np.repeat([[0.0, 1.0], [5.0, 5.0]], 10, axis=0))
+    assert theorems.quantisation_error(two, 2) == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [5, 32])
+def test_algorithm_1_in_plain_python(rows, k):
+    cases = [
+        (learners.pegasos(4, 0.1), theorems.classified),
+        (learners.lsqsgd(4, 0.1), theorems.squared),
+        (learners.k_means(4, 3, 5), lambda s, X, y: theorems.to_centre(s, X, y, 3)),
+    ]
+    for learner, loss in cases:
+        by_hand = theorems.algorithm_1(learner, rows, k, loss)
+        ours = treecv(learner, rows, k, shuffle=False).pointwise
+        np.testing.assert_allclose(ours, by_hand, atol=1e-12)
+
+
+def test_idle_learner_costs_copies_only(rows):
+    learner = learners.pegasos(4, 0.1)
+    result = treecv(theorems.idle(learner, 5), rows, 16, shuffle=False)
+    assert (result.pointwise == 0).all()
+    assert (result.evaluations["updates"], result.evaluations["copies"]) == (4 * 400, 15)
+
+
+def test_cost_has_a_bound_for_each_k(rows):
+    measured = theorems.cost(learners.pegasos(4, 0.1), rows, [5, 20, 400])
+    assert measured.treecv.shape == measured.bound.shape == measured.standard.shape == (3,)
+    assert (np.diff(measured.bound) > 0).all()
+    assert min(measured.c, measured.t_c) >= 0 < measured.one_pass
+    large = [5, 20, 1_000]
+    with pytest.raises(ValueError, match="1000 folds of 400 rows"):
+        theorems.cost(learners.pegasos(4, 0.1), rows, large)
+
+
+def test_stability_figure():
+    drawn = pd.DataFrame(
+        {"n": [10, 10, 20], "treecv": [0.1, -0.2, 0.1], "nothing": [0.3, 0.2, 0.1]}
+    )
+    bound = pd.DataFrame({"sure": [0.4, 0.1], "expected": [0.2, 0.1]}, index=[10, 20])
+    fig, ax = figures.subplots()
+    assert len(figures.stability(ax, drawn, bound, "PEGASOS").lines) == 5
+    figures.plt.close(fig)
