@@ -143,7 +143,7 @@ def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_deri
 
 def test_sampled_solves_are_drawn_and_the_full_one_is_not(model):
     full = siamese.fitted(model, Adam(10), 0, damping=0.5, tolerance=1e-6)
-    table = siamese.solvers(model, full, FOLD, (9, None), np.random.default_rng(0), 60, 3)
+    table = siamese.solvers(model, full, FOLD, (9, None), np.random.default_rng(0), 300, 3)
     assert table.loc[9].distance.nunique() == 3
     assert len(table.loc[12]) == 1
     assert table.loc[12].distance[0] < 0.01 < table.start.iloc[0]

@@ -12,7 +12,7 @@ from acvlib.folds import k_fold
 from .general import LABELLED, on_folds, relabelled
 
 GAMMAS = tuple(10.0**power for power in range(-3, 4))  # the paper's
-WIDER = tuple(10.0**power for power in range(-7, 4))  # so that choices lie inside
+WIDER = tuple(10.0**power for power in range(-6, 4))  # so that choices lie inside
 
 
 def grid(model, rng, gammas=WIDER, n_folds=20):

@@ -98,7 +98,7 @@ def by_folds(kind, n, numbers, rng):
     return pd.DataFrame(rows, index=pd.Index([t - 1 for t in numbers], name="t - 1"))
 
 
-def smallest_folds(kind, sizes, rng, n_folds=50):
+def smallest_folds(kind, sizes, rng, n_folds=30):
     """`errors` of the smallest folds against the number of labelled points, a data set for each:
     the theorems' rate is -2.
 

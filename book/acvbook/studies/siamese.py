@@ -57,7 +57,9 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
 def _lambda(damping, products, dim, rng):
     """That of `fitted`, from both ends of H's spectrum."""
     row = np.zeros(1, int)
-    operator = LinearOperator((dim, dim), lambda v: products.multiply(v.reshape(1, dim), row)[0])
+    operator = LinearOperator(
+        (dim, dim), lambda v: products.multiply(v.reshape(1, dim), row)[0], dtype=float
+    )
     start = rng.standard_normal(dim)
     ends = eigsh(operator, 2, which="BE", tol=1e-2, v0=start, return_eigenvectors=False)
     return damping * max(ends) - min(*ends, 0.0)
