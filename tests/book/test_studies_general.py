@@ -210,6 +210,19 @@ def test_rates(kind):
     assert general_rates.slopes_of(tables).shape == (4, 8)
 
 
+def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end():
+    model = general_rates.supervised(60, np.random.default_rng(0))
+    slices = general_rates.alike(model, 6)
+    first = [np.sort(model.energy.features[part, 0]) for part in slices]
+    assert all(a[-1] <= b[0] for a, b in zip(first[:-1], first[1:], strict=True))
+    some = general_rates.alike(model, 6, 3)
+    assert [len(some), some[0].tolist(), some[-1].tolist()] == [
+        3,
+        slices[0].tolist(),
+        slices[-1].tolist(),
+    ]
+
+
 def test_slopes_recover_a_power_law():
     n = np.array([100.0, 200.0, 400.0])
     table = pd.DataFrame({"a": 3.0 / n**2, "b": 5.0 / n}, index=n)

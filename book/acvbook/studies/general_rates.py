@@ -61,13 +61,15 @@ def _points(n, rng):
     return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ SHIFT)), 1.0, -1.0)
 
 
-def alike(model, n_folds):
-    """Folds of points that are alike in their first feature:
-    what a fold takes away adds up and does not cancel.
+def alike(model, n_folds, most=None):
+    """Folds of points that are alike in their first feature: what a fold takes away adds up and
+    does not cancel. Of them, at most so many, evenly from the first to the last.
     """
     X = model.energy.features if isinstance(model, SemiSupervised) else model.X
     sites = _observed(model)
-    return [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
+    folds = [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
+    chosen = np.linspace(0, n_folds - 1, min(most or n_folds, n_folds)).round().astype(int)
+    return [folds[number] for number in chosen]
 
 
 def errors(model, folds):
@@ -89,12 +91,12 @@ def _mean(result):
     return np.concatenate(result.losses).mean()
 
 
-def by_folds(kind, n, numbers, rng):
+def by_folds(kind, n, numbers, rng, most=None):
     """`errors` against t - 1 for one data set of n labelled points, folds `alike`:
     the theorems' rate is -2.
     """
     model = KINDS[kind](n, rng)
-    rows = [errors(model, alike(model, t)) for t in numbers]
+    rows = [errors(model, alike(model, t, most)) for t in numbers]
     return pd.DataFrame(rows, index=pd.Index([t - 1 for t in numbers], name="t - 1"))
 
 
