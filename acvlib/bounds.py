@@ -107,7 +107,6 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     check_kind("model", model, GLM)
     check_fit(model, fit)
     folds = Folds.of(folds, model.n_sites, model.observed)
-    radius = None if radius is None else real_number("radius", radius, least=0.0)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)

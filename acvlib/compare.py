@@ -22,24 +22,19 @@ def compare_methods(exact: CVResult, *others: CVResult) -> Any:
     ------
     ValueError : results of different fits or folds; for different models see `compare_models`
     """
-    for result in (exact, *others):
-        _check_same_fit(exact, result)
-        _check_same_folds((exact.method, exact), (result.method, result))
     rows = [_row(exact, result) for result in (exact, *others)]
     return require("pandas", extra="tables").DataFrame(rows).set_index("method")
 
 
 def relative_errors(exact: CVResult, result: CVResult) -> np.ndarray:
     """|loss_o - exact_o| / |exact_o| for each fold (Ghosh et al. 2020, Table 1)."""
-    _check_same_fit(exact, result)
-    _check_same_folds(("exact", exact), ("the result", result))
+    _check_comparable(exact, result)
     return np.abs(result.fold_losses - exact.fold_losses) / np.abs(exact.fold_losses)
 
 
 def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
     """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
-    _check_same_fit(exact, result)
-    _check_same_folds(("exact", exact), ("the result", result))
+    _check_comparable(exact, result)
     return exact.fit.standard_errors_between(result.params, exact.params)
 
 
@@ -107,19 +102,19 @@ def _model_row(rank, result, best):
     }
 
 
-def _check_same_fit(a, b):
+def _check_comparable(a, b):
+    """Raise unless two results start from the same fit and have the same folds."""
     check_kind("a result", a, CVResult)
     check_kind("a result", b, CVResult)
-    if a.fit is b.fit:
-        return
-    same = np.array_equal(a.fit.params, b.fit.params) and a.fit.objective == b.fit.objective
-    if not same:
+    same_params = a.fit is b.fit or np.array_equal(a.fit.params, b.fit.params)
+    if not same_params or a.fit.objective != b.fit.objective:
         sizes = f"{len(a.fit.params)} parameters, F = {a.fit.objective:.8g}"
         others = f"{len(b.fit.params)} and {b.fit.objective:.8g}"
         raise ValueError(
             f"{a.method} and {b.method} start from different fits ({sizes}, against {others}): "
             "pass both the same fit; for different models use compare_models({name: result})"
         )
+    _check_same_folds((a.method, a), (b.method, b))
 
 
 def _check_same_folds(named, *others):
@@ -140,6 +135,8 @@ def _difference(a, b):
         return f"of {a.n_sites} and of {b.n_sites} sites"
     if len(a.folds) != len(b.folds):
         return f"{len(a.folds)} and {len(b.folds)}"
+    if a.folds.same_as(b.folds):
+        return ""
     for number in range(len(a.folds)):
         if not a.folds[number : number + 1].same_as(b.folds[number : number + 1]):
             return f"fold {number} the first"

@@ -15,14 +15,7 @@ from joblib import delayed
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
 from .parallel import parallel, pieces, track
-from .protocol import (
-    FoldProducts,
-    Refits,
-    check_is_model,
-    check_overrides,
-    override,
-    with_defaults,
-)
+from .protocol import FoldProducts, Refits, check_is_model, check_overrides, override, with_defaults
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,

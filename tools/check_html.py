@@ -2,7 +2,8 @@
 as a reader offline would.
 
 A page passes when it loads without a console error, asks for nothing outside FOLDER, typesets its
-math without an error, and gives every picture a text alternative; the search must find "jackknife".
+math without an error, gives every picture a text alternative, and its badges lead to a place that
+is there; the search must find "jackknife".
 Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
@@ -10,6 +11,7 @@ import json
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
@@ -31,6 +33,8 @@ BAD_MATH = (
 )
 RAW_MATH = """const math = [...document.querySelectorAll('.math')];
 return math.filter(node => !node.querySelector('mjx-container')).length"""
+# Badges are links in plain HTML, which Sphinx does not check.
+LINKS = "return [...document.querySelectorAll('a.verdict, a:has(.verdict)')].map(a => a.href)"
 NO_ALT = "return [...document.images].filter(image => !image.alt.trim()).map(image => image.src)"
 FOUND = "return document.querySelectorAll('#search-results li').length"
 
@@ -71,7 +75,15 @@ def faults(driver, site, page):
         *(f"asks for {url}" for url in outside),
         *(f"console: {message}" for message in console),
         *(f"no text alternative: {source}" for source in driver.execute_script(NO_ALT)),
+        *(f"leads nowhere: {link}" for link in driver.execute_script(LINKS) if leads_nowhere(link)),
     ]
+
+
+def leads_nowhere(link):
+    """Whether no page on disk has the place that `link` names."""
+    page, _, place = link.partition("#")
+    path = Path(unquote(urlparse(page).path))
+    return not path.is_file() or (place and f'id="{place}"' not in path.read_text("utf-8"))
 
 
 def search_faults(driver, site, word):

@@ -1,36 +1,68 @@
 """The scoreboard page, made from the merged ledger and book/claims/."""
 
+from collections import Counter
+
 from acvbook.claims import load_claims, load_papers
+from acvbook.prose import fill, plain
+from acvbook.verdicts import KINDS, anchor, kind, words
 
 HEAD = """# Scoreboard
 
-Every figure, table and checkable statement of the four papers, and what this book adds to them.
-A notebook measures a number and records it; the verdict comes from a list of claims that was
-written beforehand. Nobody types a number into this page.
+Every figure, table and checkable statement of the four papers, and what this book adds to them. A
+chapter measures a number; the verdict comes from a rule that was written beforehand. Nothing on
+this page is typed by hand but the papers' own numbers and the reasons.
 
-- **reproduced**: holds at the paper's sizes. **holds at quick scale**: holds at the smaller sizes
-  of a quick run.
-- **not reproduced**: does not hold; the reason stands below the table.
-- **stand-in**: the real data set was absent, and a simulated one took its place. This never counts.
-- **reported**: a number without a verdict, such as seconds on another machine. **not yet**: its
-  chapter is to come.
+Each row asks three questions. Does our number meet the rule? Would *doing nothing*, which keeps the
+parameters of the full fit, meet the same rule? Then the rule holds, but shows nothing about the
+method. And was it measured on the data that the claim is about?
+
+- **reproduced** (**held**, for what is new here): the rule holds, at the paper's sizes. It says so
+  if doing nothing passes too.
+- **not reproduced**: it does not; the reason stands below the paper's table.
+- **not testable**: the real data could not be had, and stand-ins decide nothing.
+- **reported**: a number without a rule, such as seconds. **not yet**: its chapter is to come.
+
+The data are in four words. *real*; *real, partial*: a part of the real data; *rebuilt*: made from
+published summaries; *simulated*.
 """
 
 
 def page(records):
     """MyST text of the whole page."""
     claims, recorded = load_claims(), {record["id"]: record for record in records}
-    papers = load_papers()
-    sections = [
-        section(title, of_paper(paper, claims), claims, recorded) for paper, title in papers.items()
-    ]
-    return "\n".join([HEAD, origin(records), *sections])
-
-
-def of_paper(paper, claims):
-    """The claims of one paper, without their parts."""
     parts = {part for claim in claims.values() for part in claim.parts}
-    return [claim for id, claim in claims.items() if id.split(".")[0] == paper and id not in parts]
+    papers = {
+        title: [c for id, c in claims.items() if id.split(".")[0] == paper and id not in parts]
+        for paper, title in load_papers().items()
+    }
+    sections = [section(title, own, claims, recorded) for title, own in papers.items()]
+    text = "\n".join([HEAD, summary(papers, claims, recorded), origin(records), *sections])
+    return fill(text, recorded, claims)
+
+
+def summary(papers, claims, recorded):
+    """How many claims of each paper are of each kind, and how many rules."""
+    head = f"| | {' | '.join(KINDS.values())} |\n" + "| --- " * (len(KINDS) + 1) + "|\n"
+    rows = "".join(
+        f"| {title.partition(', ')[0]} | {counts(own, claims, recorded)} |\n"
+        for title, own in papers.items()
+    )
+    caption = "Claims, and in brackets the rules that they consist of. *With power*: doing nothing "
+    caption += "fails a rule that the method meets. *Reported* counts those to come too.\n"
+    return f"## Summary\n{caption}\n{table(head + rows, 'summary')}"
+
+
+def counts(own, claims, recorded):
+    """One row of the summary: *claims (rules)* for each kind of verdict."""
+    leaves = [claims[id] for claim in own for id in claim.parts or (claim.id,)]
+    of_claims = Counter(kind(claim, recorded.get(claim.id)) for claim in own)
+    of_rules = Counter(kind(leaf, recorded.get(leaf.id)) for leaf in leaves)
+    return " | ".join(f"{of_claims[name]} ({of_rules[name]})" for name in KINDS)
+
+
+def table(text, name):
+    """A table that styles can find: on a phone its rows become blocks."""
+    return f"::::{{div}} scoreboard-{name}\n{text}::::\n"
 
 
 def origin(records):
@@ -43,73 +75,110 @@ def origin(records):
     return f"This run: {'; '.join(runs)}. {versions}.\n"
 
 
-def section(title, claims, everything, recorded):
-    """One paper: its table, then what explains a claim or splits it into parts.
+def section(title, own, claims, recorded):
+    """One paper: its table, the reasons for what does not hold, and the parts.
 
     ``title`` is *name, citation*.
     """
     name, _, citation = title.partition(", ")
-    head = "| claim | paper | ours | data | verdict |\n| --- | --- | --- | --- | --- |\n"
-    rows = "".join(row(claim, recorded.get(claim.id)) for claim in claims)
-    below = "".join(
-        failure(claim, everything, recorded) + details(claim, everything, recorded)
-        for claim in claims
-    )
-    return f"## {name}\n{citation}\n\n{head}{rows}{below}"
+    head = "| claim | the paper | ours | doing nothing | data | verdict |\n" + "| --- " * 6 + "|\n"
+    rows = "".join(row(claim, recorded.get(claim.id)) for claim in own)
+    below = reasons(own, claims, recorded)
+    below += "".join(details(claim, claims, recorded) for claim in own)
+    return f"## {name}\n{citation}\n\n{table(head + rows, 'claims')}{below}"
 
 
 def row(claim, record):
-    name = f"[`{claim.id}`]({claim.notebook}.ipynb)" if claim.notebook else f"`{claim.id}`"
-    return f"| {name} {claim.source}. {claim.shows} {cells(claim, record)}"
+    """One claim: what must be shown, and the measured half."""
+    label = f'<span id="{anchor(claim.id)}"></span>`{claim.id}`'
+    return f"| {label} {text(f'{claim.source}. {claim.shows}')} | {cells(claim, record)}"
 
 
 def cells(claim, record):
-    """The measured half of a row: *paper | ours | data | verdict*."""
-    ours, data = (text(record["value"]), provenance(claim, record)) if record else ("", "")
-    return f"| {text(claim.paper)} | {ours} | {data} | {verdict(claim, record)} |\n"
+    """The measured half of a row: *paper | ours | doing nothing | data | verdict*."""
+    paper = with_unit(claim.paper, claim.unit)
+    if record is None:
+        return f"{paper} | | | | {badge(claim, record)} |\n"
+    ours, baseline = measured(record, claim.unit), text(record["baseline"])
+    return (
+        f"{paper} | {ours} | {baseline} | {provenance(claim, record)} | {badge(claim, record)} |\n"
+    )
+
+
+def measured(record, unit):
+    """A number with its unit, and over how many draws it is the middle, with their spread."""
+    ours = with_unit(record["value"], unit)
+    if record["spread"] is None:
+        return ours
+    low, high = map(plain, record["spread"])
+    return f"{ours} ({low} to {high}, {record['draws']} draws)"
+
+
+def with_unit(value, unit):
+    return f"{text(value)} {unit}" if unit and value is not None else text(value)
 
 
 def text(value):
-    """A number to four digits, anything else as it is."""
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A cell's text; a bar in it, as in |o|, does not end the cell."""
+    return "" if value is None else plain(value).replace("|", "\\|")
 
 
 def provenance(claim, record):
-    """Real or simulated, with the start of the file's checksum;
-    nothing where no data set is needed.
-    """
+    """The data word, with the start of the file's checksum; nothing where no data set is needed."""
     checksum = f" `{record['data_sha256'][:8]}`" if record["data_sha256"] else ""
     return "" if claim.data == "simulated" else record["data"] + checksum
 
 
-def verdict(claim, record):
-    if record is None:
-        return "not yet"
-    if record["ok"] is None:
-        return "stand-in" if claim.is_stand_in(record["data"]) else "reported"
-    if not record["ok"]:
-        return "**not reproduced**"
-    return "**reproduced**" if record["scale"] == "paper" else f"holds at {record['scale']} scale"
+def badge(claim, record):
+    """The verdict, linked to the claim's figure where it has one, else to its chapter."""
+    label = f'<span class="verdict verdict-{kind(claim, record)}">{words(claim, record)}</span>'
+    if record is None or not claim.notebook:
+        return label
+    place = f"#{claim.figure}" if claim.figure else ""
+    return f'<a href="{claim.notebook}.html{place}">{label}</a>'
 
 
-def failure(claim, everything, recorded):
-    """Why a claim does not hold, where it does not: in its own words,
-    or in those of the parts that fail.
-    """
-    if claim.id not in recorded or recorded[claim.id]["ok"] is not False:
+def reasons(own, claims, recorded):
+    """Why claims do not hold, each reason once, with the ids that it explains."""
+    explained: dict[str, list[str]] = {}
+    for claim in own:
+        for id in claim.parts or (claim.id,):
+            if id in recorded and recorded[id]["ok"] is False:
+                explained.setdefault(claims[id].explanation or "Not known.", []).append(id)
+    if not explained:
         return ""
-    failed = [id for id in claim.parts if id in recorded and recorded[id]["ok"] is False]
-    reason = claim.explanation or " ".join(f"`{id}`: {everything[id].explanation}" for id in failed)
-    return f"\n:::{{warning}}\n`{claim.id}` is not reproduced: {reason}\n:::\n"
+    items = "".join(f"- {listed(ids)}: {reason}\n" for reason, ids in explained.items())
+    return f"\n### What does not hold, and why\n{items}"
 
 
-def details(claim, everything, recorded):
-    """The parts of a claim, folded away."""
-    parts = [(everything[id], recorded[id]) for id in claim.parts if id in recorded]
+def listed(ids):
+    """Ids as one list; parts of one claim without its name, but for the first."""
+    return ", ".join(f"`{id}`" for id in ids)
+
+
+def details(claim, claims, recorded):
+    """The parts of a claim, and notes on its rules, folded away."""
+    parts = [(claims[id], recorded[id]) for id in claim.parts if id in recorded]
     if not parts:
         return ""
-    head = "| part | must be | paper | ours | data | verdict |\n" + "| --- " * 6 + "|\n"
-    rows = "".join(f"| `{p.id}` | {p.must.get(r['scale'], '')} {cells(p, r)}" for p, r in parts)
-    return f"\n:::{{dropdown}} Parts of {claim.id}\n{head}{rows}:::\n"
+    head = "| part | must be | the paper | ours | doing nothing | data | verdict |\n"
+    rows = "".join(
+        f'| <span id="{anchor(part.id)}"></span>`{part.id}` | {part.must.get(record["scale"], "")} '
+        f"| {cells(part, record)}"
+        for part, record in parts
+    )
+    body = table(head + "| --- " * 7 + "|\n" + rows, "parts")
+    return f"\n:::::{{dropdown}} Parts of {claim.id}\n{body}{notes(claim, parts)}:::::\n"
+
+
+def notes(claim, parts):
+    """Why there is no baseline or no chance, and rules that were changed, each once."""
+    everything = [claim, *(part for part, _ in parts)]
+    heads = {"nothing": "No baseline", "fixed": "No draws", "changed": "Rule changed"}
+    lines = [
+        f"- {head}: {note}\n"
+        for name, head in heads.items()
+        for note in dict.fromkeys(getattr(one, name) for one in everything)
+        if note
+    ]
+    return "\n" + "".join(lines) if lines else ""

@@ -5,7 +5,7 @@ than they score. `observed` (n_sites,) is False where a site is missing: such a 
 The random schemes draw every fold independently, so that folds may overlap.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np

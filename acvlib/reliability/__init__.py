@@ -10,15 +10,13 @@ bounds the errors without a gradient, folds whose bounds are below the limit are
 
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.linalg import LinAlgError
 
 from ..checks import real_number
-from ..derivatives import Derivatives, derivatives_of, is_equation, kept_share
+from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
 from ..protocol import CVResult, check_result_of
@@ -73,17 +71,16 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     limit = real_number("limit", limit, above=0.0)
     check_result_of(model, result)
     started = time.perf_counter()
-    derivatives = derivatives_of(model)
     parts = pieces(len(result.folds), PORTION)
-    searches = [Search(derivatives, result, part) for part in parts]
+    search = Search(derivatives_of(model), result)
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
-        found = [search.errors(limit) for search in searches]
+        found = [search.errors(part, limit) for part in parts]
     theta, loss = np.concatenate(found, axis=1)
     return ResultCheck(
         unreliable=~((theta <= limit) & (loss <= limit)),
         theta_errors=theta,
         loss_errors=loss,
-        gradients=sum(search.gradients for search in searches),
+        gradients=search.gradients,
         seconds=time.perf_counter() - started,
     )
 

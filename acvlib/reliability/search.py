@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -32,29 +33,27 @@ class _Looks:
 
 
 class Search:
-    """Points that approach the optima of some folds, from the params that a method gave them."""
+    """Points that approach the optima of folds, from the params that a method gave them."""
 
-    def __init__(self, derivatives: Derivatives, result: CVResult, part: slice):
+    def __init__(self, derivatives: Derivatives, result: CVResult):
         self.fit = result.fit
         self.derivatives = derivatives
-        self.folds = result.folds[part]
+        self.folds = result.folds
         self.is_equation = is_equation(derivatives.model)
         self.share = kept_share(derivatives.model, self.folds)
         self.result = result
-        self.start = result.params[part]
-        self.losses = result.fold_losses[part]
-        known = result.fold_losses[np.isfinite(result.fold_losses)]
+        self.start = result.params
+        self.losses = result.fold_losses
+        known = self.losses[np.isfinite(self.losses)]
         self.spread = (known.std() if known.size else 0.0) or 1.0
         self.gradients = 0
 
-    def errors(self, limit: float) -> np.ndarray:
-        """Estimate the errors of params and of losses, (2, n_folds)."""
-        errors = self._bounds()
-        proved = (errors <= limit).all(axis=0) & np.isfinite(self.losses)
+    def errors(self, part: slice, limit: float) -> np.ndarray:
+        """Estimate the errors of params and of losses of some folds, (2, n)."""
+        errors = self._bounds(part)
+        proved = (errors <= limit).all(axis=0) & np.isfinite(self.losses[part])
         errors[:, ~proved] = np.inf
-        if proved.all():
-            return errors
-        looks = self._first(np.flatnonzero(~proved))
+        looks = self._first(part.start + np.flatnonzero(~proved))
         for _ in range(LOOKS):
             if not looks.rows.size:
                 break
@@ -62,27 +61,33 @@ class Search:
             last = self._sizes(after.points - looks.points, after.losses - looks.losses)
             rows = looks.rows
             total = self._sizes(after.points - self.start[rows], after.losses - self.losses[rows])
-            errors[:, rows] = total
+            errors[:, rows - part.start] = total
             looks = after.some(_is_undecided(total / limit, last / limit))
         return errors
 
-    def _bounds(self):
-        """Errors that are bounded without a gradient, (2, n_folds); inf where none is."""
-        bounds = self.derivatives.error_bounds(self.fit.params, self.start, self.folds)
+    def _bounds(self, part):
+        """Errors that are bounded without a gradient, (2, n); inf where none is."""
+        folds = self.folds[part]
+        bounds = self.derivatives.error_bounds(self.fit.params, self.start[part], folds)
         if bounds is None:
-            return np.full((2, len(self.folds)), np.inf)
+            return np.full((2, len(folds)), np.inf)
         theta, loss = bounds
         return np.array([theta, loss / self.spread])
 
     def _first(self, rows):
         """The full fit, where the slopes are known, and the params that were given."""
         rows = rows[_are_finite(self.start[rows])]
-        params = self.fit.params
-        everywhere = np.ones(self.derivatives.n_sites)
-        _, gradient = self.derivatives.value_and_gradient(params, everywhere)
-        slopes = self.derivatives.cross(params, self.folds[rows]) + gradient
-        before = np.tile(params, (len(rows), 1))
+        before = np.tile(self.fit.params, (len(rows), 1))
+        slopes = before
+        if rows.size:
+            slopes = self.derivatives.cross(self.fit.params, self.folds[rows]) + self._gradient
         return _Looks(rows, before, slopes, self.start[rows], self.losses[rows])
+
+    @cached_property
+    def _gradient(self):
+        """dF/dparams (D,) of the full fit, which is not quite 0."""
+        everywhere = np.ones(self.derivatives.n_sites)
+        return self.derivatives.value_and_gradient(self.fit.params, everywhere)[1]
 
     def _look(self, looks):
         """A quasi-Newton step from the points, by the gradients there."""

@@ -171,7 +171,8 @@ def _paper(id):
 
 def _claims(tables, papers):
     _known(tables, {"papers", "claims"}, "the file")
-    for id, table in tables.get("claims", {}).items():
+    _known(tables.setdefault("claims", {}), None, "claims")
+    for id, table in tables["claims"].items():
         if _paper(id) not in papers:
             raise LedgerError(f"{id}: its first word is no paper of [papers]: {', '.join(papers)}")
         yield from _with_parts(id, table)

@@ -97,11 +97,12 @@ def problems(notebooks: Path, claims: dict[str, Claim] | None = None) -> list[st
     return [
         f"{path.stem}: {found}"
         for path in sorted(notebooks.glob("*.py"))
-        for found in _of_chapter(path.stem, jupytext.read(path).cells, claims)
+        for found in of_chapter(path.stem, jupytext.read(path).cells, claims)
     ]
 
 
-def _of_chapter(name, cells, claims):
+def of_chapter(name: str, cells: list, claims: dict[str, Claim]) -> Iterator[str]:
+    """What is wrong in the cells of one notebook."""
     own = [claim for claim in claims.values() if claim.notebook == name]
     code = ast.parse("\n".join(_python(cell) for cell in cells if cell.cell_type == "code"))
     prose = [cell.source for cell in cells if cell.cell_type == "markdown"]

@@ -4,11 +4,11 @@ from .claims import Claim
 
 # The kinds of verdict, best first, and what heads their column in the summary.
 KINDS = {
-    "power": "held, and doing nothing fails",
+    "power": "held with power",
     "held": "held",
     "failed": "not held",
-    "open": "not testable here",
-    "reported": "reported, or to come",
+    "open": "not testable",
+    "reported": "reported",
 }
 
 

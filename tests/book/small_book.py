@@ -32,9 +32,11 @@ with open("executions", "a") as log:
     print("{name}", os.getpid(), file=log)
 time.sleep({seconds})
 """
-CLAIMS = """
+PAPERS = """
 [papers]
 demo = "Demo, nobody"
+"""
+CLAIMS = """
 [claims]
 "demo.one" = { source = "s", shows = "s", data = "simulated", notebook = "one" }
 "demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
@@ -52,10 +54,12 @@ def main():
 """,
     "kernel/jupytext.py": """
 import json, pathlib
+class Notebook(str):
+    cells = ()
 def read(path):
-    return pathlib.Path(path).read_text()
+    return Notebook(pathlib.Path(path).read_text())
 def writes(executed, fmt):
-    return json.dumps(executed.text)
+    return json.dumps({"cells": [], "text": executed.text})
 """,
     "kernel/papermill/__init__.py": """
 from types import SimpleNamespace
@@ -99,7 +103,8 @@ class SmallBook:
             shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
         self.write("tools/mathjax.py", MATHJAX)
         self.write("acvlib/__init__.py", "")
-        self.write("book/claims.toml", CLAIMS)
+        self.write("book/claims/papers.toml", PAPERS)
+        self.write("book/claims/demo.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")

@@ -11,6 +11,12 @@ import pytest
 from acvbook import claims as claims_file
 from acvbook import ledger
 
+PAPERS = """
+[papers]
+plain = "Plain"
+pair = "Pair"
+design = "Design"
+"""
 CLAIMS = """
 [claims.plain]
 source = "Table 9"
@@ -18,6 +24,8 @@ shows = "a number"
 paper = 3
 must.quick = "== 3 ± 0.1"
 notebook = "demo"
+nothing = "a count"
+fixed = "a count"
 
 [claims.pair]
 source = "Figure 9"
@@ -34,6 +42,8 @@ source = "Theorem 9"
 shows = "a theorem"
 data = "simulated"
 must.quick = "is true"
+nothing = "a theorem"
+fixed = "a theorem"
 """
 REAL = SimpleNamespace(provenance="real", sha256="ab" * 32)
 STAND_IN = SimpleNamespace(provenance="simulated", sha256=None)
@@ -42,11 +52,19 @@ STAND_IN = SimpleNamespace(provenance="simulated", sha256=None)
 _load = claims_file.load_claims
 
 
+def folder_of(tmp_path, text):
+    """A folder of claims whose one chapter has `text`."""
+    folder = tmp_path / "claims"
+    folder.mkdir()
+    (folder / "papers.toml").write_text(PAPERS, "utf-8")
+    (folder / "chapter.toml").write_text(text, "utf-8")
+    return folder
+
+
 @pytest.fixture
 def claims(tmp_path, monkeypatch):
     """The claims above, and a ledger begun for notebook "demo" that writes to ``tmp_path``."""
-    (tmp_path / "claims.toml").write_text(CLAIMS, "utf-8")
-    claims = _load(tmp_path / "claims.toml")
+    claims = _load(folder_of(tmp_path, CLAIMS))
     monkeypatch.setenv("ACVLIB_OUTPUT", str(tmp_path))
     monkeypatch.setattr(ledger, "load_claims", lambda: claims)
     ledger.begin("demo", "quick", 7)
@@ -83,8 +101,13 @@ def test_record_has_all_keys_and_plain_values(claims, tmp_path):
     keys = {
         "id",
         "value",
+        "baseline",
+        "draws",
+        "spread",
         "paper",
+        "holds",
         "ok",
+        "power",
         "data",
         "scale",
         "seed",
@@ -99,12 +122,12 @@ def test_record_has_all_keys_and_plain_values(claims, tmp_path):
 
 
 def test_arrays_and_numpy_booleans_become_json(claims):
-    assert ledger.record("pair", np.arange(3).tolist(), STAND_IN)["value"] == [0, 1, 2]
+    assert ledger.record("pair.seconds", np.arange(3), STAND_IN)["value"] == [0, 1, 2]
     assert ledger.record("design", np.bool_(True))["ok"] is True
 
 
 def test_unknown_id_names_id_and_file(claims):
-    with pytest.raises(ledger.LedgerError, match=r"nobody.9.*book/claims.toml"):
+    with pytest.raises(ledger.LedgerError, match=r"nobody.9.*book/claims"):
         ledger.record("nobody.9", 1)
 
 
@@ -147,13 +170,43 @@ def test_parent_counts_its_judged_parts(claims, tmp_path):
     )
 
 
-def test_parent_fails_with_one_part_and_has_no_verdict_with_a_stand_in(claims, tmp_path):
+def test_parent_fails_with_one_part_and_has_no_verdict_with_stand_ins(claims, tmp_path):
     ledger.record("pair.left", 0.5, REAL)
     ledger.record("pair.right", 0.05, REAL)
     assert ledger.merge(tmp_path)[0]["ok"] is False
     ledger.begin("demo", "quick", 7)
     ledger.record("pair.left", 0.95, STAND_IN)
     assert ledger.merge(tmp_path)[0]["ok"] is None
+
+
+def test_a_part_on_a_stand_in_does_not_hide_one_that_fails(claims, tmp_path):
+    ledger.record("pair.left", 0.5, REAL)
+    ledger.record("pair.right", 0.05, STAND_IN)
+    parent = ledger.merge(tmp_path)[0]
+    assert (parent["ok"], parent["data"]) == (False, "real, partial")
+    assert parent["value"] == "0 of 1 parts hold; on simulated data 1 of 1"
+
+
+@pytest.mark.parametrize("data", ["rebuilt", "simulated"])
+def test_nothing_is_reproduced_on_data_that_stand_in(claims, data):
+    record = ledger.record("plain", 3, SimpleNamespace(provenance=data, sha256=None))
+    assert (record["holds"], record["ok"]) == (True, None)
+
+
+def test_partial_data_count(claims):
+    partial = SimpleNamespace(provenance="real, partial", sha256="ab")
+    assert ledger.record("plain", 3, partial)["ok"] is True
+
+
+@pytest.mark.parametrize(("baseline", "power"), [(0.5, True), (0.95, False), (None, None)])
+def test_power_is_whether_doing_nothing_fails_the_rule(claims, baseline, power):
+    assert ledger.record("pair.left", 0.99, REAL, baseline=baseline)["power"] is power
+
+
+def test_draws_are_recorded_by_their_median_and_spread(claims):
+    record = ledger.record_draws("pair.left", np.arange(11), REAL, baseline=np.zeros(11))
+    assert (record["value"], record["spread"], record["draws"]) == (5, [1, 9], 11)
+    assert (record["baseline"], record["power"]) == (0, True)
 
 
 def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
@@ -177,21 +230,32 @@ def test_merge_refuses_an_id_that_was_dropped_from_the_claims(claims, tmp_path):
 
 def test_missing_and_unexplained_are_problems(claims, tmp_path):
     ledger.record("design", False)
-    missing, unexplained = ledger.problems(ledger.merge(tmp_path))
+    missing, unexplained = ledger.problems(ledger.merge(tmp_path), claims)
     assert missing == "plain: demo should record it, and did not"
     assert unexplained.startswith("design: False does not meet 'is true'")
 
 
-@pytest.mark.parametrize(
-    ("explanation", "found"), [("why", []), (None, ["a.x: 0 does not meet '> 1', unexplained"])]
-)
-def test_a_claim_of_parts_is_explained_by_them(explanation, found):
-    part = claims_file.Claim("a.x", "", "", must={"quick": "> 1"}, explanation=explanation)
-    records = [{"id": id, "ok": False, "value": 0, "scale": "quick"} for id in ("a", "a.x")]
-    assert (
-        ledger.problems(records, {"a": claims_file.Claim("a", "", "", parts=("a.x",)), "a.x": part})
-        == found
-    )
+def test_a_rule_without_baseline_or_draws_is_a_problem(claims, tmp_path):
+    ledger.record("plain", 3, REAL)
+    ledger.record("pair.left", 0.99, REAL)
+    assert ledger.problems(ledger.merge(tmp_path), claims) == [
+        "pair.left: no baseline: does doing nothing meet the rule too?",
+        "pair.left: 1 draws, and not 3: one draw decides nothing",
+    ]
+
+
+def test_enough_draws_and_a_baseline_are_no_problem(claims, tmp_path):
+    ledger.record("plain", 3, REAL)
+    ledger.record_draws("pair.left", [0.9, 0.95, 0.99], REAL, baseline=[0.1, 0.2, 0.3])
+    ledger.record("pair.seconds", 3, REAL)
+    assert ledger.problems(ledger.merge(tmp_path), claims) == []
+
+
+def test_a_claim_of_parts_is_explained_by_them(claims, tmp_path):
+    ledger.record("plain", 3, REAL)
+    ledger.record_draws("pair.left", [0.1, 0.1, 0.1], REAL, baseline=[0.1, 0.2, 0.3])
+    (found,) = ledger.problems(ledger.merge(tmp_path), claims)
+    assert found == "pair.left: 0.1 does not meet '>= 0.9', unexplained"
 
 
 PLAIN = """
@@ -216,7 +280,7 @@ shows = "a number"
         ('scales = ["papre"]', r"plain: scales = \['papre'\]"),
         ('scales = [["paper"]]', r"plain: scales = \[\['paper'\]\]"),
         ('scales = "paper"', r"plain: scales = 'paper'"),
-        ('mus.quick = ">= 3"', r"plain: no key mus; there are data, explanation"),
+        ('mus.quick = ">= 3"', r"plain: no key mus; there are changed, data"),
         ("notebook = 7", r"plain: notebook = 7 is not a text"),
         ("parts = 3", r"plain, parts: 3 is not a table"),
         ('parts.left = { must.quik = "> 1" }', r"plain\.left: must = .*quik"),
@@ -224,33 +288,41 @@ shows = "a number"
         ("parts.left = 3", r"plain\.left: 3 is not a table"),
         ('[claims."plain.left"]', r"plain\.left: no shows and no source"),
         ("[claim.other]", r"the file: no key claim; there are claims, papers"),
-        ('[papers]\nghosh = "x"', r"plain: its first word is no paper"),
+        ('[claims."nobody.x"]', r"nobody\.x: its first word is no paper"),
+        ("draws = 1", r"plain: draws = 1 is no whole number of 2 or more"),
+        ("fixed = true", r"plain: fixed = True is not a text"),
         ('source = "twice"', r"Cannot overwrite a value"),
         ('must = { quick = ">= 3"', r"Unclosed inline table"),
     ],
 )
 def test_claims_without_meaning_are_refused(tmp_path, line, complaint):
     """A verdict that is switched off by a slip would look like one that was never asked for."""
-    path = tmp_path / "claims.toml"
-    path.write_text(PLAIN + line, "utf-8")
+    folder = folder_of(tmp_path, PLAIN + line)
     with pytest.raises(ledger.LedgerError, match=complaint) as raised:
-        _load(path)
-    assert str(raised.value).startswith(str(path))
+        _load(folder)
+    assert str(raised.value).startswith(str(folder / "chapter.toml"))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"[claims", b"claims = 3"])
-def test_damaged_claims_are_named(tmp_path, content):
-    path = tmp_path / "claims.toml"
-    path.write_bytes(content)
-    with pytest.raises(ledger.LedgerError, match=re.escape(str(path))):
-        _load(path)
+@pytest.mark.parametrize("content", [b"\x00\xff", b"[claims", b"claims = 3"])
+@pytest.mark.parametrize("name", ["chapter.toml", "papers.toml"])
+def test_damaged_claims_are_named(tmp_path, content, name):
+    folder = folder_of(tmp_path, PLAIN)
+    (folder / name).write_bytes(content)
+    with pytest.raises(ledger.LedgerError, match=re.escape(str(folder / name))):
+        _load(folder)
 
 
 def test_a_part_that_is_a_claim_already_is_refused(tmp_path):
     twice = PLAIN + "parts.left = {}\n" + PLAIN.replace("plain", '"plain.left"')
-    (tmp_path / "claims.toml").write_text(twice, "utf-8")
     with pytest.raises(ledger.LedgerError, match=r"plain\.left stands there twice"):
-        _load(tmp_path / "claims.toml")
+        _load(folder_of(tmp_path, twice))
+
+
+def test_a_claim_in_two_files_is_refused(tmp_path):
+    folder = folder_of(tmp_path, PLAIN)
+    (folder / "other.toml").write_text(PLAIN, "utf-8")
+    with pytest.raises(ledger.LedgerError, match=r"other\.toml: plain stands there twice"):
+        _load(folder)
 
 
 @pytest.mark.parametrize("scale", ["qiuck", "", None])
@@ -260,7 +332,7 @@ def test_scale_without_rules_is_refused(claims, scale):
 
 
 def test_provenance_without_meaning_is_refused(claims):
-    with pytest.raises(ledger.LedgerError, match="provenance = 'Real' is neither"):
+    with pytest.raises(ledger.LedgerError, match="provenance = 'Real' is none of"):
         ledger.record("plain", 3, SimpleNamespace(provenance="Real", sha256="ab"))
 
 

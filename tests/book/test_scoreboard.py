@@ -2,23 +2,33 @@
 
 import pytest
 import scoreboard
-from acvbook.claims import Claim
+from acvbook.claims import Claim, load_claims
+from acvbook.verdicts import kind, words
 
 RULE = {"quick": ">= 1", "paper": ">= 1"}
 CLAIM = Claim(
     "ghosh.fig9",
     "Figure 9",
-    "A number.",
+    "A number, |o| times.",
+    paper=0.5,
+    unit="nats",
     must=RULE,
+    notebook="05_mrf",
+    figure="fig-nine",
     explanation="The paper's scaling is not known.",
 )
 
 
-def record(ok, data="real", scale="paper"):
+def record(holds, power=None, data="real", scale="paper"):
     return {
         "id": CLAIM.id,
         "value": 0.123456,
-        "ok": ok,
+        "baseline": 0.1,
+        "draws": 20,
+        "spread": [0.1, 0.2],
+        "holds": holds,
+        "ok": None if data != "real" else holds,
+        "power": power,
         "data": data,
         "data_sha256": "ab" * 32,
         "scale": scale,
@@ -26,30 +36,68 @@ def record(ok, data="real", scale="paper"):
 
 
 @pytest.mark.parametrize(
-    ("entry", "verdict"),
+    ("entry", "name", "verdict"),
     [
-        (None, "not yet"),
-        (record(True), "**reproduced**"),
-        (record(True, scale="quick"), "holds at quick scale"),
-        (record(False), "**not reproduced**"),
-        (record(None, data="simulated"), "stand-in"),
-        (record(None), "reported"),
+        (None, "reported", "not yet"),
+        (record(None), "reported", "reported"),
+        (record(True, power=True), "power", "reproduced"),
+        (record(True), "held", "reproduced"),
+        (record(True, power=False), "held", "reproduced; doing nothing passes too"),
+        (record(True, power=True, scale="quick"), "power", "reproduced at quick scale"),
+        (record(False), "failed", "not reproduced"),
+        (
+            record(True, data="rebuilt"),
+            "open",
+            "not testable: rebuilt data (the rule holds on them)",
+        ),
+        (
+            record(False, data="simulated"),
+            "open",
+            "not testable: simulated data (the rule fails on them)",
+        ),
     ],
 )
-def test_verdict(entry, verdict):
-    assert scoreboard.verdict(CLAIM, entry) == verdict
+def test_verdict(entry, name, verdict):
+    assert (kind(CLAIM, entry), words(CLAIM, entry)) == (name, verdict)
 
 
-def test_failure_is_explained_below_its_table():
-    section = scoreboard.section(
-        "Name, citation", [CLAIM], {CLAIM.id: CLAIM}, {CLAIM.id: record(False)}
+def test_what_is_new_here_is_not_called_reproduced():
+    ours = Claim("beyond.x", "new", "A number.", must=RULE)
+    assert words(ours, record(True, power=True)) == "held"
+
+
+def test_a_row_has_number_unit_spread_baseline_data_and_link():
+    row = scoreboard.row(CLAIM, record(True, power=True))
+    assert r"A number, \|o\| times." in row
+    assert "| 0.5 nats | 0.123 nats (0.1 to 0.2, 20 draws) | 0.1 | real `abababab` |" in row
+    assert '<a href="05_mrf.html#fig-nine"><span class="verdict verdict-power">reproduced' in row
+
+
+def test_failures_of_one_reason_are_explained_once_below_their_table():
+    parts = {f"ghosh.fig9.{n}": Claim(f"ghosh.fig9.{n}", "", "", explanation="Why.") for n in "ab"}
+    parent = Claim("ghosh.fig9", "Figure 9", "Two numbers.", parts=tuple(parts))
+    recorded = {id: record(False) | {"id": id} for id in (parent.id, *parts)}
+    section = scoreboard.section("Name, citation", [parent], parts | {parent.id: parent}, recorded)
+    assert section.count("Why.") == 1
+    assert "- `ghosh.fig9.a`, `ghosh.fig9.b`: Why." in section
+
+
+def test_the_summary_counts_claims_and_rules():
+    parts = {id: Claim(id, "", "", must=RULE) for id in ("ghosh.a.x", "ghosh.a.y", "ghosh.a.z")}
+    parent = Claim("ghosh.a", "", "", parts=tuple(parts))
+    recorded = dict(
+        zip(parts, (record(True, power=True), record(False), record(None)), strict=True)
     )
-    assert "| 0.1235 | real `abababab` | **not reproduced** |" in section
-    assert CLAIM.explanation in section
+    recorded["ghosh.a"] = record(False)
+    assert scoreboard.counts([parent], parts, recorded) == "0 (1) | 0 (0) | 1 (1) | 0 (0) | 0 (1)"
+
+
+def test_notes_say_each_reason_once():
+    a, b = (Claim(id, "", "", nothing="It is a count.", fixed="All folds.") for id in "ab")
+    noted = scoreboard.notes(a, [(b, None)])
+    assert noted == "\n- No baseline: It is a count.\n- No draws: All folds.\n"
 
 
 def test_every_claim_of_the_book_has_its_row():
     page = scoreboard.page([])
-    assert page.count("| not yet |") == len(
-        [id for id in scoreboard.load_claims() if id.count(".") == 1]
-    )
+    assert page.count(">not yet</span>") == len([id for id in load_claims() if id.count(".") == 1])

@@ -1,0 +1,148 @@
+"""Numbers in prose come from the ledger, and what is typed instead is found."""
+
+import ast
+from pathlib import Path
+
+import jupytext
+import pytest
+from acvbook import prose
+from acvbook.claims import Claim, LedgerError, load_claims
+
+ROOT = Path(__file__).resolve().parents[2]
+CLAIM = Claim("ghosh.x", "Table 9", "In 384 tracts.", paper="682.5 hours", must={"quick": ">= 1"})
+CLAIMS = {CLAIM.id: CLAIM, "ghosh.y": Claim("ghosh.y", "Table 9", "A number.")}
+RECORDS = {
+    "ghosh.x": {
+        "value": 0.99871,
+        "baseline": True,
+        "spread": [0.25, 12345.6],
+        "draws": 30,
+        "seconds": None,
+        "scale": "paper",
+        "holds": True,
+        "ok": True,
+        "power": True,
+        "data": "real",
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("{value}`ghosh.x`", "0.999"),
+        ("{value}`ghosh.x | .1%`", "99.9%"),
+        ("{value}`ghosh.x baseline`", "yes"),
+        ("{value}`ghosh.x low|.1f`", "0.2"),
+        ("{value}`ghosh.x high`", "12,346"),
+        ("{value}`ghosh.x draws`", "30"),
+        ("{value}`ghosh.y`", prose.NOT_MEASURED),
+        ("{given}`384` tracts", "384 tracts"),
+    ],
+)
+def test_a_role_becomes_its_number(role, text):
+    assert prose.fill(f"R is {role}.", RECORDS, CLAIMS) == f"R is {text}."
+
+
+def test_a_badge_links_to_the_row_of_its_claim():
+    badge = prose.fill("{verdict}`ghosh.x`", RECORDS, CLAIMS)
+    assert 'class="verdict verdict-power" href="scoreboard.html#claim-ghosh-x"' in badge
+    assert badge.endswith(">ghosh.x: reproduced</a>")
+
+
+@pytest.mark.parametrize(
+    ("role", "complaint"),
+    [
+        ("{value}`ghosh.z`", r"ghosh\.z is not listed"),
+        ("{verdict}`ghosh.z`", r"ghosh\.z is not listed"),
+        ("{value}`ghosh.x median`", "median is none of value, baseline"),
+        ("{value}`ghosh.x seconds`", r"ghosh\.x was recorded without seconds"),
+    ],
+)
+def test_a_role_without_a_number_is_refused(role, complaint):
+    with pytest.raises(LedgerError, match=complaint):
+        prose.fill(role, RECORDS, CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a correlation of .9975, not 0.5", [".9975", "0.5"]),
+        ("within 13 % of 1,234.5 seconds, 2e-7 or 5e3", ["13", "1,234.5", "2e-7", "5e3"]),
+        ("10 of 10, and 14, 17, 12", ["10", "10", "14", "17", "12"]),
+        ("one of 4 folds in 2015, AR(3), L2, w2a, x86", []),
+        ("Figure 8, Table 12, Eq. 7, Theorems 5 and 6, chapter 9", []),
+        ("`n = 50` and ``k = 60`` and $x = 70$ and $$ y = 80 $$", []),
+        ("[the page](https://example.org/99) and {cite:t}`giordano2019`", []),
+        ("{value}`ghosh.x | .7f` and {given}`384`", []),
+        ("```{math}\n:label: eq-77\nx = 88\n```\n", []),
+        ("```python\nx = 88\n```\nbut 99", ["99"]),
+        ("```{figure} figures/a99.svg\n:name: fig-88\n:alt: 77\nA caption with 66.\n```", ["66"]),
+        ("| n | 55 |", ["55"]),
+    ],
+)
+def test_typed_numbers_are_found(text, found):
+    assert [numeral for numeral, _ in prose.typed_numbers(text, set())] == found
+
+
+def test_numbers_of_settings_and_of_the_papers_may_be_typed():
+    allowed = prose.literals(ast.parse('folds(10_000, share=0.25)\nname = "top 50"'))
+    allowed |= prose.numerals_of([CLAIM])
+    text = "10,000 folds of .25, the top 50, 682.5 hours in 384 tracts; 51 others"
+    assert [numeral for numeral, _ in prose.typed_numbers(text, allowed)] == ["51"]
+
+
+@pytest.mark.parametrize(
+    ("code", "constant"),
+    [
+        ('ledger.record("ghosh.x", 18)', True),
+        ('n = 18\nledger.record("ghosh.x", 2 * n)', True),
+        ('ledger.record("ghosh.x", len([1, 2]))', True),
+        ('for k in "xy":\n    ledger.record(f"ghosh.{k}", 3)', True),
+        ('ledger.record("ghosh.x", count(lines))', False),
+        ('n = 18\nn = count()\nledger.record("ghosh.x", n)', False),
+        ('ledger.record("ghosh.x", table.loc["a"])', False),
+        ('for k in folds:\n    ledger.record("ghosh.x", k)', False),
+        ('ledger.record("ghosh.y", 18)', False),
+    ],
+)
+def test_a_constant_is_no_measurement(code, constant):
+    """`ghosh.y` is only reported."""
+    found = list(prose.judged_constants(ast.parse(code), {"ghosh.x"}))
+    assert found == (["ghosh.x"] if constant else [])
+
+
+NOTEBOOK = """# %% [markdown]
+# R is .9975, not {value}`ghosh.z`.
+#
+# ```{figure} figures/a.svg
+# :name: fig-a
+# A caption.
+# ```
+
+# %%
+ledger.record("ghosh.x", 18)
+"""
+
+
+def test_what_is_wrong_in_a_chapter(tmp_path):
+    (tmp_path / "01_demo.py").write_text(NOTEBOOK, "utf-8")
+    settings = {"notebook": "01_demo", "must": {"quick": ">= 1"}}
+    claims = {
+        "ghosh.x": Claim("ghosh.x", "", "", figure="fig-a", **settings),
+        "ghosh.w": Claim("ghosh.w", "", "", figure="fig-b", **settings),
+    }
+    assert prose.problems(tmp_path, claims) == [
+        "01_demo: .9975 is typed, not from the ledger: 'R is .9975, not {value}`ghosh.z`.'",
+        "01_demo: {value}`ghosh.z` names no claim",
+        "01_demo: ghosh.x: no {verdict}`ghosh.x` under its figure",
+        "01_demo: ghosh.w: no figure has :name: fig-b",
+        "01_demo: ghosh.w: no {verdict}`ghosh.w` under its figure",
+        "01_demo: the value of ghosh.x is a constant: no rule can be tested on it",
+    ]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda p: p.stem)
+def test_prose_of_the_book(path):
+    cells = jupytext.read(path).cells
+    assert not list(prose.of_chapter(path.stem, cells, load_claims()))
