@@ -35,7 +35,9 @@ _LAZY_NAMES = {
     "CompiledLearner": ".incremental.protocol",
     "Examples": ".incremental.protocol",
     "IncrementalLearner": ".incremental.protocol",
+    "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
+    "approx_tune": ".sklearn.tune",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

@@ -48,7 +48,8 @@ class Ball:
 
     Raises
     ------
-    ValueError: the model has a site_penalty, which is part of every term.
+    ValueError: the model has a site_penalty, which is part of every term; or a family whose
+        curvature may be least inside an interval.
     """
 
     def __init__(self, model: GLM, params: np.ndarray, radius: float):
@@ -59,6 +60,8 @@ class Ball:
             raise ValueError(f"params {params.shape} must be ({model.design.shape[1]},)")
         if model.site_penalty:
             raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
+        if not model.family.log_concave:
+            raise ValueError(f"the curvature of {model.family.name} may be least inside the ball")
         self.model = model
         self.n_terms = model.n_sites + (model.penalty > 0)
         self._length = np.linalg.norm(model.design, axis=1)

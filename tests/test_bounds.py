@@ -9,16 +9,20 @@ from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib.bounds import Ball, theorem1
-from acvlib.models import FAMILIES, GLM
+from acvlib.models import FAMILIES, GLM, tweedie
 
 
 def model(family, n, penalty=0.0, seed=0):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, size=(n, 2))
     mean = FAMILIES[family].mean(x @ np.array([0.5, -0.3]))
-    y = {"gaussian": rng.normal, "poisson": rng.poisson}.get(family, lambda m: rng.binomial(1, m))(
-        mean
-    )
+    draws = {
+        "gaussian": rng.normal,
+        "poisson": rng.poisson,
+        "poisson rate": lambda m: rng.gamma(2.0, m),
+        "gamma": lambda m: rng.gamma(2.0, m),
+    }
+    y = draws.get(family, lambda m: rng.binomial(1, m))(mean)
     return GLM(x, y, family, penalty=penalty)
 
 
@@ -91,3 +95,10 @@ def test_folds_that_are_no_sites_are_refused():
     glm = model("logistic", 30)
     with pytest.raises(ValueError, match=r"fold 1 holds site 30, outside 0 \.\.\. 29"):
         theorem1(glm, acv.fit(glm), [np.array([0]), np.array([30])])
+
+
+def test_a_curvature_that_may_be_least_inside_the_ball_is_refused():
+    y = np.random.default_rng(0).gamma(2.0, 1.0, 20)
+    glm = GLM(np.arange(20.0)[:, None] / 20, y, tweedie(1.5))
+    with pytest.raises(ValueError, match=r"tweedie\(1\.5\) may be least inside"):
+        theorem1(glm, acv.fit(glm), [[0]])

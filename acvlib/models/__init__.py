@@ -3,7 +3,7 @@
 from .crf import LinearChainCRF
 from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
-from .glm.families import FAMILIES, Family
+from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM, HMMParams
 from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from .mrf import EmptyState, HiddenMRF
@@ -48,4 +48,5 @@ __all__ = [
     "kernel_form",
     "median_square_distance",
     "ranking",
+    "tweedie",
 ]

@@ -9,13 +9,15 @@ import numpy as np
 from ..checks import check_choice
 from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of
+from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..protocol import CVResult
 from ..reliability import ResultCheck, check_result, refit_unreliable
-from .estimators import as_glm, fit_of, with_params
+from .estimators import fit_from
+from .scoring import fold_scores, means
+from .translation import Translation, unwrap
 
 base = require("sklearn.base", extra="sklearn")
-metrics = require("sklearn.metrics", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
 METHODS = {method.__name__: method for method in ladder.METHODS}
@@ -53,8 +55,12 @@ def approx_cross_validate(
 
     Parameters
     ----------
-    estimator: a fitted LogisticRegression, Ridge or PoissonRegressor; `estimators.as_glm` has the
-        conventions, and what is refused.
+    estimator: a fitted LogisticRegression, LinearRegression, Ridge, Poisson-, Gamma- or
+        TweedieRegressor, or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
+        a Pipeline or in a search. A Pipeline's other steps stay as fitted to all rows.
+        `estimators.as_glm` has the conventions, and what is refused.
+    X: (n, p), dense, sparse or a data frame. Where p > n and coefficients are penalised, the work
+        is that of n columns.
     cv, groups, scoring: as in `cross_validate`; any splitter whose training sets have no repeats,
         scorers that work on predictions, several at once as a list or dict.
     sample_weight: (n,), weighs fitting, not scoring.
@@ -73,24 +79,71 @@ def approx_cross_validate(
     """
     check_choice("method", method, METHODS)
     check_choice("unreliable", unreliable, ACTIONS)
-    model = as_glm(estimator, X, y, sample_weight)
-    if isinstance(cv, np.ndarray | list | tuple):
-        cv = pairs_of(cv)
-    splitter = model_selection.check_cv(cv, y, classifier=base.is_classifier(estimator))
-    folds, tests = _splits(splitter, model.observed, X, y, groups)
-    result = METHODS[method](model, fit_of(estimator, model), folds)
-    marked = np.zeros(len(tests), bool)
-    if method in APPROXIMATE and unreliable != "ignore":
-        check = check_result(model, result)
-        marked = check.unreliable
-        result = ACTIONS[unreliable](model, result, check)
+    estimator, X = unwrap(estimator, X)
+    translation = Translation(estimator, X, y, sample_weight)
+    folds, tests = _splits(cv, translation, X, y, groups)
+    result = METHODS[method](translation.model, _fit(translation), folds)
+    result, marked = _checked(translation.model, result, method, unreliable)
     started = time.perf_counter()
-    scorer = metrics.check_scoring(estimator, scoring)
-    scores = _scores(scorer, estimator, result.params, X, np.asarray(y), tests)
+    scores = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
     score_time = time.perf_counter() - started
     share = np.full(len(tests), 1.0 / len(tests))
     times = {"fit_time": share * result.seconds, "score_time": share * score_time}
     return times | scores | {"unreliable": marked, "cv_result": result}
+
+
+def approx_cross_val_predict(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    sample_weight: np.ndarray | None = None,
+    output: str = "predict",
+    method: str = "newton_step",
+    unreliable: str = "refit",
+) -> np.ndarray:
+    """Predict every row without its fold as `sklearn.model_selection.cross_val_predict`.
+
+    output: "predict" (n,) or, of a classifier, "predict_proba" (n, 2); the rest is as for
+    `approx_cross_validate`.
+
+    Raises
+    ------
+    ValueError: a cv whose test sets are no partition of the rows; probabilities of a regression
+    """
+    check_choice("output", output, ("predict", "predict_proba"))
+    check_choice("method", method, METHODS)
+    check_choice("unreliable", unreliable, ACTIONS)
+    estimator, X = unwrap(estimator, X)
+    translation = Translation(estimator, X, y, sample_weight)
+    is_classifier = base.is_classifier(estimator)
+    if output == "predict_proba" and not is_classifier:
+        raise ValueError(f"{type(estimator).__name__} has no predict_proba: use output='predict'")
+    folds, tests = _splits(cv, translation, X, y, groups)
+    rows = end_to_end(tests).sites
+    if not np.array_equal(np.sort(rows), np.arange(translation.model.n_sites)):
+        raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")
+    result = METHODS[method](translation.model, _fit(translation), folds)
+    result, _ = _checked(translation.model, result, method, unreliable)
+    mean = np.empty(len(rows))
+    mean[rows] = means(translation, result.params, tests)
+    if output == "predict_proba":
+        return np.column_stack([1.0 - mean, mean])
+    return estimator.classes_[(mean > 0.5).astype(int)] if is_classifier else mean
+
+
+def _fit(translation):
+    return fit_from(translation.start, translation.model)
+
+
+def _checked(model, result, method, unreliable):
+    """(the result after what `unreliable` asks for, which folds were found to be)."""
+    if method not in APPROXIMATE or unreliable == "ignore":
+        return result, np.zeros(len(result.folds), bool)
+    check = check_result(model, result)
+    return ACTIONS[unreliable](model, result, check), check.unreliable
 
 
 def _warn(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
@@ -108,21 +161,15 @@ def _raise(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
 ACTIONS = {"refit": refit_unreliable, "warn": _warn, "raise": _raise, "ignore": None}
 
 
-def _splits(splitter, observed, X, y, groups):
+def _splits(cv, translation, X, y, groups):
     """(the folds, the test sets); sites of weight 0 are in no fold, but are scored."""
+    observed = translation.model.observed
+    if isinstance(cv, np.ndarray | list | tuple):
+        cv = pairs_of(cv)
+    is_classifier = base.is_classifier(translation.estimator)
+    splitter = model_selection.check_cv(cv, y, classifier=is_classifier)
     if isinstance(splitter, model_selection.LeaveOneOut) and observed.all():
         folds = leave_one_out(len(observed))
         return folds, folds.scored
     pairs = list(splitter.split(X, y, groups))  # once: a splitter may draw
     return from_splitter(pairs, X, observed=observed), [test for _, test in pairs]
-
-
-def _scores(scorer, estimator, params, X, y, tests):
-    rows = X.iloc if hasattr(X, "iloc") else np.asarray(X)
-    scores = []
-    for point, test in zip(params, tests, strict=True):
-        scores.append(scorer(with_params(estimator, point), rows[test], y[test]))
-    if isinstance(scores[0], dict):
-        names = scores[0]
-        return {f"test_{name}": np.array([score[name] for score in scores]) for name in names}
-    return {"test_score": np.array(scores)}

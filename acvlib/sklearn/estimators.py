@@ -1,11 +1,14 @@
 """From a fitted scikit-learn estimator to a `GLM`: the conventions of each, spelled out and tested.
 
-| estimator          | minimises                                  | as a GLM                      |
-| LogisticRegression | C sum_n s_n loss_n + |beta|^2 / 2          | logistic, penalty = 1 / C     |
-| Ridge              | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha     |
-| PoissonRegressor   | mean_s loss_n + alpha |beta|^2 / 2         | poisson, site_penalty = alpha |
+| estimator             | minimises                                  | as a GLM                  |
+| LogisticRegression    | C sum_n s_n loss_n + |beta|^2 / 2          | logistic, penalty = 1 / C |
+| Ridge                 | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha |
+| LinearRegression      | the same without alpha                     | gaussian                  |
+| PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
-A mean of losses is penalised less, in all, by a smaller training set: `site_penalty` follows that.
+LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
+Poisson one, with their losses. A mean of losses is penalised less, in all, by a smaller training
+set: `site_penalty` follows that.
 """
 
 import warnings
@@ -19,6 +22,7 @@ from ..checks import check_kind, real_array
 from ..extras import require
 from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
+from ..models.glm.families import tweedie
 from ..protocol import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")
@@ -28,7 +32,7 @@ CLOSE = 0.1  # standard errors from the optimum at which an estimator passes wit
 
 
 def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> GLM:
-    """Translate a LogisticRegression (two classes, L2 or no penalty), Ridge or PoissonRegressor.
+    """Translate a fitted linear estimator of the table above; a classifier has two classes.
 
     Raises
     ------
@@ -37,28 +41,35 @@ def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = No
     ValueError: settings that are no smooth penalised likelihood, or whose meaning changes from fold
         to fold (class_weight="balanced").
     """
-    _check_estimator(estimator)
     if not issparse(X):  # GLM says what to do
         X = real_array("X", X, 2)
-    columns = estimator.n_features_in_
-    if X.shape[1] != columns:
-        raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
-    y = _responses(y)
-    validation.check_consistent_length(X, y)
+    y = responses(estimator, X, y)
+    return GLM(X, **settings_of(estimator, y, sample_weight))
+
+
+def settings_of(estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> dict:
+    """What a GLM is made of besides X. Raises as `as_glm` does."""
+    _check_estimator(estimator)
     weights = np.ones(len(y))
     if sample_weight is not None:
         weights = real_array("sample_weight", sample_weight, 1)
         validation.check_consistent_length(y, weights)
     settings = {"intercept": estimator.fit_intercept, "sample_weight": weights}
-    return GLM(X, **settings | _TRANSLATIONS[type(estimator)](estimator, y, weights))
+    return settings | _TRANSLATIONS[type(estimator)](estimator, y, weights)
 
 
-def _responses(y):
-    """Numbers or names of classes, (n,)."""
+def responses(estimator: Any, X: Any, y: Any) -> np.ndarray:
+    """Numbers or names of classes (n,), once X is what the estimator was fitted to."""
+    _check_estimator(estimator)
+    columns = estimator.n_features_in_
+    if X.shape[1] != columns:
+        raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
     try:
-        return np.asarray(y)
+        y = np.asarray(y)
     except ValueError:
         raise ValueError("y holds rows of different lengths: it must be 1-d") from None
+    validation.check_consistent_length(X, y)
+    return y
 
 
 def _check_estimator(estimator):
@@ -74,21 +85,29 @@ def _logistic(estimator, y, weights):
     labels = list(estimator.classes_)
     if not np.isin(y, labels).all():
         raise ValueError(f"y holds labels that the estimator has not seen; it knows {labels}")
-    unpenalised = getattr(estimator, "penalty", None) is None or np.isinf(estimator.C)
     class_weights = estimator.class_weight or {}
     return {
         "y": (y == labels[1]).astype(float),
         "family": "logistic",
-        "penalty": 0.0 if unpenalised else 1.0 / estimator.C,
+        "penalty": 1.0 / _strength(estimator),
         "sample_weight": weights * [class_weights.get(label, 1.0) for label in y.tolist()],
     }
+
+
+def _strength(estimator):
+    """C, or that which a LogisticRegressionCV chose; infinity where nothing is penalised."""
+    if getattr(estimator, "penalty", "l2") is None:
+        return np.inf
+    return float(np.ravel(getattr(estimator, "C_", getattr(estimator, "C", np.inf)))[0])
 
 
 def _refuse_logistic_settings(estimator):
     n_classes = len(estimator.classes_)
     if n_classes != 2:
-        raise ValueError(f"LogisticRegression with {n_classes} classes: only two are supported")
-    if estimator.l1_ratio or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
+        name = type(estimator).__name__
+        raise ValueError(f"{name} with {n_classes} classes: only two are supported")
+    chosen = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
+    if chosen or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
@@ -98,23 +117,60 @@ def _refuse_logistic_settings(estimator):
         raise ValueError(f"class_weight='balanced' differs from fold to fold: {remedy}")
 
 
+def _least_squares(estimator, y, weights):
+    _refuse_positive(estimator)
+    return {"y": y, "family": "gaussian"}
+
+
 def _ridge(estimator, y, weights):
-    if estimator.positive:
+    _refuse_positive(estimator)
+    alpha = getattr(estimator, "alpha_", getattr(estimator, "alpha", None))
+    if np.size(alpha) != 1:
+        raise ValueError(f"Ridge with {np.size(alpha)} values of alpha: pass one")
+    return {"y": y, "family": "gaussian", "penalty": float(np.squeeze(alpha))}
+
+
+def _refuse_positive(estimator):
+    if getattr(estimator, "positive", False):
+        name = type(estimator).__name__
         reason = "is not smooth where a coefficient is 0"
-        raise ValueError(f"Ridge(positive=True) {reason}: use positive=False")
-    if np.size(estimator.alpha) != 1:
-        raise ValueError(f"Ridge with {np.size(estimator.alpha)} values of alpha: pass one")
-    return {"y": y, "family": "gaussian", "penalty": float(np.squeeze(estimator.alpha))}
+        raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
 
 
 def _poisson(estimator, y, weights):
-    return {"y": y, "family": "poisson", "site_penalty": float(estimator.alpha)}
+    counts = np.issubdtype(y.dtype, np.number) and (y == np.floor(y)).all()
+    family = "poisson" if counts else "poisson rate"
+    return {"y": y, "family": family, "site_penalty": float(estimator.alpha)}
+
+
+def _gamma(estimator, y, weights):
+    return {"y": y, "family": "gamma", "site_penalty": float(estimator.alpha)}
+
+
+def _tweedie(estimator, y, weights):
+    power = estimator.power
+    link = estimator.link if estimator.link != "auto" else ("log" if power > 0 else "identity")
+    if power == 0 and link == "identity":
+        return {"y": y, "family": "gaussian", "site_penalty": float(estimator.alpha)}
+    if power == 1 and link == "log":
+        return _poisson(estimator, y, weights)
+    if link != "log" or not 1 < power <= 2:
+        raise ValueError(
+            f"TweedieRegressor(power={power:g}, link={estimator.link!r}): its loss is convex, as "
+            "it must be, for power 0 with link 'identity' and for 1 <= power <= 2 with link 'log'"
+        )
+    return {"y": y, "family": tweedie(power), "site_penalty": float(estimator.alpha)}
 
 
 _TRANSLATIONS = {
     linear_model.LogisticRegression: _logistic,
+    linear_model.LogisticRegressionCV: _logistic,
+    linear_model.LinearRegression: _least_squares,
     linear_model.Ridge: _ridge,
+    linear_model.RidgeCV: _ridge,
     linear_model.PoissonRegressor: _poisson,
+    linear_model.GammaRegressor: _gamma,
+    linear_model.TweedieRegressor: _tweedie,
 }
 
 
@@ -143,7 +199,11 @@ def with_params(estimator: Any, params: np.ndarray) -> Any:
 def fit_of(estimator: Any, model: GLM) -> Fit:
     """Fit from the estimator's own coefficients; warn where they are far from the optimum."""
     check_kind("model", model, GLM)
-    start = params_of(estimator)
+    return fit_from(params_of(estimator), model)
+
+
+def fit_from(start: np.ndarray, model: GLM) -> Fit:
+    """Fit from an estimator's params (D,); warn where they are far from the optimum."""
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)
     if distance > CLOSE:
@@ -151,6 +211,6 @@ def fit_of(estimator: Any, model: GLM) -> Fit:
             f"the estimator's coefficients are {distance:.2g} standard errors from the optimum on "
             "X and y: was it fitted to these data, to convergence?",
             UnconvergedFit,
-            stacklevel=3,
+            stacklevel=4,
         )
     return result

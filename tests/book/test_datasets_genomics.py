@@ -73,7 +73,7 @@ def test_stand_in_says_so(monkeypatch, tmp_path):
 def test_real_data_are_as_described():
     data = datasets.load_genomics()
     assert data.means.shape == (1000, 14)
-    assert data.provenance == "real"
+    assert data.provenance == "rebuilt"
     assert (len(data.train), len(set(data.train)), len(data.test)) == (700, 700, 300)
     assert_allclose(data.means.mean(axis=1), 0.048, atol=0.03)
     assert_allclose((data.donors**2).sum(axis=2).mean() / 2, 0.21, atol=0.01)

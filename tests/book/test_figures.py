@@ -25,7 +25,15 @@ def test_same_figure_is_same_file(output):
     assert sorted(path.name for path in output.iterdir()) == ["one.svg", "two.svg"]
 
 
-@pytest.mark.parametrize(("provenance", "texts"), [("simulated", ["simulated data"]), ("real", [])])
+@pytest.mark.parametrize(
+    ("provenance", "texts"),
+    [
+        ("simulated", ["simulated data"]),
+        ("rebuilt", ["rebuilt data"]),
+        ("real", []),
+        ("real, partial", []),
+    ],
+)
 def test_only_a_stand_in_is_marked(provenance, texts):
     fig = drawn("marked", SimpleNamespace(provenance=provenance))
     assert [text.get_text() for text in fig.texts] == texts

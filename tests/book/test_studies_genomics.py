@@ -1,6 +1,7 @@
 """The studies of the genomics chapter, on few genes."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from acvbook import datasets, figures
 from acvbook.studies import genomics
@@ -96,13 +97,87 @@ def test_influence_is_the_slope_of_a_share(run):
         assert_allclose(influence[time], (ends[0] - ends[1]) / (2 * step), rtol=1e-4, atol=1e-7)
 
 
-def test_rebuilds_differ_and_repeat(data):
-    once, twice = (
-        genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29) for _ in range(2)
+@pytest.fixture(scope="module")
+def rebuilds(data):
+    return genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
+
+
+def test_rebuilds_differ_and_repeat(data, rebuilds):
+    again = genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
+    assert again.errors.equals(rebuilds.errors)
+    names = ["rebuild", "df", "left_out"]
+    assert rebuilds.errors.index.names == names == rebuilds.seconds.index.names
+    assert len(rebuilds.errors) == 2 * 2 * 3
+    assert (rebuilds.errors.loc[0] != rebuilds.errors.loc[1]).all(axis=None)
+    assert (rebuilds.residual <= 1e-8).all()
+    assert rebuilds.largest.frozen_beats_ij.between(0, 1).all()
+
+
+def test_single_times_score_as_the_whole_study_does(data, rebuilds):
+    few = genomics.single_times(data, (4,), 3, 1, np.random.default_rng(3))
+    first = rebuilds.errors.loc[0, 4].loc[[1], ["exact", "ij", "test", "train"]]
+    assert_allclose(few.loc[0, 4][first.columns], first, rtol=1e-10)
+
+
+def test_cold_folds_take_each_fold_once_in_as_many_rebuilds_as_the_stride():
+    for size, n_folds in ((2, 21), (3, 35)):
+        taken = [tuple(f) for number in range(5) for f in genomics.cold_folds(number, 5)[size]]
+        assert len(taken) == len(set(taken)) == n_folds
+    assert len(genomics.cold_folds(7, 5)[1]) == 7
+
+
+def table_of_errors():
+    """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
+    index = pd.MultiIndex.from_product(
+        [[0, 1], [4, 5, 6], [1, 2]], names=["rebuild", "df", "left_out"]
     )
-    assert once.equals(twice)
-    assert once.index.tolist() == [(0, 4), (0, 5), (1, 4), (1, 5)]
-    assert (once.loc[0] != once.loc[1]).all(axis=None)
+    train = np.repeat([0.5, 0.4, 0.3] * 2, 2)
+    bend = np.repeat([0.2, 0.1, 0.4] * 2, 2)
+    columns = {"train": train, "ij": train + bend, "test": train + bend}
+    return pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
+
+
+def test_chosen_is_the_df_of_the_least_error():
+    chosen = genomics.chosen(table_of_errors())
+    assert chosen.index.names == ["rebuild", "left_out"]
+    assert (chosen.train == 6).all()
+    assert (chosen[["ij", "test", "exact"]] == 5).all(axis=None)
+
+
+def test_nearness_of_an_estimate_that_is_the_test_error():
+    near = genomics.nearness(table_of_errors())
+    assert_allclose(near.gap, 1.0)
+    assert_allclose(near.none_gap, 3.0)
+    assert (near[["below_exact", "better", "none_below_exact"]] == 1.0).all(axis=None)
+    assert (near.none_better == 0.0).all()
+    assert_allclose(near.to_test, 0.0)
+    assert_allclose(near.none_to_test, 1.0)
+
+
+def test_levels_and_correlations_against_numbers_that_are_known():
+    errors = table_of_errors()
+    published = errors.loc[0]
+    assert_allclose(genomics.levels(errors, published, "ij", "ij"), 1.0)
+    assert_allclose(genomics.levels(1.1 * errors, published, "ij", "ij"), 1.1)
+    assert_allclose(genomics.difference_correlations(errors, published, "exact", "ij"), 1.0)
+
+
+def test_the_jackknife_of_all_folds_takes_one_solve(run):
+    assert genomics.block_solves(run.model, run.fit, genomics.every_fold()) == 1
+    assert len(genomics.every_fold()) == 63
+
+
+def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
+    start = run.model.initial_params(np.random.default_rng(0))
+    params, gradient = genomics.by_bfgs(run.model, start, np.ones(14))
+    n_clusters = len(run.model.split(params)[1])
+    left = run.model.residual(params, np.ones(14))
+    assert_allclose(np.linalg.norm(left[-n_clusters:]) / len(run.model.expression), gradient)
+    assert_allclose(left[:-n_clusters], 0.0, atol=1e-8)
+    model = next(genomics.rebuilt_models(data, 4, 3, 1, np.random.default_rng(2)))
+    found = genomics.with_bfgs(model, np.random.default_rng(0), genomics.left_out(1)[:2])
+    assert found["newton_gradient"] < 1e-9 < found["bfgs_gradient"]
+    assert 0 < found["newton"] < found["newton_none"]
 
 
 def test_share_nearer_counts_folds(run):
@@ -114,7 +189,7 @@ def test_furthest_from_one():
     assert genomics.furthest_from_one([1.05, 0.9, 1.0]) == 0.9
 
 
-def test_figures_draw_what_they_are_given(run, data, expression):
+def test_figures_draw_what_they_are_given(run, data, expression, rebuilds):
     _, axes = figures.subplots(1, 5)
     table = genomics.figure3({5: run, 6: run}, expression[data.test]).xs(1, level=1)
     figures.by_df(axes[0], table, table)
@@ -131,6 +206,6 @@ def test_figures_draw_what_they_are_given(run, data, expression):
         "infinitesimal jackknife",
         "exact CV, warm start",
     ]
-    changes = genomics.rebuilt(data, (4, 5), 3, 2, np.random.default_rng(3), 0.29).unstack()
+    changes = rebuilds.errors.xs(1, level="left_out")[["train", "test"]].unstack()
     figures.changes(axes[4], changes)
     figures.plt.close()

@@ -3,14 +3,16 @@ on a small map whose answers can be had otherwise.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from acvbook import figures
 from acvbook.datasets.philadelphia import hexagons
-from acvbook.studies import mrf
+from acvbook.studies import calibration, mrf
 
 import acvlib as acv
 from acvlib.models import em
 from acvlib.models.mrf.areas import Areas
+from acvlib.models.mrf.em import maximise
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def test_the_papers_coupling_counts_every_edge_twice(data):
 
 def test_optima_compare_em_with_the_gradient_fit(fields):
     table = mrf.optima(fields)
-    assert (table.em_minus_gradient <= 1e-6).all()
+    assert (table.em_minus_gradient_se <= 1e-6).all()
     assert (table.decrement <= 1e-6).all()
     np.testing.assert_allclose(table.high_rate, [np.exp(f.fit.params[1]) for f in fields.values()])
 
@@ -44,15 +46,87 @@ def test_errors_are_against_exact(fields):
     assert table.loc[(0.3, "infinitesimal_jackknife"), "relative_error"] == pytest.approx(expected)
 
 
+def test_differences_are_what_leaving_out_moves(fields):
+    table, results = mrf.errors(fields).loc[0.3], fields[0.3].results
+    none, ij, exact = (
+        results[name].fold_totals for name in ("no_adjustment", "infinitesimal_jackknife", "exact")
+    )
+    assert np.isnan(table.differences["no_adjustment"])
+    expected = np.corrcoef(ij - none, exact - none)[0, 1]
+    assert table.differences["infinitesimal_jackknife"] == pytest.approx(expected)
+    worst = max(abs(ij - exact)) / np.std(exact)
+    assert table.worst["infinitesimal_jackknife"] == pytest.approx(worst)
+
+
+def test_neighbours_among_sites():
+    edges = np.array([[0, 1], [1, 2], [2, 3], [4, 5]])
+    assert mrf.with_neighbours(edges, [0, 1, 3, 5]) == 2
+    assert mrf.with_neighbours(edges, [0, 2, 4]) == 0
+
+
+def test_em_from_random_starts_reaches_the_gradient_fit(fields):
+    table = mrf.em_starts(fields, 3, np.random.default_rng(0))
+    assert len(table) == 3 * len(fields)
+    assert table.gap.max() <= 1e-6
+    np.testing.assert_allclose(table.nats_above, 0.0, atol=1e-9)
+    starts = [mrf.random_start(fields[0.3].model, np.random.default_rng(i)) for i in range(9)]
+    assert all(np.diff(start) > 0 for start in starts)
+    assert np.ptp(starts) > 0.5
+
+
 def test_cold_em_finds_the_exact_refits(fields):
     field = fields[0.3]
     cold = mrf.cold_em(field.model, field.fit, field.results["exact"].folds)
     assert acv.theta_errors(field.results["exact"], cold).max() <= 1e-5
     assert cold.diagnostics["converged"].all()
     assert cold.evaluations["em_step"] > 30 * 5
-    table = mrf.work(field._replace(results=field.results | {"cold_em": cold}))
-    assert table.over_acv["infinitesimal_jackknife"] == 1.0
-    assert "em_step" in table.counted["cold_em"]
+
+
+def test_a_step_by_tract_is_a_step_of_em(fields):
+    model, params = fields[0.3].model, fields[0.3].fit.params + 0.1
+    weights = acv.folds.weights(30, [3, 4])
+    expected = maximise(model, params, weights)
+    np.testing.assert_allclose(mrf.maximise_by_tract(model, params, weights), expected, rtol=1e-12)
+
+
+def test_authors_em_is_near_the_exact_refits(fields):
+    """It stops when the log-likelihood does, so that the params are less exact than ours."""
+    field = fields[0.3]
+    exact = field.results["exact"]
+    authors = mrf.authors_em(field.model, field.fit, exact.folds)
+    error = acv.theta_errors(exact, authors).max()
+    assert error <= 0.1 * acv.theta_errors(exact, field.results["no_adjustment"]).max()
+    assert authors.evaluations["em_step"] == authors.diagnostics["steps"].sum()
+
+
+def test_seconds_cover_all_folds_once(fields):
+    seconds, cold, authors = mrf.fold_seconds(fields[0.3], 4, np.random.default_rng(0))
+    assert len(seconds) == 4
+    left_out = np.concatenate([result.folds.omitted for result in cold])
+    assert sorted(np.concatenate(left_out)) == list(range(30))
+    assert [len(result.folds) for result in authors] == [1, 1, 1, 1]
+    assert (seconds.to_numpy() > 0).all()
+    gaps = mrf.gaps_to(fields[0.3], cold)
+    assert gaps.shape == (30,)
+    assert gaps.max() <= 1e-5
+    none = [fields[0.3].results["no_adjustment"]]
+    expected = acv.theta_errors(fields[0.3].results["exact"], none[0])
+    np.testing.assert_allclose(mrf.gaps_to(fields[0.3], none), expected)
+
+
+def test_times_over_acv_in_total_and_net():
+    seconds = pd.DataFrame(
+        {
+            "no_adjustment": [1.0],
+            "infinitesimal_jackknife": [2.0],
+            "exact": [5.0],
+            "log_partition": [0.1],
+        }
+    )
+    table = mrf.work(seconds, 10)
+    assert table.over_acv["exact"] == 2.5
+    assert table.net_of_scoring["exact"] == 4.0
+    assert table.seconds["exact"] == 50.0
 
 
 def test_choice_has_every_rung_at_every_coupling(data, fields):
@@ -61,18 +135,44 @@ def test_choice_has_every_rung_at_every_coupling(data, fields):
     assert table.shape == (2, 3)
 
 
+def test_choice_reuses_what_is_known(data, fields):
+    folds = acv.folds.leave_one_out(30)
+    table = mrf.choice(data, [0.1, 0.3], folds, fields)
+    pd.testing.assert_frame_equal(table, mrf.choice(data, [0.1, 0.3], folds))
+
+
 def test_larger_folds_are_balls_and_regions(data):
-    runs = mrf.larger_folds(data, 0.2, 4, np.random.default_rng(0), radii=(1,))
-    assert list(runs) == ["ball of radius 1", "4 regions"]
-    assert len(runs["ball of radius 1"].results["exact"].folds) == 30
-    assert sorted(np.concatenate(runs["4 regions"].results["exact"].folds)) == list(range(30))
-    losses = mrf.buffered_loss(data, 0.2, 1)
+    runs = mrf.balls(data, 0.2, radii=(1,))
+    assert list(runs) == ["ball of radius 1"]
     exact = runs["ball of radius 1"].results["exact"]
+    assert len(exact.folds) == 30
+    losses = mrf.buffered_loss(data, 0.2, 1)
     centres = [
         part[list(fold).index(i)]
         for i, (fold, part) in enumerate(zip(exact.folds, exact.losses, strict=True))
     ]
     assert losses == pytest.approx(np.mean(centres), rel=1e-12)
+    parts = mrf.regions(data, 0.2, 4, 2, np.random.default_rng(0))
+    every = [list(field.results["exact"].folds) for field in parts.values()]
+    assert [sorted(np.concatenate(folds)) for folds in every] == [list(range(30))] * 2
+    assert sorted(map(tuple, every[0])) != sorted(map(tuple, every[1]))
+
+
+def test_coverage_is_that_of_the_estimates(fields):
+    table = mrf.coverage({0.3: fields[0.3]}, (5, 30), 40, np.random.default_rng(0))
+    results = fields[0.3].results
+    pair = results["exact"], results["no_adjustment"]
+    drawn = calibration.estimates(*pair, 5, 40, np.random.default_rng(0))
+    none = table["no_adjustment"].loc[(0.3, 5)]
+    assert none.coverage == drawn.covers.mean()
+    assert none.narrower == pytest.approx((drawn.se / drawn.se_alone).median())
+
+
+def test_theta_table_has_every_rung(fields):
+    table, results = mrf.theta_table(fields[0.3]), fields[0.3].results
+    assert table.shape == (30, 4)
+    expected = acv.theta_errors(results["exact"], results["newton_step"])
+    np.testing.assert_array_equal(table.newton_step, expected)
 
 
 def test_difference_of_log_likelihoods_is_the_loss_of_an_island(data):
@@ -106,8 +206,9 @@ def test_figures_draw(data, fields):
     shapes = axes[0].collections[0]
     assert len(shapes.get_paths()) == 30
     assert np.ma.getmaskarray(shapes.get_array())[3]
-    bars = figures.seconds_by_method(axes[1], mrf.work(fields[0.1]))
-    assert len(bars.patches) == 5
+    seconds, _, _ = mrf.fold_seconds(fields[0.1], 2, np.random.default_rng(0))
+    bars = figures.seconds_by_method(axes[1], mrf.work(seconds, 30))
+    assert len(bars.patches) == 7
     chosen = mrf.choice(data, [0.1, 0.3], acv.folds.leave_one_out(30)[:4])
     assert len(figures.losses_against(axes[2], chosen).lines) == 6
     figures.plt.close(fig)

@@ -2,6 +2,7 @@
 
 import pickle
 import weakref
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from numpy.testing import assert_allclose
 from oracles.refit import central_difference, refit
 from oracles.wrappers import ByAutograd, no_collector
 from scipy.stats import norm
+from sklearn.metrics import mean_tweedie_deviance
 from threadpoolctl import threadpool_limits
 
 import acvlib as acv
 from acvlib import parallel
-from acvlib.models import FAMILIES, GLM
+from acvlib.models import FAMILIES, GLM, tweedie
 from acvlib.models.glm.sums import SINGLE
 
 SETTINGS = {
@@ -36,6 +38,8 @@ def draw(family, rng, n=40, p=3, scale=0.5):
     draws = {
         "gaussian": rng.normal,
         "poisson": rng.poisson,
+        "poisson rate": lambda m: rng.gamma(2.0, m),
+        "gamma": lambda m: rng.gamma(2.0, m),
         "logistic": lambda m: rng.binomial(1, m),
     }
     return x, np.asarray(draws.get(family, draws["logistic"])(mean), float)
@@ -88,6 +92,28 @@ def test_families_know_their_peaks_and_their_self_concordance(family):
             inner = np.flatnonzero((values[1:-1] > values[:-2]) & (values[1:-1] > values[2:])) + 1
             assert all(min(abs(eta[i] - peak) for peak in peaks) < 2e-3 for i in inner)
         assert one.self_concordant == (third <= curvature_at * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("power", [1.2, 1.5, 2.0])
+def test_tweedie_losses_are_half_their_deviances(power):
+    """Up to a constant, by scikit-learn's deviance; and convex, with derivatives to third order."""
+    one, eta = tweedie(power), np.linspace(-3, 3, 61)
+    for y in (0.0, 0.7, 3.0)[power == 2.0 :]:
+        deviances = [mean_tweedie_deviance([y], [mean], power=power) for mean in np.exp(eta)]
+        assert_allclose(np.ptp(one.loss(eta, y) - 0.5 * np.array(deviances)), 0.0, atol=1e-9)
+        for function, derivative in pairwise((one.loss, one.slope, one.curvature, one.third)):
+            numeric = central_difference(lambda e, f=function, y=y: f(e, y), eta)
+            assert_allclose(np.diag(numeric), derivative(eta, y), rtol=1e-6, atol=1e-7)
+        assert (one.curvature(eta, y) > 0.0).all()
+        assert (abs(one.third(eta, y)) <= one.curvature(eta, y) * (1 + 1e-12)).all()
+    again = pickle.loads(pickle.dumps(one))
+    assert_allclose(again.loss(eta, 0.7), one.loss(eta, 0.7))
+
+
+@pytest.mark.parametrize("power", [1.0, 0.5, 2.5, np.nan])
+def test_tweedie_powers_that_are_not_convex_are_refused(power):
+    with pytest.raises(ValueError, match="power"):
+        tweedie(power)
 
 
 def test_losses_are_normalised():
@@ -261,7 +287,7 @@ def test_a_model_goes_with_its_last_name():
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_model_survives_pickling(family):
-    model = GLM(np.arange(8.0)[:, None] / 4, np.array([0, 1, 0, 1, 1, 0, 1, 1]), family, 1.0)
+    model = GLM(*draw(family, np.random.default_rng(3), n=8), family, 1.0)
     copied = pickle.loads(pickle.dumps(model))
     assert copied.family is model.family
     np.testing.assert_array_equal(acv.fit(copied).params, acv.fit(model).params)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso, LogisticRegression, PoissonRegressor, Ridge, RidgeCV
 from sklearn.model_selection import (
@@ -162,7 +161,6 @@ REFUSED = {
         "Lasso has no translation to a GLM",
     ),
     "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
-    "sparse": (logistic, {"X": csr_array(X)}, TypeError, r"X\.toarray\(\)"),
     "three classes": (
         lambda: LogisticRegression().fit(X, THREE),
         {"y": THREE},

@@ -34,7 +34,8 @@ class GLM(ModelDefaults):
     Parameters
     ----------
     X, y: (n, p) covariates and (n,) responses; both are copied.
-    family: "gaussian" (unit variance), "logistic", "poisson", "probit", or a `Family`.
+    family: "gaussian" (unit variance), "logistic", "poisson", "poisson rate" (counts over an
+        exposure, which is the sample weight), "gamma", "probit", or a `Family` such as `tweedie`.
     penalty: the ridge lambda of the sum of losses.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.

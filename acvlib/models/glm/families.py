@@ -1,17 +1,19 @@
 """Response families of a GLM: each a loss -log p(y | eta), with its derivatives in eta.
 
-All four losses are convex in eta, and log-concave in curvature: inside an interval of eta their
-curvature is least at an end, and it and |third| are largest at an end or at a peak named here.
+All losses are convex in eta, and log-concave in curvature but for Tweedie's: inside an interval of
+eta their curvature is least at an end, and it and |third| are largest at an end or at a peak named
+here.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
 
-from ...checks import check_choice
+from ...checks import check_choice, real_number
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -26,6 +28,7 @@ class Family(NamedTuple):
     change(mean, d): [slope(eta + d) - slope(eta)] / curvature(eta) without cancellation; may use d.
     self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
     curvature_peaks, third_peaks: where each may be largest inside an interval.
+    log_concave: the curvature is, so that inside an interval it is least at an end.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Family(NamedTuple):
     self_concordant: bool = False
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
+    log_concave: bool = True
 
     def __reduce__(self):
         """Pickle a family of the library by its name: the copy is then the same object."""
@@ -146,6 +150,81 @@ poisson = Family(
 )
 
 
+# y >= 0 with mean exp(eta), y not counted but measured, such as counts over an exposure
+poisson_rate = poisson._replace(
+    name="poisson rate",
+    accepts=lambda y: (y >= 0) & np.isfinite(y),
+    response="finite numbers >= 0",
+)
+
+
+# half the deviance of mean exp(eta) and variance mean^power, up to a constant
+def _tweedie_loss(eta, y, power):
+    if power == 2.0:
+        return y * anp.exp(-eta) + eta
+    return y * anp.exp((1 - power) * eta) / (power - 1) + anp.exp((2 - power) * eta) / (2 - power)
+
+
+def _tweedie_slope(eta, y, power):
+    return np.exp((2 - power) * eta) - y * np.exp((1 - power) * eta)
+
+
+def _tweedie_curvature(eta, y, power):
+    rising = (2 - power) * np.exp((2 - power) * eta)
+    return rising + (power - 1) * y * np.exp((1 - power) * eta)
+
+
+def _tweedie_third(eta, y, power):
+    rising = (2 - power) ** 2 * np.exp((2 - power) * eta)
+    return rising - (power - 1) ** 2 * y * np.exp((1 - power) * eta)
+
+
+def _positive(y):
+    return (y > 0) & np.isfinite(y)
+
+
+def _not_negative(y):
+    return (y >= 0) & np.isfinite(y)
+
+
+def _down_at_zero(y):
+    return np.where(y == 0, -1, 0)
+
+
+def tweedie(power: float) -> Family:
+    """Positive numbers, from power 1 < 2 on zeros too, of mean exp(eta) and variance mean^power.
+
+    power: above 1, up to 2, the gamma family's. The loss is half the unit deviance up to a
+    constant, as in scikit-learn's TweedieRegressor: minus a log density for power 2 alone, that of
+    an exponential distribution.
+
+    Raises
+    ------
+    ValueError: another power
+    """
+    power = real_number("power", power, above=1.0)
+    if power > 2.0:
+        raise ValueError(f"power = {power:g}: the loss is convex in eta for powers up to 2 alone")
+    gamma = power == 2.0
+    return Family(
+        name="gamma" if gamma else f"tweedie({power:g})",
+        loss=partial(_tweedie_loss, power=power),
+        slope=partial(_tweedie_slope, power=power),
+        curvature=partial(_tweedie_curvature, power=power),
+        third=partial(_tweedie_third, power=power),
+        mean=np.exp,
+        link=np.log,
+        accepts=_positive if gamma else _not_negative,
+        response="finite numbers > 0" if gamma else "finite numbers >= 0",
+        free_direction=_down_at_zero,
+        self_concordant=True,
+        log_concave=gamma,
+    )
+
+
+gamma = tweedie(2.0)
+
+
 # y ~ Bernoulli(Phi(eta)); the margin m is eta turned towards y's class
 def _probit_loss(eta, y):
     from autograd.scipy.stats import norm  # loads all of scipy.stats: not at import
@@ -192,7 +271,8 @@ probit = Family(
     third_peaks=(-_PROBIT_STEEPEST, _PROBIT_STEEPEST),
 )
 
-FAMILIES = {family.name: family for family in (gaussian, logistic, poisson, probit)}
+_NAMED = (gaussian, logistic, poisson, poisson_rate, gamma, probit)
+FAMILIES = {family.name: family for family in _NAMED}
 
 
 def family_of(family: Family | str) -> Family:

@@ -32,14 +32,15 @@ class Genomics:
 
     means (n_genes, 14): mean log2 expression over three mice, less an offset of the gene; train:
     the genes that a model is fitted to, the others are test genes; donors (n_donors, 14, 3):
-    residuals within the triplicates of other genes of the same mice. sha256: of the means. Raises
+    residuals within the triplicates of other genes of the same mice. sha256: of the means.
+    provenance: "rebuilt", as all replicates are published means plus borrowed scatter. Raises
     ValueError on other shapes.
     """
 
     means: np.ndarray
     train: np.ndarray
     donors: np.ndarray
-    provenance: Literal["real", "simulated"]
+    provenance: Literal["rebuilt", "simulated"]
     sha256: str
     hours: np.ndarray = field(default_factory=HOURS.copy)
     name: ClassVar[str] = "genomics"
@@ -95,7 +96,7 @@ def load_genomics() -> Genomics:
     infected = samples[samples.condition == "C"].sort_values(["hour", "replicate"])
     raw = pd.read_csv(registry.find("genomics", RAW))[infected["sample"]].to_numpy()
     donors = _donors(raw.reshape(len(raw), len(HOURS), N_REPLICATES))
-    return Genomics(means, train, donors, "real", registry.file_sha256(path))
+    return Genomics(means, train, donors, "rebuilt", registry.file_sha256(path))
 
 
 def _donors(expression):

@@ -37,9 +37,11 @@ from .regression import (
     estimates_against,
     norm_centres,
     rates,
+    rung_errors_against,
 )
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
+from .traffic import spread_by_setting
 
 __all__ = [
     "STYLE",
@@ -81,6 +83,7 @@ __all__ = [
     "authors_estimates",
     "bound_and_actual",
     "rates",
+    "rung_errors_against",
     "norm_centres",
     "cv_spread",
     "running_times",
@@ -91,4 +94,5 @@ __all__ = [
     "losses_with_errors",
     "seconds_by_model",
     "shared_legend",
+    "spread_by_setting",
 ]

@@ -63,7 +63,9 @@ def bound_along(ax, table):
         ("bound_se", "bound, in standard errors", "#e07a1f"),
         ("error", "error of the mean loss", "#2a6f97"),
     ):
-        holds = rows.get(column.replace("bound", "applies"), rows.applies | True).astype(bool)
+        holds = np.full(len(rows), True)
+        if column != "error":
+            holds = rows[column.replace("bound", "applies")].astype(bool)
         ax.plot(rows.distance_se[holds], rows[column][holds], "o-", ms=4, color=colour, label=name)
     ax.set(
         xscale="log",

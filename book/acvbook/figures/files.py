@@ -12,15 +12,14 @@ def save(fig, name, data=None):
     """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed
     `fig`.
 
-    With `data` of provenance "simulated" the figure says so on its face. The file is written whole
-    or not at all, and is the same byte for byte when the figure is the same.
+    With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
+    written whole or not at all, and is the same byte for byte when the figure is the same.
     """
-    if data is not None and data.provenance == "simulated":
+    if data is not None and data.provenance in ("simulated", "rebuilt"):
         strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it
         fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
-        fig.text(
-            0.995, 0.005, "simulated data", ha="right", va="bottom", color="#b00020", fontsize=9
-        )
+        text = f"{data.provenance} data"
+        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=9)
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
     with replacing(path) as draft:
         fig.savefig(draft, format="svg", metadata={"Date": None})

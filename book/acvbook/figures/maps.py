@@ -7,7 +7,10 @@ from matplotlib.path import Path
 
 from acvlib.plots import RUNGS
 
-METHODS = RUNGS | {"cold_em": ("EM from scratch", "#a23b72")}
+METHODS = RUNGS | {
+    "cold_em": ("EM from scratch", "#a23b72"),
+    "authors_em": ("EM as the authors' program", "#6b1f47"),
+}
 
 
 def areas(ax, data, values, label, cmap="viridis", **limits):
@@ -40,7 +43,8 @@ def seconds_by_method(ax, table):
     """Bars of the seconds of each method, on a log axis, with how many times the first they are."""
     names, colours = zip(*(METHODS[method] for method in table.index), strict=True)
     bars = ax.barh(names, table.seconds.astype(float), color=colours)
-    ax.bar_label(bars, [f" {ratio:.3g} ×" for ratio in table.over_acv], fontsize="small")
+    ratios = [f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}" for ratio in table.over_acv]
+    ax.bar_label(bars, [f" {ratio} ×" for ratio in ratios], fontsize="small")
     ax.set(xscale="log", xlabel="seconds for all folds")
     ax.set_xlim(right=3 * float(table.seconds.max()))
     ax.invert_yaxis()

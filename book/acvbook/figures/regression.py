@@ -1,5 +1,14 @@
 """Regression: estimates beside the test error, bounds and rates."""
 
+from acvlib.plots import RUNGS
+
+SHORT = {
+    "none": "no_adjustment",
+    "ij": "infinitesimal_jackknife",
+    "frozen": "frozen_newton",
+    "ns": "newton_step",
+}
+
 ESTIMATES = {
     "train": ("training error", "#6c757d"),
     "ij": ("infinitesimal jackknife", "#2a6f97"),
@@ -38,6 +47,16 @@ def estimates_against(ax, table, ylabel, logy=True):
         name, colour = ESTIMATES[column]
         ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
     ax.set(xscale="log", yscale="log" if logy else "linear", xlabel=table.index.name, ylabel=ylabel)
+    return ax
+
+
+def rung_errors_against(ax, table):
+    """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
+    for short in table.columns.intersection(list(SHORT)):
+        name, colour = RUNGS[SHORT[short]]
+        ax.plot(table.index, table[short], "o-", ms=4, color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
+    ax.set_ylabel("error of the parameters, standard errors")
     return ax
 
 

@@ -19,8 +19,8 @@ def estimates(
 ) -> pd.DataFrame:
     """`acv.difference_estimate` from n_draws random sets of n_exact folds, one row a draw.
 
-    All refits are known from `exact`, so that a draw costs nothing. covers: whether the exact loss
-    lies in estimate ± t se, Student's t with n_exact - 1 degrees of freedom, level two-sided;
+    All refits are known from `exact`, so that a draw costs nothing. half: t se, half the interval,
+    Student's t with n_exact - 1 degrees of freedom; covers: whether the exact loss lies within;
     se_alone: the standard error of the mean of the same exact folds without the result.
     """
     acv.theta_errors(exact, result)  # refuses results of different folds
@@ -37,8 +37,8 @@ def estimates(
             "se_alone": shrink * totals[drawn].std(1, ddof=1),
         }
     )
-    half = t.ppf(0.5 + level / 2, n_exact - 1) * table.se
-    return table.assign(covers=(table.estimate - exact.loss).abs() <= half)
+    table["half"] = t.ppf(0.5 + level / 2, n_exact - 1) * table.se
+    return table.assign(covers=(table.estimate - exact.loss).abs() <= table.half)
 
 
 def failures(exact: acv.CVResult, result: acv.CVResult, limit: float = LIMIT) -> np.ndarray:

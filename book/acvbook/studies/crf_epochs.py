@@ -4,12 +4,14 @@ and approximate CV at its iterates.
 
 import time
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import UnconvergedFit, fit, fit_at
+from acvlib.fit import TOLERANCE, UnconvergedFit, fit, fit_at
+from acvlib.folds import Folds
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
@@ -18,10 +20,12 @@ from acvlib.methods.newton_step import newton_step
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
 from acvlib.protocol import CVResult, Fit
+from acvlib.solvers.newton import newton
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
 ALL_RUNGS = (*RUNGS, newton_step)
 DECAY, EPSILON = (0.9, 0.999), 1e-8  # Adam's own defaults
+TIGHT = 1e-9  # standard errors: an optimum whose own error is no rung's
 
 
 def adam_epochs(model, start, n_epochs, rng, batch=31, learning_rate=1e-3):
@@ -54,10 +58,7 @@ def batch_gradient(model, params, sentences):
 
 def _own_gradient(model, params, sentences):
     """The gradient of the sentences' own losses, without the ridge."""
-    alone = np.zeros(model.n_sites)
-    alone[sentences] = 1.0
-    _, gradient = model.derivatives.value_and_gradient(params, alone)
-    return gradient - model.ridge * params
+    return -model.derivatives.cross(params, Folds([sentences]))[0]
 
 
 def _direction(moments, gradient, step):
@@ -80,63 +81,50 @@ def at_iterate(model, params, folds, rungs=RUNGS):
         return here, {rung.__name__: rung(model, here, folds) for rung in rungs}
 
 
-def ladder_at(model, params, folds):
-    """`at_iterate` with exact refits as well, continued from these params."""
-    return at_iterate(model, params, folds, (*RUNGS, exact))
-
-
 def probabilities(result):
     """p(z_n | x_n) of the left-out sentences, (n_folds,)."""
     return np.exp(-np.concatenate(result.losses))
 
 
-def errors(here, results, reference, full):
+def errors(here, results, reference, full, rows=slice(None), fitted=None):
     """One row a rung: errors of held-out probabilities and of parameters against the exact
-    `reference`.
+    `reference`, over the folds numbered `rows`.
 
-    correlation, mean_error, max_error: of p(z_n | x_n); loss_error: mean |loss - exact loss|;
-    theta_error: median distance in standard errors of the optimum `full`; grad_norm: at the
-    iterate.
+    correlation, mean_error, max_error: of p(z_n | x_n); differences: correlation of the changes of
+    the losses from no adjustment, nan for that itself; moves: correlation of the changes that the
+    rung makes to no adjustment's probabilities here and that exact CV makes to `fitted`, theirs at
+    the optimum `full`; theta_error: median distance in standard errors; grad_norm: at the iterate.
     """
-    exact_p, rows = probabilities(reference), {}
+    at_fit = np.full(len(reference.folds), np.nan) if fitted is None else fitted
+    here_p = probabilities(results["no_adjustment"])[rows]
+    exact_p, nothing = probabilities(reference)[rows], results["no_adjustment"].fold_totals[rows]
+    moves, table = reference.fold_totals[rows] - nothing, {}
     for name, result in results.items():
-        gap = np.abs(probabilities(result) - exact_p)
-        rows[name] = {
-            "correlation": np.corrcoef(exact_p, probabilities(result))[0, 1],
+        p, own = probabilities(result)[rows], result.fold_totals[rows] - nothing
+        gap = np.abs(p - exact_p)
+        distances = full.standard_errors_between(result.params[rows], reference.params[rows])
+        table[name] = {
+            "correlation": np.corrcoef(exact_p, p)[0, 1],
             "mean_error": gap.mean(),
             "max_error": gap.max(),
-            "loss_error": np.abs(result.fold_totals - reference.fold_totals).mean(),
-            "theta_error": np.median(full.standard_errors_between(result.params, reference.params)),
+            "differences": _correlation(moves, own),
+            "moves": _correlation(p - here_p, exact_p - at_fit[rows]),
+            "theta_error": np.median(distances),
             "grad_norm": here.grad_norm,
         }
-    return pd.DataFrame(rows).T.rename_axis("rung")
+    return pd.DataFrame(table).T.rename_axis("rung")
 
 
-def error_path(model, iterates, epochs, folds, reference, full):
-    """`errors` at each of the epochs, a DataFrame indexed by epoch and rung."""
-    tables = {
-        epoch: errors(*at_iterate(model, iterates[epoch], folds), reference, full)
-        for epoch in track(epochs, "CV")
-    }
-    return pd.concat(tables, names=["epoch"])
-
-
-def decay(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """(slope of log error on log gradient norm, their rank correlation) over the epochs of an
-    `error_path`.
-    """
-    from scipy.stats import spearmanr
-
-    rows = path.xs(rung, level="rung")
-    slope = np.polyfit(np.log(rows.grad_norm), np.log(rows[column]), 1)[0]
-    return float(slope), float(spearmanr(rows.grad_norm, rows[column]).statistic)
+def _correlation(a, b):
+    """nan where one of them is zero throughout."""
+    return np.corrcoef(a, b)[0, 1] if a.any() and b.any() else np.nan
 
 
 class LayerStudy(NamedTuple):
-    """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates and their
-    seconds; folds; reference: exact CV from the optimum; ladders: by epoch, (Fit there, results by
-    rung, exact among them); table: `errors` by epoch and rung; seconds: of everything, the optimum
-    included.
+    """What `layer_study` returns. model; full: the `Fit` at the optimum; iterates by epoch and
+    their seconds; draws: rows of `folds` of each set of sentences; reference: exact CV of all of
+    them, from the optimum; fitted: p(z_n | x_n) at the optimum itself; seconds: of everything, the
+    optimum included.
     """
 
     model: LinearChainCRF
@@ -144,62 +132,149 @@ class LayerStudy(NamedTuple):
     iterates: np.ndarray
     iterate_seconds: np.ndarray
     folds: np.ndarray
+    draws: tuple
     reference: CVResult
-    ladders: dict
-    table: pd.DataFrame
+    fitted: np.ndarray
     seconds: float
 
     @property
     def unconverged(self):
         """How many exact refits did not reach the tolerance."""
-        return int(sum((~result.diagnostics["converged"]).sum() for result in self._refits()))
+        return int((~self.reference.diagnostics["converged"]).sum())
 
     @property
-    def disagreement(self):
-        """The largest distance, in standard errors,
-        between refits of one fold continued from different params.
-        """
-        between = self.full.standard_errors_between
-        return float(
-            max(between(other.params, self.reference.params).max() for other in self._refits())
-        )
+    def set_folds(self):
+        """The sentences of the first set, as folds."""
+        return self.folds[self.draws[0]]
 
-    def _refits(self):
-        return [self.reference, *(results["exact"] for _, results in self.ladders.values())]
+    @property
+    def set_reference(self):
+        """Exact CV of the first set."""
+        rows, whole = self.draws[0], self.reference
+        parts = {"params": whole.params[rows], "losses": whole.losses[rows], "diagnostics": {}}
+        return replace(whole, folds=whole.folds[rows], indefinite=None, **parts)
 
 
-def layer_study(emissions, n_folds, epochs, rng, ridge=1e-5):
-    """The CRF layer of `neural.Emissions` trained alone from the network's own,
-    and CV of n_folds sentences.
+def disjoint(n_sites, n_draws, n_folds, rng):
+    """n_draws sets of n_folds sites, fewer where there are not enough: (folds of one site, rows of
+    each set).
+    """
+    n_folds = min(n_folds, n_sites // n_draws)
+    sites = rng.permutation(n_sites)[: n_draws * n_folds]
+    return sites[:, None], tuple(slice(i, i + n_folds) for i in range(0, len(sites), n_folds))
 
-    epochs: after which IJ, frozen and exact CV are taken, the last one being where training ends.
+
+def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning_rate=1e-3):
+    """The CRF layer of `neural.Emissions` trained alone from the network's own, and exact CV of
+    n_draws disjoint sets of n_folds sentences: a `LayerStudy`.
     """
     started = time.perf_counter()
     model = LinearChainCRF(emissions.scores["train"], emissions.tags["train"], ridge)
-    iterates, seconds = adam_epochs(model, emissions.crf, max(epochs), rng)
-    folds = np.sort(rng.choice(model.n_sites, n_folds, replace=False))[:, None]
-    full = fit(model, iterates[-1])
+    iterates, seconds = adam_epochs(model, emissions.crf, n_epochs, rng, 31, learning_rate)
+    folds, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
+    full = fit(model, iterates[-1], tolerance=TIGHT)
     reference = exact(model, full, folds)
-    ladders = {
-        epoch: ladder_at(model, iterates[epoch], folds) for epoch in track(epochs, "exact CV")
-    }
-    table = pd.concat(
-        {epoch: errors(*at, reference, full) for epoch, at in ladders.items()}, names=["epoch"]
-    )
     total = time.perf_counter() - started
-    return LayerStudy(model, full, iterates, seconds, folds, reference, ladders, table, total)
+    fitted = probabilities(no_adjustment(model, full, folds))
+    return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
 
 
-def progress(study):
+def by_draw(study, params, rungs=RUNGS):
+    """`errors` of each set of sentences at params, a DataFrame indexed by draw and rung."""
+    here, results = at_iterate(study.model, params, study.folds, rungs)
+    against = study.reference, study.full
+    tables = [errors(here, results, *against, rows, study.fitted) for rows in study.draws]
+    return pd.concat(dict(enumerate(tables)), names=["draw"])
+
+
+def error_path(study, epochs, iterates=None):
+    """`by_draw` at each of the epochs, a DataFrame indexed by epoch, draw and rung."""
+    iterates = study.iterates if iterates is None else iterates
+    tables = {epoch: by_draw(study, iterates[epoch]) for epoch in track(epochs, "CV")}
+    return pd.concat(tables, names=["epoch"])
+
+
+def gains(table, column="mean_error", rung="infinitesimal_jackknife"):
+    """The rung's column over that of no adjustment, a value a draw; table: as of `by_draw`."""
+    columns = table[column].unstack("rung")
+    return (columns[rung] / columns["no_adjustment"]).to_numpy()
+
+
+def judged(table):
+    """What is judged at an iterate, {part: (values of the IJ, of doing nothing)}, a value a draw:
+    the correlation of probabilities, and `.gain`, their error over that of doing nothing.
+    """
+    ij, none = "infinitesimal_jackknife", "no_adjustment"
+    columns = table.correlation.unstack("rung")
+    gain = tuple(gains(table, rung=rung) for rung in (ij, none))
+    return {"": (columns[ij].to_numpy(), columns[none].to_numpy()), ".gain": gain}
+
+
+def nearer(study, params, rung="frozen_newton"):
+    """By draw, the share of folds in which the rung's params are at least as near to exact as those
+    of no adjustment (`none`) and of the IJ (`ij`), all of them at params.
+    """
+    _, results = at_iterate(study.model, params, study.folds)
+    between = study.full.standard_errors_between
+    away = {name: between(r.params, study.reference.params) for name, r in results.items()}
+    return {
+        short: np.array([(away[rung] <= away[other])[rows].mean() for rows in study.draws])
+        for short, other in (("none", "no_adjustment"), ("ij", "infinitesimal_jackknife"))
+    }
+
+
+def other_orders(study, start, epochs, rng, n_orders=2):
+    """The largest change of the IJ's median correlation, at any of the epochs, when the layer is
+    trained from `start` with its batches in other orders.
+    """
+
+    def medians(iterates):
+        table = error_path(study, epochs, iterates).xs("infinitesimal_jackknife", level="rung")
+        return table.correlation.groupby("epoch").median()
+
+    own = medians(study.iterates)
+    others = [
+        medians(adam_epochs(study.model, start, max(epochs), rng)[0]) for _ in range(n_orders)
+    ]
+    return float(max(np.abs(other - own).max() for other in others))
+
+
+def disagreement(study, epochs, n_folds):
+    """The largest distance, in standard errors, between the refits of the first folds from the
+    optimum and those that Newton's method reaches from the iterates after these epochs.
+    """
+    folds, expected = Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
+    refits = [
+        newton(study.model.derivatives, study.iterates[epoch], folds, TOLERANCE).params
+        for epoch in track(epochs, "refits")
+    ]
+    between = study.full.standard_errors_between
+    return float(max(between(params, expected).max() for params in refits))
+
+
+def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
+    """By draw of an `error_path`, over its epochs: `slope` of log error on log gradient norm, and
+    their `rank` correlation.
+    """
+    from scipy.stats import spearmanr
+
+    found = {}
+    for draw, rows in path.xs(rung, level="rung").groupby("draw"):
+        slope = np.polyfit(np.log(rows.grad_norm), np.log(rows[column]), 1)[0]
+        found[draw] = {"slope": slope, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
+    return pd.DataFrame(found).T
+
+
+def progress(study, epochs):
     """Objective above the optimum's, gradient norm, and distances to the optimum, by epoch."""
     rows = {}
-    for epoch, (here, results) in study.ladders.items():
+    for epoch in epochs:
+        here = fit_at(study.model, study.iterates[epoch])
         rows[epoch] = {
             "objective": here.objective - study.full.objective,
             "gradient norm": here.grad_norm,
             "distance": study.full.standard_errors_between(here.params, study.full.params),
             "Euclidean": np.linalg.norm(here.params - study.full.params),
-            "Newton steps of exact": results["exact"].diagnostics["steps"].max(),
         }
     return pd.DataFrame(rows).T.rename_axis("epoch")
 

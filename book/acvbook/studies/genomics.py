@@ -3,17 +3,21 @@ leaving times out of a two-stage fit of gene expression.
 """
 
 import itertools
+import warnings
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import optimize
 
 import acvlib as acv
+from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
 from acvlib.protocol import CVResult, Fit
 
 from ..gene_clusters import GeneClusters
+from ..gene_clusters.jacobian import TwoStageJacobian
 from ..gene_clusters.spline import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
@@ -24,6 +28,8 @@ RUNGS = {
     "ns": acv.newton_step,
     "exact": acv.exact,
 }
+SCORED = {name: RUNGS[name] for name in ("train", "ij", "exact")}
+SIZES = (1, 2, 3)  # how many times are left out at once
 
 
 class Clustering(NamedTuple):
@@ -46,7 +52,7 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
-def every_rung(model, fit, sizes=(1, 2, 3), rungs=RUNGS):
+def every_rung(model, fit, sizes=SIZES, rungs=RUNGS):
     """A `Clustering`: each rung on each number of times left out."""
     results = {
         (name, size): rung(model, fit, left_out(size))
@@ -161,33 +167,220 @@ def jackknife_in_refits(run, repeats=3):
 
 
 def largest_residual(runs):
-    """|r| of the worst of all fits and exact refits."""
+    """|r| of the worst of all fits and refits, warm and cold."""
     fits = [run.fit.grad_norm for run in runs]
     refits = [
         r.diagnostics["residual"].max()
         for run in runs
         for r in run.results.values()
-        if r.method == "exact"
+        if r.method in ("exact", "cold_start")
     ]
     return max(*fits, *refits)
 
 
-def rebuilt(data, dfs, n_clusters, n_rebuilds, rng, variance):
-    """Mean absolute training and test errors of fits to replicates rebuilt anew: by (rebuild,
-    df).
+class Rebuilds(NamedTuple):
+    """Figures 3 and 4 over rebuilds of the replicates.
+
+    errors: mean absolute errors by (rebuild, df, left_out), a column an estimate; seconds:
+    `seconds_table` by the same; residual: the worst |r| by (rebuild, df); largest: of the largest
+    df, by rebuild, `ladder` and `jackknife_in_refits`.
     """
-    rows = {}
+
+    errors: pd.DataFrame
+    seconds: pd.DataFrame
+    residual: pd.Series
+    largest: pd.DataFrame
+
+
+def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=10, **settings):
+    """Fit, leave out and score anew for each rebuild of the replicates; `Rebuilds`.
+
+    Cold starts are dear: where several times are left out, a rebuild takes every `stride`-th fold,
+    the next rebuild the folds after those.
+    """
+    errors, seconds, residual, largest = {}, {}, {}, {}
     for number in range(n_rebuilds):
-        expression = data.replicates(rng, variance)
+        expression = data.replicates(rng)
         for df in dfs:
-            model = clustering(expression[data.train], data.hours, df, n_clusters)
-            params = acv.fit(model, rng=rng).params
-            errors = model.errors(params), model.errors_on(expression[data.test], params)
-            rows[number, df] = {
-                n: abs(e[:, :N_EARLY]).mean()
-                for n, e in zip(("train", "test"), errors, strict=True)
+            model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
+            run = every_rung(model, acv.fit(model, rng=rng), rungs=SCORED)
+            if df == max(dfs):
+                largest[number] = ladder(run) | {"in_refits": jackknife_in_refits(run)}
+            run = add_cold_starts(run, rng, cold_folds(number, stride))
+            errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
+            seconds[number, df] = seconds_table(run)
+            residual[number, df] = largest_residual([run])
+    names = ["rebuild", "df"]
+    return Rebuilds(
+        pd.concat(errors, names=names),
+        pd.concat(seconds, names=names),
+        pd.Series(residual).rename_axis(names),
+        pd.DataFrame(largest).T.rename_axis("rebuild"),
+    )
+
+
+def rebuilt_models(data, df, n_clusters, n_rebuilds, rng, **settings):
+    """Yield the model of the training genes of each rebuild."""
+    for _ in range(n_rebuilds):
+        expression = data.replicates(rng)[data.train]
+        yield clustering(expression, data.hours, df, n_clusters, **settings)
+
+
+def single_times(data, dfs, n_clusters, n_rebuilds, rng, **settings):
+    """The errors of `over_rebuilds` with one time left out, warm starts only."""
+    errors = {}
+    for number in range(n_rebuilds):
+        expression = data.replicates(rng)
+        for df in dfs:
+            model = clustering(expression[data.train], data.hours, df, n_clusters, **settings)
+            run = every_rung(model, acv.fit(model, rng=rng), sizes=(1,), rungs=SCORED)
+            errors[number, df] = error_table(run, expression[data.test])["mean"].unstack(0)
+    return pd.concat(errors, names=["rebuild", "df"])
+
+
+def cold_folds(number, stride):
+    """Folds by how many times they leave out: all single times, and one in `stride` of the others,
+    such that `stride` rebuilds in a row take each fold once.
+    """
+    return {k: left_out(k) if k == 1 else left_out(k)[number % stride :: stride] for k in SIZES}
+
+
+def ladder(run):
+    """How near each rung comes to exact CV's clustering, a dict.
+
+    Medians over single times in standard errors, and the share of all folds in which the frozen
+    step is nearer than no adjustment and than the IJ.
+    """
+    frozen = {("frozen", k): acv.frozen_newton(run.model, run.fit, left_out(k)) for k in SIZES}
+    newton = {("ns", 1): acv.newton_step(run.model, run.fit, left_out(1))}
+    run = run._replace(results=run.results | frozen | newton)
+    errors = stage_errors(run)["clustering"].xs(1, level=1)
+    rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
+    return rungs | {
+        "frozen_beats_none": share_nearer(run, "frozen", "train"),
+        "frozen_beats_ij": share_nearer(run, "frozen", "ij"),
+    }
+
+
+def chosen(errors):
+    """The df with the least error, a column an estimate, of errors by (..., df, left_out)."""
+    others = [name for name in errors.index.names if name != "df"]
+    place = errors.index.names.index("df")
+    return errors.groupby(level=others).agg(lambda column: column.idxmin()[place])
+
+
+def nearness(errors):
+    """What Figure 3 says of its cells, by rebuild: a DataFrame of one number a column.
+
+    gap: the IJ's distance from exact CV over that of exact CV from the test error, worst cell;
+    below_exact: share of cells in which the IJ is below exact CV; better: in which it is nearer to
+    the test error than exact CV; to_test: its mean distance from the test error over that of the
+    training error. Columns `none_...`: the same of the training error in place of the IJ.
+    """
+    gaps, exact = {"": errors.ij, "none_": errors.train}, abs(errors.exact - errors.test)
+    idle = abs(errors.train - errors.test).groupby(level="rebuild").mean()
+    columns = {}
+    for prefix, estimate in gaps.items():
+        to_test = abs(estimate - errors.test)
+        cells = pd.DataFrame(
+            {
+                "gap": abs(estimate - errors.exact) / exact,
+                "below_exact": 1.0 * (estimate < errors.exact),
+                "better": 1.0 * (to_test < exact),
             }
-    return pd.DataFrame(rows).T.rename_axis(["rebuild", "df"])
+        ).groupby(level="rebuild")
+        columns[f"{prefix}gap"] = cells.gap.max()
+        columns[f"{prefix}below_exact"] = cells.below_exact.mean()
+        columns[f"{prefix}better"] = cells.better.mean()
+        columns[f"{prefix}to_test"] = to_test.groupby(level="rebuild").mean() / idle
+    return pd.DataFrame(columns)
+
+
+def levels(errors, published, ours, theirs):
+    """By rebuild, the ratio of an estimate to the authors' that is furthest from 1 over all cells.
+
+    published: their means by (df, left_out). `ours` and `theirs` name the columns.
+    """
+    ratios = errors[ours].unstack("rebuild").div(published[theirs], axis=0)
+    return ratios.apply(furthest_from_one)
+
+
+def difference_correlations(errors, published, ours, theirs):
+    """By rebuild, the correlation over all cells of what an estimate adds to the training error,
+    with what the authors' adds.
+    """
+    added = (errors[ours] - errors.train).unstack("rebuild")
+    return added.corrwith(published[theirs] - published.train)
+
+
+def block_solves(model, fit, folds):
+    """How often the blocks of H are factorised in an IJ of these folds: calls of its solver."""
+    calls = []
+    solve = TwoStageJacobian.solve
+
+    def counted(self, columns):
+        calls.append(columns.shape)
+        return solve(self, columns)
+
+    TwoStageJacobian.solve = counted
+    try:
+        acv.infinitesimal_jackknife(model, fit, folds)
+    finally:
+        TwoStageJacobian.solve = solve
+    return len(calls)
+
+
+def every_fold():
+    """The 63 folds of Figure 3, a list."""
+    return [fold for size in SIZES for fold in left_out(size)]
+
+
+def by_bfgs(model, start, weights, tolerance=1e-6):
+    """Params (D,) where SciPy's BFGS ends the clustering from `start`, and |gradient| a gene there.
+
+    The objective is that of one gene and the tolerance the authors'.
+    """
+    positions = model.stage_two.positions(model.stage_one.solve(weights))
+    genes, n_genes = model.stage_one.pack(model.stage_one.solve(weights)), len(model.expression)
+    found = optimize.minimize(
+        lambda clusters: model.stage_two.objective(clusters, positions) / n_genes,
+        model.split(start)[1],
+        jac=lambda clusters: model.stage_two.gradient(clusters, positions) / n_genes,
+        method="BFGS",
+        options={"gtol": tolerance, "norm": 2.0},
+    )
+    return np.concatenate([genes.ravel(), found.x]), float(np.linalg.norm(found.jac))
+
+
+def with_bfgs(model, rng, folds):
+    """The IJ beside refits, both by BFGS and both by our solver: a dict.
+
+    bfgs_gradient, newton_gradient: |gradient| a gene at the full fit; bfgs, newton: mean distance
+    of the IJ's fold losses from the refits'; bfgs_none, newton_none: the same without adjustment.
+    """
+    start, ones = model.initial_params(rng), np.ones(model.n_sites)
+    ends = {"newton": model.solve(start, ones).params, "bfgs": by_bfgs(model, start, ones)[0]}
+    found = {}
+    for name, params in ends.items():
+        fit = acv.fit_at(model, params)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnconvergedFit)
+            rungs = [acv.infinitesimal_jackknife, acv.no_adjustment]
+            results = [rung(model, fit, folds) for rung in rungs]
+        refits = [_refit(model, params, fold, name) for fold in folds]
+        losses = [model.heldout_loss(p, fold).mean() for p, fold in zip(refits, folds, strict=True)]
+        gaps = [np.abs(result.fold_losses - losses).mean() for result in results]
+        clusters = model.residual(params, ones)[-len(model.split(params)[1]) :]
+        found |= {name: gaps[0], f"{name}_none": gaps[1]}
+        found[f"{name}_gradient"] = np.linalg.norm(clusters) / len(model.expression)
+    return found
+
+
+def _refit(model, params, fold, name):
+    weights = acv.folds.weights(model.n_sites, fold)
+    if name == "bfgs":
+        return by_bfgs(model, params, weights)[0]
+    return model.solve(params, weights).params
 
 
 def influence(run, cluster):
@@ -208,9 +401,9 @@ def figure3(runs, test_expression):
     return pd.concat(tables, names=["df"])
 
 
-def add_cold_starts(run, rng, sizes=(1, 2, 3)):
-    """The run with the estimate "cold" beside the others."""
-    cold = {("cold", size): cold_start(run.model, run.fit, left_out(size), rng) for size in sizes}
+def add_cold_starts(run, rng, folds):
+    """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
+    cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
     return run._replace(results=run.results | cold)
 
 

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from acvlib.fit import fit
-from acvlib.folds import leave_one_out
+from acvlib.folds import k_fold, leave_one_out
 from acvlib.methods.exact import exact
+from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
@@ -26,7 +27,14 @@ SIGNAL = {
     "probit": (0.0, 1.8),
     "gaussian": (0.0, 1.0),
 }
-RUNGS = {"train": no_adjustment, "ij": infinitesimal_jackknife, "ns": newton_step, "exact": exact}
+RUNGS = {
+    "train": no_adjustment,
+    "ij": infinitesimal_jackknife,
+    "frozen": frozen_newton,
+    "ns": newton_step,
+    "exact": exact,
+}
+APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not exact}
 
 
 class Truth(NamedTuple):
@@ -71,32 +79,48 @@ def left_out_means(model, result):
 
 
 def one_data_set(family, n, dim, n_test, rng):
-    """A dict: train, ij, ns, exact, test error; loss_*: the same in log loss; theta_*:
-    median error in SE.
+    """A dict of one data set: train, ij, frozen, ns, exact and test error; loss_*: the same in log
+    loss; and `theta_errors` of leave-one-out, and of ten folds as ten_*.
     """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full, folds = fit(model), leave_one_out(n)
-    results = {name: rung(model, full, folds) for name, rung in RUNGS.items()}
-    row = {
-        name: error(family, model.y, left_out_means(model, result))
-        for name, result in results.items()
-    }
+    full = fit(model)
+    results = run_rungs(model, full, leave_one_out(n))
+    row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
-    for name, result in results.items():
-        row[f"theta_{name}"] = float(
-            np.median(full.standard_errors_between(result.params, results["exact"].params))
-        )
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
-    row |= {
-        "test": error(family, y, model.family.mean(eta)),
-        "loss_test": float(model.family.loss(eta, y).mean()),
+    row["test"] = error(family, y, model.family.mean(eta))
+    row["loss_test"] = float(model.family.loss(eta, y).mean())
+    tenth = run_rungs(model, full, k_fold(n, 10, rng))
+    row |= theta_errors(full, results)
+    row |= {f"ten_{name}": value for name, value in theta_errors(full, tenth).items()}
+    refitted = results["exact"].diagnostics["converged"]
+    return row | {"family": family, "converged": bool(refitted.all())}
+
+
+def run_rungs(model, full, folds):
+    """The result of each of RUNGS, by its short name."""
+    return {name: rung(model, full, folds) for name, rung in RUNGS.items()}
+
+
+def theta_errors(full, results):
+    """theta_*: median over folds of the distance from the exact refit, in standard errors;
+    beats_train, beats_ij: shares of folds in which the frozen step is nearer than that rung;
+    train_beats_ij: in which no adjustment is nearer than the IJ.
+    """
+    distance = {
+        name: full.standard_errors_between(results[name].params, results["exact"].params)
+        for name in APPROXIMATE
     }
-    return row | {
-        "family": family,
-        "converged": bool(results["exact"].diagnostics["converged"].all()),
+    medians = {f"theta_{name}": float(np.median(of)) for name, of in distance.items()}
+    pairs = {
+        "beats_train": ("frozen", "train"),
+        "beats_ij": ("frozen", "ij"),
+        "train_beats_ij": ("train", "ij"),
     }
+    shares = {name: float(np.mean(distance[a] < distance[b])) for name, (a, b) in pairs.items()}
+    return medians | shares
 
 
 def figure1(families, n_sets, n, dim, n_test, rng):
@@ -106,16 +130,53 @@ def figure1(families, n_sets, n, dim, n_test, rng):
     )
 
 
-def summary(errors):
-    """Means by family, and how the estimates stand to each other and to the test error."""
+LADDERS = {
+    "logistic": ("logistic", ""),
+    "poisson": ("poisson", ""),
+    "tenfold": ("logistic", "ten_"),
+}
+"""Names of ladders to (family, which of the errors in its rows)."""
+
+
+def ladder_records(errors):
+    """(name, values over data sets, those of doing nothing) for each rung of each of LADDERS."""
+    for name, (family, kind) in LADDERS.items():
+        rows = errors[errors.family == family]
+        for short, rung in APPROXIMATE.items():
+            nothing = rows[f"{kind}theta_train"]
+            yield f"{name}.{rung.__name__}", rows[f"{kind}theta_{short}"], nothing
+        yield f"{name}.frozen_beats_none", rows[f"{kind}beats_train"], None
+        yield f"{name}.frozen_beats_ij", rows[f"{kind}beats_ij"], rows[f"{kind}train_beats_ij"]
+
+
+def compared(errors):
+    """`errors` with each estimate over the test error (train_to_test, ...), whether IJ and
+    training error are below exact, and their shortfall from exact over exact's gain on training.
+    """
+    gain = errors.exact - errors.train
+    return errors.assign(
+        **{f"{name}_to_test": errors[name] / errors.test for name in ("train", "ij", "exact")},
+        ij_below_exact=errors.ij < errors.exact,
+        train_below_exact=errors.train < errors.exact,
+        gap_to_gain=(errors.exact - errors.ij) / gain,
+    )
+
+
+COMPARED = ("train_to_test", "ij_to_test", "exact_to_test", "gap_to_gain")
+
+
+def beside(errors, authors):
+    """Medians over data sets of what `compared` adds, ours and the authors', and the share of data
+    sets with the IJ below exact, by family.
+    """
+    tables = {"ours": errors} if authors is None else {"ours": errors, "authors": authors}
+    rows = {name: _medians(compared(table)) for name, table in tables.items()}
+    return pd.concat(rows, names=["whose"]).swaplevel().sort_index()
+
+
+def _medians(errors):
     by = errors.groupby("family")
-    table = by[["train", "ij", "ns", "exact", "test"]].mean()
-    below = errors.assign(
-        below=errors.ij < errors.exact, at_most=errors.ij <= errors.exact
-    ).groupby("family")
-    gap = (table.exact - table.ij) / (table.exact - table.train)
-    shares = {"ij_below_exact": below.below.mean(), "ij_at_most_exact": below.at_most.mean()}
-    return table.assign(**shares, gap_to_gain=gap)
+    return by[list(COMPARED)].median().assign(ij_below_exact=by.ij_below_exact.mean())
 
 
 def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
@@ -128,7 +189,7 @@ def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
     for penalty in penalties:
         model = GLM(x, y, family, penalty=penalty)
         full = fit(model)
-        row = {name: rung(model, full, folds).loss for name, rung in RUNGS.items()}
+        row = {name: result.loss for name, result in run_rungs(model, full, folds).items()}
         eta = full.params[0] + x_test @ full.params[1:]
         rows.append(row | {"test": float(model.family.loss(eta, y_test).mean())})
     return pd.DataFrame(rows, index=pd.Index(penalties, name="penalty"))

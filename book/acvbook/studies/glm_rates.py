@@ -7,10 +7,12 @@ import pandas as pd
 
 from acvlib import bootstrap
 from acvlib.bounds import theorem1
+from acvlib.derivatives import derivatives_of
 from acvlib.fit import fit
 from acvlib.folds import bootstrap_weights, leave_one_out
 from acvlib.methods.exact import exact
 from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
 from acvlib.models import GLM
 
@@ -35,15 +37,19 @@ def _distance(result, reference):
     return np.linalg.norm(result.params - reference.params, axis=1)
 
 
-def leave_k_out(design, sizes, k, dim, n_repeats, rng):
-    """The largest Euclidean error of theta over folds of k sites, IJ and NS:
-    n_repeats rows for each size.
+RUNGS = {"none": no_adjustment, "ij": infinitesimal_jackknife, "ns": newton_step}
+
+
+def leave_k_out(design, sizes, k, dim, n_draws, rng):
+    """The largest Euclidean error of theta over folds of k sites, of each of RUNGS: a row for each
+    draw and size.
 
     Folds: n / k disjoint ones of sites whose removal moves the first parameter alike, so that the
     worst sites leave together; for k = 1 all sites.
     """
-    rows = [_largest_errors(design, n, k, dim, rng) for n in sizes for _ in range(n_repeats)]
-    return pd.DataFrame(rows, columns=["n", "ij", "ns"])
+    cells = [(draw, n) for draw in range(n_draws) for n in sizes]
+    rows = [{"draw": draw, "n": n} | _largest_errors(design, n, k, dim, rng) for draw, n in cells]
+    return pd.DataFrame(rows)
 
 
 def _largest_errors(design, n, k, dim, rng):
@@ -52,25 +58,38 @@ def _largest_errors(design, n, k, dim, rng):
     pull = infinitesimal_jackknife(model, full, leave_one_out(n)).params[:, 0]
     folds = np.sort(np.argsort(pull)[: n // k * k].reshape(-1, k), axis=1)
     reference = exact(model, full, folds, tolerance=1e-10)
-    rungs = infinitesimal_jackknife, newton_step
-    return n, *(_distance(rung(model, full, folds), reference).max() for rung in rungs)
-
-
-def slopes(table):
-    """d log(error) / d log(n) of IJ and NS by least squares, from a table of `leave_k_out`."""
     return {
-        rung: float(np.polyfit(np.log(table.n), np.log(table[rung]), 1)[0]) for rung in ("ij", "ns")
+        name: _distance(rung(model, full, folds), reference).max() for name, rung in RUNGS.items()
     }
 
 
-def theorem1_on_data(settings, rng):
-    """For each (n, dim): Theorem 1's share of folds that it applies to,
+def slopes(table, columns=tuple(RUNGS)):
+    """d log(column) / d log(n) by least squares, a row for each draw."""
+
+    def of_draw(rows):
+        logs = np.log(rows[list(columns)])
+        return pd.Series(np.polyfit(np.log(rows.n), logs, 1)[0], index=columns)
+
+    return pd.DataFrame({draw: of_draw(rows) for draw, rows in table.groupby("draw")}).T
+
+
+def theorem1_on_data(settings, n_draws, rng):
+    """For each draw and (n, dim): Theorem 1's share of folds that it applies to,
     and its bound over the actual error.
 
-    violated: folds where it applies and the actual error is larger; unconditional: folds where the
-    formula is smaller than the actual error whether or not the condition holds.
+    violated: folds where it applies and the IJ's error is larger; unconditional: folds where the
+    formula is smaller than the IJ's error whether or not the condition holds; none_violated,
+    none_unconditional: the same of the error of doing nothing; actual, none: the largest errors.
     """
-    return pd.DataFrame([_theorem1_row(n, dim, rng) for n, dim in settings])
+    cells = [(draw, *setting) for draw in range(n_draws) for setting in settings]
+    return pd.DataFrame([{"draw": draw} | _theorem1_row(n, dim, rng) for draw, n, dim in cells])
+
+
+def bounds_table(bounds):
+    """Medians over draws by (dim, n), and sums of the counts of folds, of `theorem1_on_data`."""
+    by = bounds.groupby(["dim", "n"])
+    medians = by[["delta", "limit", "applies", "bound", "actual", "ratio"]].median()
+    return medians.join(by[["violated", "none_violated"]].sum())
 
 
 def _theorem1_row(n, dim, rng):
@@ -79,27 +98,25 @@ def _theorem1_row(n, dim, rng):
     theorem = theorem1(model, full, folds)
     reference = exact(model, full, folds, tolerance=1e-10)
     actual = _distance(infinitesimal_jackknife(model, full, folds), reference)
-    constants = {
-        "n": n,
-        "dim": dim,
-        "c_op": theorem.c_op,
-        "c_ij": theorem.c_ij,
-        "limit": theorem.limit,
-    }
-    return constants | {
-        "delta": theorem.delta.max(),
+    none = _distance(no_adjustment(model, full, folds), reference)
+    row = {"n": n, "dim": dim, "delta": theorem.delta.max(), "limit": theorem.limit}
+    return row | {
         "applies": theorem.applies.mean(),
         "violated": int((actual > theorem.bound)[theorem.applies].sum()),
         "unconditional": int((actual > theorem.bound).sum()),
+        "none_violated": int((none > theorem.bound)[theorem.applies].sum()),
+        "none_unconditional": int((none > theorem.bound).sum()),
         "bound": theorem.bound.max(),
         "actual": actual.max(),
+        "none": none.max(),
         "ratio": np.median(theorem.bound / actual),
     }
 
 
 def coverage(family, n_sets, n, dim, n_resamples, level, rng):
     """One row a data set: the share of the D + 1 true parameters inside each interval,
-    and mean widths.
+    and of each kind mean widths (_width) and the standard errors over those of the delta method,
+    mean over parameters (_delta). none: intervals of equal parameters.
     """
     rows = [_coverage_row(family, n, dim, n_resamples, level, rng) for _ in range(n_sets)]
     return pd.DataFrame(rows)
@@ -110,8 +127,35 @@ def _coverage_row(family, n, dim, n_resamples, level, rng):
     model = GLM(*source.draw(n, rng), family)
     full, weights = fit(model), bootstrap_weights(n, n_resamples, rng)
     true = np.concatenate([[source.intercept], source.beta])
-    row = {}
-    for name, function in {"ij": bootstrap.jackknife_params, "bootstrap": bootstrap.refits}.items():
-        low, high = bootstrap.interval(function(model, full, weights), level)
+    params = {
+        "none": np.tile(full.params, (n_resamples, 1)),
+        "ij": bootstrap.jackknife_params(model, full, weights),
+        "bootstrap": bootstrap.refits(model, full, weights),
+    }
+    row, delta = {}, delta_errors(model, full)
+    for name, resampled in params.items():
+        low, high = bootstrap.interval(resampled, level)
         row |= {name: np.mean((low <= true) & (true <= high)), f"{name}_width": np.mean(high - low)}
+        row[f"{name}_delta"] = np.mean(resampled.std(axis=0) / delta)
     return row
+
+
+def coverage_table(covered, kinds):
+    """Means over data sets, a row a kind."""
+    columns = {"coverage": "", "width": "_width", "errors over delta method's": "_delta"}
+    return pd.DataFrame(
+        {name: [covered[kind + end].mean() for kind in kinds] for name, end in columns.items()},
+        index=kinds,
+    )
+
+
+def delta_errors(model, full):
+    """The delta method's standard errors, sqrt(diag(H^-1 sum_n g_n g_n' H^-1)), (D,)."""
+    gradients = derivatives_of(model).cross_matrix(full.params, np.ones(model.n_sites))
+    return np.linalg.norm(full.hessian.solve(gradients), axis=1)
+
+
+def in_batches(values, size=10):
+    """Means of consecutive batches of `size`, of which a last short one is dropped."""
+    whole = len(values) // size * size
+    return np.asarray(values)[:whole].reshape(-1, size).mean(axis=1)

@@ -7,15 +7,18 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit_at
+from acvlib.fit import TOLERANCE, fit_at
+from acvlib.folds import Folds
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.methods.ladder import no_adjustment
+from acvlib.methods.newton_step import newton_step
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, exact)
+RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step)
+SHORT = {"no_adjustment": "none", "infinitesimal_jackknife": "ij", "frozen_newton": "frozen"}
 
 
 def within(model, full):
@@ -26,9 +29,10 @@ def within(model, full):
     return tokens, fit_at(tokens, full.params)
 
 
-def ladder(model, full, folds):
-    """All rungs on folds of tokens, a dict of `CVResult`."""
-    return {rung.__name__: rung(model, full, folds) for rung in RUNGS}
+def ladder(model, full, folds, tolerance=TOLERANCE):
+    """All rungs on folds of tokens, a dict of `CVResult`; `exact` to the tolerance."""
+    found = {rung.__name__: rung(model, full, folds) for rung in RUNGS}
+    return found | {"exact": exact(model, full, folds, tolerance)}
 
 
 def table(results):
@@ -71,10 +75,48 @@ def summary(results, rows=slice(None)):
     ).T.rename_axis("rung")
 
 
-def hardest(results, share=0.1):
-    """The numbers of the folds with the largest exact losses, a share of all."""
+def hardest(results, rows=slice(None), share=0.1):
+    """The numbers of the folds with the largest exact losses, a share of those numbered `rows`."""
     losses = results["exact"].fold_totals
-    return np.sort(np.argsort(-losses)[: max(2, int(share * len(losses)))])
+    numbers = np.arange(len(losses))[rows]
+    order = np.argsort(-losses[numbers], kind="stable")
+    return np.sort(numbers[order[: max(2, int(share * len(numbers)))]])
+
+
+def ratios(results, draws):
+    """A row a draw of folds, their numbers `draws`: of each rung in SHORT, over no adjustment, the
+    median parameter error (`theta`), that of the hardest tenth (`worst`), and the mean absolute
+    error of the losses (`loss`).
+    """
+    errors, reference = table(results), results["exact"].fold_totals
+    gaps = pd.DataFrame({name: abs(r.fold_totals - reference) for name, r in results.items()})
+    rows = []
+    for draw in draws:
+        folds, worst = errors.index[draw], hardest(results, draw)
+        measures = {
+            "theta": errors.loc[folds].median(),
+            "worst": errors.loc[worst].median(),
+            "loss": gaps.loc[folds].mean(),
+        }
+        rows.append(
+            {
+                f"{measure}.{short}": values[name] / values["no_adjustment"]
+                for measure, values in measures.items()
+                for name, short in SHORT.items()
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def largest_odds(model, params, folds):
+    """The largest 1/p among the labels of each fold, p the probability of one label given all the
+    others, (n_folds,): by this factor the IJ overshoots for a label hidden alone.
+    """
+    found = []
+    for fold in folds:
+        losses = model.derivatives.heldout(params, Folds(np.asarray(fold)[:, None]))
+        found.append(np.exp(np.max(np.concatenate(list(losses)))))
+    return np.array(found)
 
 
 def enumeration_gap(model, params, rng, n_sentences=20, longest=4):
@@ -114,11 +156,3 @@ def enumerated(scores, labels, known, params):
     total = total + params.transitions[everything[:, :-1], everything[:, 1:]].sum(axis=1)
     agree = ((everything == labels) | (known == 0)).all(axis=1)
     return np.logaddexp.reduce(total) - np.logaddexp.reduce(total[agree])
-
-
-def over_none(table):
-    """Median parameter errors of the frozen step and the IJ over that of no adjustment,
-    from a `summary`.
-    """
-    median = table.theta_error / table.theta_error["no_adjustment"]
-    return {"frozen": median["frozen_newton"], "ij": median["infinitesimal_jackknife"]}

@@ -20,6 +20,7 @@ from acvlib.derivatives import derivatives_of
 from acvlib.fit import fit_at
 from acvlib.folds import Folds
 from acvlib.methods.jackknife import infinitesimal_jackknife
+from acvlib.methods.ladder import no_adjustment
 from acvlib.parallel import track
 
 from .crf_epochs import at_iterate
@@ -54,9 +55,9 @@ def _fold_losses(model, params, folds):
     return np.array([each.sum() for each in losses])
 
 
-def _mean(result):
-    """L of the proposition: the mean over folds of the summed losses of their sites."""
-    return result.fold_totals.mean()
+def _error(result, reference, rows):
+    """|L - L_CV| of the proposition, L the mean over folds of the summed losses of their sites."""
+    return abs(result.fold_totals[rows].mean() - reference.fold_totals[rows].mean())
 
 
 class Path:
@@ -85,14 +86,14 @@ class Path:
         """
         return self.places[end] + np.linalg.solve(self.hessians[end], self.pulls[end].T).T
 
-    def constants(self, root):
-        """L_p, L_g, L_Hinv, lambda_min, C and distance in the coordinates root' params, root (D,
-        D).
+    def constants(self, root, rows=slice(None)):
+        """L_p, L_g, L_Hinv, lambda_min, C and distance of the folds numbered `rows`, in the
+        coordinates root' params, root (D, D).
         """
         inverse = np.linalg.inv(root)
-        hessians, pulls = inverse @ self.hessians @ inverse.T, self.pulls @ inverse.T
+        hessians, pulls = inverse @ self.hessians @ inverse.T, self.pulls[:, rows] @ inverse.T
         step = np.linalg.norm(root.T @ (self.places[1] - self.places[0]))
-        slope = np.linalg.norm(self.slopes @ inverse.T, axis=-1).max()
+        slope = np.linalg.norm(self.slopes[:, rows] @ inverse.T, axis=-1).max()
         smallest = np.linalg.eigvalsh(hessians)[:, 0].min()
         pull = np.linalg.norm(np.diff(pulls, axis=0), axis=-1).max() / step
         inverses = (
@@ -103,46 +104,57 @@ class Path:
         return found | {"distance": (POINTS - 1) * step}
 
 
-def proposition2(model, full, iterates, folds, reference, own_slopes=None):
-    """One row an iterate: the observed error, the bound in both coordinates,
-    and the constants behind them.
+def proposition2(model, full, iterates, folds, reference, own_slopes=None, draws=None):
+    """One row an iterate and draw: the observed error, the bound in both coordinates, and the
+    constants behind them.
 
-    full: the `Fit` at the optimum; iterates: params by label; reference: exact CV of the folds.
-    error: |L_IJ - L_CV|; applies: whether the objective is convex at all places looked at; *_se: in
-    standard errors.
+    full: the `Fit` at the optimum; iterates: params by label; reference: exact CV of the folds;
+    draws: rows of the folds of each draw, by default one of all folds. error: |L_IJ - L_CV|;
+    none_error: the same for doing nothing; applies: whether the objective is convex at all places
+    looked at; *_se: in standard errors.
     """
-    at_optimum = abs(_mean(infinitesimal_jackknife(model, full, folds)) - _mean(reference))
-    rows = {}
+    draws = (slice(None),) if draws is None else draws
+    optimal = infinitesimal_jackknife(model, full, folds)
+    roots = {"": np.eye(len(full.params)), "_se": np.linalg.cholesky(np.asarray(full.metric))}
+    table = {}
     for label, params in track(list(iterates.items()), "Proposition 2"):
-        here, results = at_iterate(model, params, folds, (infinitesimal_jackknife,))
-        error = abs(_mean(results["infinitesimal_jackknife"]) - _mean(reference))
-        rows[label] = {"grad_norm": here.grad_norm, "error": error}
+        rungs = (no_adjustment, infinitesimal_jackknife)
+        here, results = at_iterate(model, params, folds, rungs)
         path = Path(model, full, params, folds, own_slopes)
-        for suffix, root in (
-            ("", np.eye(len(params))),
-            ("_se", np.linalg.cholesky(np.asarray(full.metric))),
-        ):
-            found = path.constants(root)
-            found |= {
-                "applies": found["lambda_min"] > 0,
-                "bound": found["C"] * found["distance"] + at_optimum,
-            }
-            rows[label] |= {f"{name}{suffix}": value for name, value in found.items()}
-    return pd.DataFrame(rows).T.rename_axis("iterate")
+        for draw, rows in enumerate(draws):
+            errors = [_error(results[rung.__name__], reference, rows) for rung in rungs]
+            row = {"grad_norm": here.grad_norm, "error": errors[1], "none_error": errors[0]}
+            for suffix, root in roots.items():
+                found = path.constants(root, rows)
+                bound = found["C"] * found["distance"] + _error(optimal, reference, rows)
+                found |= {"applies": found["lambda_min"] > 0, "bound": bound}
+                row |= {f"{name}{suffix}": value for name, value in found.items()}
+            table[label, draw] = row
+    return pd.DataFrame(table).T.rename_axis(["iterate", "draw"]).infer_objects()
 
 
 def summary(table):
-    """Violations and the median of bound over error among iterates to which the proposition
-    applies, in both coordinates: a dict.
+    """By draw, among the iterates to which the proposition applies, in both coordinates: the
+    number `violated` and the median of bound over error, `tightness`; none_*: for doing nothing.
     """
     found = {}
     for suffix in ("", "_se"):
         rows = table[table[f"applies{suffix}"].astype(bool)]
-        found[f"violated{suffix}"] = int((rows.error > rows[f"bound{suffix}"]).sum())
-        found[f"tightness{suffix}"] = float(
-            (rows[f"bound{suffix}"] / rows.error).astype(float).median()
-        )
-    return found
+        bound = rows[f"bound{suffix}"].astype(float)
+        for name in ("", "none_"):
+            error = rows[f"{name}error"].astype(float)
+            found[f"{name}violated{suffix}"] = (error > bound).groupby("draw").sum()
+            found[f"{name}tightness{suffix}"] = (bound / error).groupby("draw").median()
+    return pd.DataFrame(found)
+
+
+def at_nearest(table):
+    """Errors over the bound in standard errors at the iterate nearest to the optimum, by draw:
+    `none_error` of doing nothing, `error` of the IJ.
+    """
+    nearest = table.distance_se.astype(float).groupby("iterate").first().idxmin()
+    rows = table.loc[nearest]
+    return rows[["none_error", "error"]].div(rows.bound_se, axis=0).astype(float)
 
 
 def convex_iterates(model, iterates, n):

@@ -3,7 +3,6 @@ everything, by coupling.
 """
 
 import time
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,8 @@ from acvlib.models import HiddenMRF, em
 from acvlib.protocol import CVResult, Fit
 from acvlib.weighting import drop_latents
 
+from . import calibration
+
 RUNGS = (
     acv.no_adjustment,
     acv.infinitesimal_jackknife,
@@ -24,6 +25,9 @@ RUNGS = (
     acv.newton_step,
     acv.exact,
 )
+
+
+AUTHORS_TOLERANCE, AUTHORS_STEPS = 1e-8, 100  # of EM in the authors' program
 
 
 class Field(NamedTuple):
@@ -48,15 +52,79 @@ def every_rung(data, beta, folds, rungs=RUNGS, scheme=drop_latents):
     return Field(model, fit, {rung.__name__: rung(model, fit, folds) for rung in rungs})
 
 
-def cold_em(model, fit, folds):
-    """The paper's exact CV: EM from scratch for each fold. A `CVResult` as from any rung."""
+def random_start(model, rng):
+    """Log rates (K,), ascending, of rates drawn evenly from the range of the counts."""
+    low, high = model.counts.min() + 0.5, model.counts.max()
+    return np.sort(np.log(rng.uniform(low, high, model.n_states)))
+
+
+def em_starts(fields, n_starts, rng):
+    """EM and a gradient fit from the same random starts: one row a coupling and start.
+
+    gap: the largest distance between the log rates of the two; nats_above: by how much the
+    objective where EM ends is above that of the field's own fit, the best optimum known.
+    """
+    rows = {
+        (beta, start): _em_and_gradient(field, random_start(field.model, rng))
+        for beta, field in fields.items()
+        for start in range(n_starts)
+    }
+    return pd.DataFrame(rows).T.rename_axis(["beta", "start"])
+
+
+def _em_and_gradient(field, start):
+    model, one = field.model, np.ones(field.model.n_sites)
+    by_em, by_gradient = em(model, start=start).params, acv.fit(model, start).params
+    return {
+        "gap": np.abs(by_em - np.sort(by_gradient)).max(),
+        "nats_above": model.objective(by_em, one) - field.fit.objective,
+    }
+
+
+def cold_em(model, fit, folds, start=None):
+    """Exact CV by EM from scratch: from `start` in each fold. A `CVResult` as from any rung."""
     run = Run("cold_em", model, fit, folds)
-    refits = [em(model, acv.folds.weights(model.n_sites, fold)) for fold in run.folds]
+    refits = [em(model, acv.folds.weights(model.n_sites, fold), start) for fold in run.folds]
     steps = sum(refit.steps for refit in refits)
     converged = np.array([refit.converged for refit in refits])
     return run.finish(
         np.array([refit.params for refit in refits]), {"em_step": steps}, converged=converged
     )
+
+
+def authors_em(model, fit, folds):
+    """Exact CV as the authors' program does it: EM from the full fit, until the log-likelihood
+    changes by less than 1e-8 of itself, with a sum over the map for each tract's class.
+    """
+    run = Run("authors_em", model, fit, folds)
+    found = [_authors_refit(model, fit.params, fold) for fold in run.folds]
+    params, steps = (np.array(part) for part in zip(*found, strict=True))
+    return run.finish(params, {"em_step": steps.sum()}, steps=steps)
+
+
+def _authors_refit(model, params, fold):
+    """(log rates, EM steps) of one fold."""
+    weights = acv.folds.weights(model.n_sites, fold)
+    normaliser = _log_normaliser(model, weights)
+    before = -model.objective(params, weights) - normaliser
+    change, steps = np.inf, 0
+    while change >= AUTHORS_TOLERANCE * abs(before) and steps <= AUTHORS_STEPS:
+        params = maximise_by_tract(model, params, weights)
+        after = -model.objective(params, weights) - normaliser
+        change, before = abs(after - before), after
+        steps += 1
+    return params, steps
+
+
+def maximise_by_tract(model, params, weights):
+    """The log rates after one EM step, each tract's class probability by its own elimination."""
+    node, edge, kept = model.weighted_potentials(params, weights)
+    sites = np.flatnonzero(kept)
+    gamma = [
+        graph.marginals_at(node, edge, model.elimination, sites[[i]])[0] for i in range(len(sites))
+    ]
+    weighted = kept[sites, None] * np.array(gamma)
+    return np.log(weighted.T @ model.counts[sites]) - np.log(weighted.sum(axis=0))
 
 
 def optima(fields):
@@ -75,7 +143,6 @@ def _optimum(model, fit):
         "high_rate": high,
         "high_tracts": model.posterior(fit.params).marginals()[0][:, 1].sum(),
         "em_steps": by_em.steps,
-        "em_minus_gradient": np.abs(by_em.params - np.sort(fit.params)).max(),
         "em_minus_gradient_se": float(
             fit.standard_errors_between(by_em.params, np.sort(fit.params))
         ),
@@ -84,11 +151,11 @@ def _optimum(model, fit):
 
 
 def errors(fields):
-    """One row a coupling and rung: relative error of a fold's loss, correlation, theta error,
-    all against exact.
+    """One row a coupling and rung, all against exact: relative error of a fold's loss, correlations
+    of losses and of what leaving out moves them, theta error.
     """
     rows = {
-        (beta, name): _against(field.results["exact"], result)
+        (beta, name): _against(field.results["exact"], field.results["no_adjustment"], result)
         for beta, field in fields.items()
         for name, result in field.results.items()
         if name != "exact"
@@ -96,27 +163,23 @@ def errors(fields):
     return pd.DataFrame(rows).T.rename_axis(["beta", "rung"])
 
 
-def _against(exact, result):
+def _against(exact, none, result):
     relative, theta = acv.relative_errors(exact, result), acv.theta_errors(exact, result)
     losses, exact_losses = result.fold_totals, exact.fold_totals
-    mean, exact_mean = losses.mean(), exact_losses.mean()
     return {
-        "loss": mean,
-        "mean_loss_error": abs(mean - exact_mean) / abs(exact_mean),
+        "loss": losses.mean(),
         "relative_error": relative.mean(),
-        "relative_error_max": relative.max(),
+        "worst": np.abs(losses - exact_losses).max() / exact_losses.std(),
         "correlation": np.corrcoef(losses, exact_losses)[0, 1],
+        "differences": _correlation(losses - none.fold_totals, exact_losses - none.fold_totals),
         "theta_error": np.median(theta),
         "theta_error_max": theta.max(),
     }
 
 
-def log_partition_seconds(field, repeats=15):
-    """Median seconds of one log-partition at the fit: the unit of the work."""
-    one = np.ones(field.model.n_sites)
-    return float(
-        np.median([_seconds(field.model.objective, field.fit.params, one) for _ in range(repeats)])
-    )
+def _correlation(a, b):
+    """nan where a or b is constant, as the differences of the baseline from itself are."""
+    return np.corrcoef(a, b)[0, 1] if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 else np.nan
 
 
 def _seconds(function, *args):
@@ -125,46 +188,135 @@ def _seconds(function, *args):
     return time.perf_counter() - tick
 
 
-def work(field):
-    """One row a method: seconds, in log-partition evaluations,
-    over those of the infinitesimal jackknife; counts.
+def with_neighbours(edges, sites):
+    """How many of `sites` have another of them as a neighbour."""
+    both = np.isin(edges, sites).all(axis=1)
+    return len(np.unique(np.asarray(edges)[both]))
+
+
+def fold_seconds(field, n_parts, rng):
+    """One row for each of `n_parts` random parts of the folds: seconds a fold of each method.
+
+    The column no_adjustment is the scoring alone; infinitesimal_jackknife adds to it what it
+    computes once (H and J H^-1 of all tracts), divided by the number of tracts. cold_em has a start
+    of its own in each part, authors_em one fold of the part. log_partition: seconds of one. Also
+    returns the results of cold_em and of authors_em, part by part.
     """
-    unit, base = log_partition_seconds(field), field.results["infinitesimal_jackknife"].seconds
-    rows = {
-        name: {
-            "seconds": result.seconds,
-            "log_partitions": result.seconds / unit,
-            "over_acv": result.seconds / base,
-            "counted": _counted(result.evaluations),
-        }
-        for name, result in field.results.items()
+    rows = np.array_split(rng.permutation(len(field.results["exact"].folds)), n_parts)
+    timed = [_part_seconds(field, part, rng) for part in rows]
+    seconds, cold, authors = zip(*timed, strict=True)
+    return pd.DataFrame(seconds).rename_axis("draw"), cold, authors
+
+
+def _part_seconds(field, rows, rng):
+    model, fit, results = field
+    jackknife = results["infinitesimal_jackknife"]
+    folds, derivatives = jackknife.folds[rows], acv.derivatives_of(model)
+    one, everyone = np.ones(model.n_sites), acv.folds.leave_one_out(model.n_sites)
+    once = _seconds(derivatives.hessian, fit.params, one)
+    once += _seconds(derivatives.solved_cross, fit.params, everyone, fit.hessian)
+    scoring = _seconds(derivatives.heldout, jackknife.params[rows], folds) / len(rows)
+    runs = {rung.__name__: rung(model, fit, folds) for rung in RUNGS[2:]}
+    cold = cold_em(model, fit, folds, random_start(model, rng))
+    authors = authors_em(model, fit, folds[[0]])
+    seconds = {
+        "no_adjustment": scoring,
+        "infinitesimal_jackknife": scoring + once / model.n_sites,
+        **{name: run.seconds / len(rows) for name, run in runs.items()},
+        "cold_em": cold.seconds / len(rows),
+        "authors_em": authors.seconds,
+        "log_partition": _seconds(model.objective, fit.params, one),
     }
-    return pd.DataFrame(rows).T.rename_axis("method")
+    return seconds, cold, authors
 
 
-def _counted(evaluations):
-    return ", ".join(f"{count:,} {name}" for name, count in Counter(evaluations).items())
+def over_acv(seconds, net=False):
+    """`fold_seconds` over those of the infinitesimal jackknife; net: both without the scoring."""
+    seconds = seconds.drop(columns="log_partition")
+    if net:
+        seconds = seconds.sub(seconds.no_adjustment, axis=0)
+    return seconds.div(seconds.infinitesimal_jackknife, axis=0)
 
 
-def choice(data, betas, folds):
-    """Mean held-out loss by coupling, one column a rung: what each would choose beta by."""
+def work(seconds, n_folds):
+    """One row a method: median seconds for all folds, over ACV, and over it net of scoring."""
+    columns = {
+        "seconds": n_folds * seconds.drop(columns="log_partition").median(),
+        "over_acv": over_acv(seconds).median(),
+        "net_of_scoring": over_acv(seconds, net=True).median(),
+    }
+    return pd.DataFrame(columns).rename_axis("method")
+
+
+def choice(data, betas, folds, known=()):
+    """Mean held-out loss by coupling, one column a rung: what each would choose beta by.
+
+    `known`: fields on the same folds by coupling, which are not computed again.
+    """
     rungs = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.exact)
-    rows = {beta: every_rung(data, beta, folds, rungs).results for beta in betas}
-    losses = {
-        beta: {name: result.loss for name, result in row.items()} for beta, row in rows.items()
-    }
+    losses = {}
+    for beta in betas:
+        field = known[beta] if beta in known else every_rung(data, beta, folds, rungs)
+        losses[beta] = {rung.__name__: field.results[rung.__name__].loss for rung in rungs}
     return pd.DataFrame(losses).T.rename_axis("beta")
 
 
-def larger_folds(data, beta, n_regions, rng, radii=(1, 2), every=1):
-    """Every rung where more than one tract is left out: balls around every so many tracts,
-    and contiguous regions.
-    """
+def balls(data, beta, radii=(1, 2), every=1):
+    """Every rung where a ball around each so many tracts is left out."""
     folds = {
         f"ball of radius {r}": spatial_folds.balls(len(data), data.edges, r)[::every] for r in radii
     }
-    folds |= {f"{n_regions} regions": spatial_folds.regions(len(data), data.edges, n_regions, rng)}
     return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
+
+
+def regions(data, beta, n_regions, n_draws, rng):
+    """Every rung where a whole region is left out, for each of some random partitions."""
+    size = len(data), data.edges, n_regions
+    return {
+        draw: every_rung(data, beta, spatial_folds.regions(*size, rng)) for draw in range(n_draws)
+    }
+
+
+def theta_table(field):
+    """Distances of the params from the exact ones, in standard errors: (n_folds, rungs)."""
+    exact = field.results["exact"]
+    rungs = {name: result for name, result in field.results.items() if name != "exact"}
+    return pd.DataFrame({name: acv.theta_errors(exact, run) for name, run in rungs.items()})
+
+
+def gaps_to(field, results):
+    """Distances of the params of several results on single parts of the folds from the exact ones,
+    in standard errors of the full fit, in one array.
+    """
+    exact = field.results["exact"]
+    by_sites = {tuple(fold): params for fold, params in zip(exact.folds, exact.params, strict=True)}
+    params = np.concatenate([result.params for result in results])
+    sought = np.array([by_sites[tuple(fold)] for result in results for fold in result.folds])
+    return field.fit.standard_errors_between(params, sought)
+
+
+def coverage(fields, counts, n_draws, rng):
+    """How honest the intervals of `calibration.estimates` are: one row a coupling and number of
+    exact folds, columns (rung, coverage) and (rung, narrower), over that of no rung.
+    """
+    rows = {}
+    for beta, field in fields.items():
+        for n_exact in counts:
+            drawn = {
+                rung: calibration.estimates(
+                    field.results["exact"], field.results[rung], n_exact, n_draws, rng
+                )
+                for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton")
+            }
+            rows[beta, n_exact] = {
+                (rung, column): value
+                for rung, table in drawn.items()
+                for column, value in (
+                    ("coverage", table.covers.mean()),
+                    ("narrower", (table.se / table.se_alone).median()),
+                )
+            }
+    return pd.DataFrame(rows).T.rename_axis(["beta", "n_exact"])
 
 
 def buffered_loss(data, beta, radius):
@@ -194,8 +346,11 @@ def difference_loss(field):
 
 def _log_density(model, params, weights):
     """log p(x; params, weights), with its normaliser log Z(coupling, w)."""
-    node, edge = model.potentials(model.log_densities(params), model.scheme(weights, model.edges))
-    sums = (
-        graph.log_partition(potential, edge, model.elimination) for potential in (node, 0.0 * node)
-    )
-    return next(sums) - next(sums)
+    return -model.objective(params, weights) - _log_normaliser(model, weights)
+
+
+def _log_normaliser(model, weights):
+    """log Z(coupling, w): the sum over classes of a field without counts."""
+    silent = np.zeros((model.n_sites, model.n_states))
+    node, edge = model.potentials(silent, model.scheme(weights, model.edges))
+    return graph.log_partition(node, edge, model.elimination)

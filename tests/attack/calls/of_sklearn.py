@@ -4,9 +4,10 @@ from functools import cache
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import csr_array
 
 import acvlib as acv
-from acvlib import estimators
+from acvlib import estimators, models
 from acvlib.models.mrf import areas
 
 from .. import inputs as odd
@@ -40,7 +41,7 @@ SK_X = odd.without(
     "zeros",
     "outlier",
     "zero axes",
-) | odd.kinds("same", pandas=pd.DataFrame)
+) | odd.kinds("same", pandas=pd.DataFrame, sparse=csr_array)
 SK_Y = odd.without(BINARY, "constant", "zeros", "bool", "pandas", "extra axis", "dict", "tiny")
 SK_Y |= odd.kinds("same", bool=lambda a: a > 0, pandas=pd.Series)
 add(
@@ -59,6 +60,38 @@ add(
     unreliable=odd.CHOICE,
     cv=odd.without(odd.LIMITED, "None ", "one", "bool"),
     sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
+)
+add(
+    "approx_cross_val_predict",
+    acv.approx_cross_val_predict,
+    lambda rng: (
+        dict(zip(("estimator", "X", "y"), logistic(), strict=True))
+        | {"cv": 3, "method": "newton_step", "output": "predict_proba"}
+    ),
+    estimator=odd.OBJECTS,
+    X=SK_X,
+    y=SK_Y,
+    method=odd.CHOICE,
+    output=odd.CHOICE,
+    cv=odd.without(odd.LIMITED, "None ", "one", "bool"),
+)
+add(
+    "approx_tune",
+    lambda **a: acv.approx_tune(**a).scores,
+    lambda rng: (
+        dict(zip(("estimator", "X", "y"), logistic(), strict=True))
+        | {"values": np.array([0.125, 1.0, 10.0])}
+    ),
+    estimator=odd.OBJECTS,
+    X=SK_X,
+    y=SK_Y,
+    values=odd.SERIES,
+)
+add(
+    "models.tweedie",
+    lambda power: models.tweedie(power).loss(np.ones(3), np.ones(3)),
+    lambda rng: {"power": 1.5},
+    power=odd.NUMBER,
 )
 add(
     "estimators.as_glm",

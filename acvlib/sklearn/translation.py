@@ -1,0 +1,91 @@
+"""A fitted estimator, alone or at the end of a Pipeline, as a `GLM` that is cheap to refit.
+
+Where X has more columns than rows and every coefficient is penalised, refits of any rows stay in
+the span of the rows of X: beta = B gamma, B (p, r) orthonormal, r <= n. So the `GLM` has the r
+columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..checks import real_array
+from ..extras import require
+from ..models.glm import GLM
+from .estimators import params_of, responses, settings_of, with_params
+
+pipeline = require("sklearn.pipeline", extra="sklearn")
+validation = require("sklearn.utils.validation", extra="sklearn")
+
+RANK = 1e-12  # share of the largest squared singular value below which one counts as 0
+LARGEST = 2**31  # bytes of a dense X that is made of a sparse one
+
+
+def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """(the last step of a fitted Pipeline or search, X as the other steps make it).
+
+    These steps stay as they were fitted to all rows: what refits of a StandardScaler or a PCA would
+    add to a fold is left out.
+    """
+    found = getattr(estimator, "best_estimator_", estimator)
+    if not isinstance(found, pipeline.Pipeline):
+        return found, X
+    validation.check_is_fitted(found)
+    if len(found) > 1:
+        X = found[:-1].transform(X)
+    return unwrap(found[-1], X)
+
+
+class Translation:
+    """The model of a fitted estimator, and the way back from its params."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None):
+        X = X if issparse(X) else real_array("X", X, 2)
+        settings = settings_of(estimator, responses(estimator, X, y), sample_weight)
+        is_penalised = settings.get("penalty", 0.0) + settings.get("site_penalty", 0.0) > 0.0
+        self.estimator = estimator
+        self.head = int(estimator.fit_intercept)
+        self.basis = None
+        if X.shape[1] > X.shape[0] and is_penalised:
+            X, self.basis = _in_row_span(X)
+        self.model = GLM(_dense(X), **settings)
+
+    @property
+    def start(self) -> np.ndarray:
+        """The params (D,) of the estimator."""
+        params = params_of(self.estimator)
+        if self.basis is None:
+            return params
+        return np.append(params[: self.head], params[self.head :] @ self.basis)
+
+    def estimator_at(self, params: np.ndarray) -> Any:
+        """The estimator as if it had been fitted to params (D,)."""
+        if self.basis is not None:
+            params = np.append(params[: self.head], self.basis @ params[self.head :])
+        return with_params(self.estimator, params)
+
+
+def _in_row_span(X):
+    """(X B (n, r), B (p, r)), B an orthonormal basis of the span of the rows of X."""
+    if not issparse(X):
+        left, sizes, right = np.linalg.svd(X, full_matrices=False)
+        kept = sizes**2 > RANK * sizes[0] ** 2
+        return left[:, kept] * sizes[kept], right[kept].T
+    squares, left = np.linalg.eigh((X @ X.T).toarray())
+    kept = squares > RANK * squares[-1]
+    sizes = np.sqrt(squares[kept])
+    return left[:, kept] * sizes, X.T @ (left[:, kept] / sizes)
+
+
+def _dense(X):
+    if not issparse(X):
+        return X
+    size = 8 * X.shape[0] * X.shape[1]
+    if size > LARGEST:
+        raise TypeError(
+            f"X is sparse, and would take {size / 1e9:.1f} GB as a dense array, which the Hessian "
+            "needs unless it has more columns than rows: select columns, or reduce them by a "
+            "TruncatedSVD in a Pipeline"
+        )
+    return X.toarray()

@@ -1,0 +1,224 @@
+"""Work that is counted while it is done: marginalisations that the methods ask for, array
+operations of autograd's tape, additions and multiplications of Algorithm 1 of Ghosh et al. (2020).
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import autograd.numpy as anp
+import numpy as np
+import pandas as pd
+from autograd import grad, jacobian, tracer
+
+import acvlib as acv
+from acvlib.weighting import keep_latents
+
+from ..python_loop import PythonLoop
+from . import traffic
+
+OF_ONE = ("value_and_gradient", "hessian", "cross_matrix")  # of one weighting
+OF_FOLDS = ("fold_gradients", "fold_hessians", "heldout")  # of each fold
+
+
+@contextmanager
+def metered(derivatives: acv.Derivatives) -> Iterator[tuple[Counter, Counter]]:
+    """Count how many weightings each method of some derivatives is called for, and its seconds."""
+    calls, seconds = Counter(), Counter()
+
+    def meter(name, method):
+        def called(params, where, *args, **settings):
+            calls[name] += len(where) if name in OF_FOLDS else 1
+            tick = time.perf_counter()
+            try:
+                return method(params, where, *args, **settings)
+            finally:
+                seconds[name] += time.perf_counter() - tick
+
+        return called
+
+    for name in OF_ONE + OF_FOLDS:
+        setattr(derivatives, name, meter(name, getattr(derivatives, name)))
+    try:
+        yield calls, seconds
+    finally:
+        for name in OF_ONE + OF_FOLDS:
+            delattr(derivatives, name)
+
+
+def marginalisations(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, int]:
+    """How many the IJ needs, its Hessian included, and exact cross-validation; scoring aside."""
+    derivatives = acv.derivatives_of(model)
+    found = {}
+    with metered(derivatives) as (calls, _):
+        derivatives.hessian(fit.params, np.ones(model.n_sites))
+        acv.infinitesimal_jackknife(model, fit, folds)
+        found["IJ"] = calls.total() - calls["heldout"]
+    with metered(derivatives) as (calls, _):
+        acv.exact(model, fit, folds)
+        found["exact"] = calls.total() - calls["heldout"]
+    return found
+
+
+def by_folds(
+    model: Any, fit: acv.Fit, numbers: Sequence[int], rng: np.random.Generator
+) -> pd.DataFrame:
+    """`marginalisations` of i.i.d. folds of 10 %, one row a number of folds."""
+    rows = {
+        n: marginalisations(model, fit, traffic.folds_of("iid", model, 10, n, rng)) for n in numbers
+    }
+    return pd.DataFrame(rows).T.rename_axis("folds")
+
+
+@contextmanager
+def taped() -> Iterator[Counter]:
+    """Count the primitives that autograd computes, forwards and backwards.
+
+    The plain arithmetic of the last backward pass is not among them.
+    """
+    count = Counter()
+    look = tracer.find_top_boxed_args
+
+    def counting(args):
+        found = look(args)
+        if not found[0]:  # nothing left to trace: the numbers themselves are computed
+            count["operations"] += 1
+        return found
+
+    tracer.find_top_boxed_args = counting
+    try:
+        yield count
+    finally:
+        tracer.find_top_boxed_args = look
+
+
+class Channels:
+    """A two-state chain with R normal channels of variance 1: D = 2 R + 2 parameters, so that D can
+    grow while T stays. x (T, R).
+    """
+
+    scheme = staticmethod(keep_latents)
+
+    def __init__(self, x: np.ndarray):
+        self.x, self.n_sites = x, len(x)
+
+    def log_densities(self, params):
+        means = params[2:].reshape(2, -1)
+        return -0.5 * anp.sum((self.x[:, None] - means) ** 2, axis=2)
+
+    def log_chain(self, params):
+        stay = -anp.log1p(anp.exp(-params[:2]))
+        leave = -anp.log1p(anp.exp(params[:2]))
+        moves = anp.array([[stay[0], leave[0]], [leave[1], stay[1]]])
+        return np.log([0.5, 0.5]), moves
+
+    def log_prior(self, params):
+        return -0.5 * anp.sum(params**2)
+
+
+def tape_work(n_sites: int, n_channels: int, rng: np.random.Generator) -> dict[str, float]:
+    """Operations of autograd on `Channels`: for one marginalisation with its gradient (G), H and J.
+
+    In a loop over time each operation is on the few states of one step, so that their number is the
+    work up to a constant.
+    """
+    loop = PythonLoop(Channels(rng.standard_normal((n_sites, n_channels))))
+    params, ones = rng.standard_normal(2 + 2 * n_channels), np.ones(n_sites)
+    derivatives = acv.Derivatives(loop)
+    hessian = jacobian(grad(loop.objective))
+    return {
+        "T": n_sites,
+        "D": len(params),
+        "G": _taped(grad(loop.objective), params, ones),
+        "H": _taped(hessian, params, ones),
+        "J": _taped(derivatives.cross_matrix, params, ones),
+    }
+
+
+def _taped(function: Callable, *args: Any) -> int:
+    with taped() as count:
+        function(*args)
+    return count["operations"]
+
+
+class Number(float):
+    """A number that counts the arithmetic done with it, in `Number.operations`."""
+
+    operations = 0
+
+    @staticmethod
+    def _counted(name):
+        plain = getattr(float, name)
+
+        def operation(self, other):
+            if isinstance(other, np.ndarray):
+                return NotImplemented  # the array does it, number by number
+            Number.operations += 1
+            return Number(plain(self, float(other)))
+
+        return operation
+
+
+for _name in ("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv"):
+    setattr(Number, f"__{_name}__", Number._counted(f"__{_name}__"))
+
+
+def inverse(matrix: np.ndarray) -> np.ndarray:
+    """Gauss-Jordan's, of a positive definite matrix; of arrays of any numbers."""
+    n = len(matrix)
+    rows = matrix.copy()
+    for i in range(n):
+        pivot = rows[i, i]
+        rows[i, i] = pivot / pivot
+        rows[i] = rows[i] / pivot
+        for j in (*range(i), *range(i + 1, n)):
+            factor = rows[j, i]
+            rows[j, i] = factor - factor
+            rows[j] = rows[j] - factor * rows[i]
+    return rows
+
+
+def as_printed(
+    params: np.ndarray, inverted: np.ndarray, cross: np.ndarray, folds: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Line 4 of Algorithm 1, (n_folds, D): theta + the sum of H^-1 J_t over the fold's sites t."""
+    return np.array([params + (inverted @ cross[:, fold]).sum(axis=1) for fold in folds])
+
+
+def summed_first(
+    params: np.ndarray, inverted: np.ndarray, cross: np.ndarray, folds: Sequence[np.ndarray]
+) -> np.ndarray:
+    """The same, H^-1 times the sum of J_t: what the library does."""
+    return np.array([params + inverted @ cross[:, fold].sum(axis=1) for fold in folds])
+
+
+def algebra(
+    n_params: int, fold_size: int, n_folds: int, rng: np.random.Generator
+) -> dict[str, int]:
+    """Operations of Algorithm 1 after its derivatives: the inversion, and the loop over folds."""
+    root = rng.standard_normal((n_params, 2 * n_params))
+    hessian, params = _numbers(root @ root.T), _numbers(rng.standard_normal(n_params))
+    cross = _numbers(rng.standard_normal((n_params, 2 * fold_size)))
+    folds = [rng.choice(2 * fold_size, fold_size, replace=False) for _ in range(n_folds)]
+    work = {"D": n_params, "|o|": fold_size, "|O|": n_folds}
+    inverted, work["inversion"] = _operations(inverse, hessian)
+    for line in (as_printed, summed_first):
+        _, work[line.__name__] = _operations(line, params, inverted, cross, folds)
+    return work
+
+
+def _numbers(values):
+    return np.vectorize(Number, otypes=[object])(values)
+
+
+def _operations(function, *args):
+    before = Number.operations
+    found = function(*args)
+    return found, Number.operations - before
+
+
+def slope(size: Sequence[float], work: Sequence[float]) -> float:
+    """The exponent of a power law, by least squares on logarithms."""
+    return float(np.polyfit(np.log(np.asarray(size, float)), np.log(np.asarray(work, float)), 1)[0])

@@ -1,0 +1,161 @@
+"""The traffic chapter: folds drawn again and again, and what each draw of ten says."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib.methods.run import IndefiniteFold
+
+from . import calibration
+
+KINDS = ("iid", "contiguous")
+PERCENTS = (2, 5, 10)
+SETTINGS = [(kind, percent) for kind in KINDS for percent in PERCENTS]
+N_FOLDS = 10  # of a draw, as in the paper
+METHODS = ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_step")
+
+Rungs = Mapping[str, acv.CVResult]
+
+
+def folds_of(
+    kind: str, model: Any, percent: float, n_folds: int, rng: np.random.Generator
+) -> acv.Folds:
+    """Folds of one scheme, each drawn independently of the others."""
+    return getattr(acv.folds, kind)(model.n_sites, percent, n_folds, rng, model.observed)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning of folds with an indefinite Hessian: a result marks them itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IndefiniteFold)
+        yield
+
+
+@quiet()
+def ladder(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, acv.CVResult]:
+    """`acv.ladder`, quiet."""
+    return acv.ladder(model, fit, folds)
+
+
+def redraws(
+    model: Any, fit: acv.Fit, n_draws: int, rng: np.random.Generator
+) -> dict[tuple[str, int], dict[str, acv.CVResult]]:
+    """All rungs by setting on n_draws independent draws of ten folds, one draw after the other."""
+    return {
+        (kind, percent): ladder(model, fit, folds_of(kind, model, percent, n_draws * N_FOLDS, rng))
+        for kind, percent in SETTINGS
+    }
+
+
+def one_draw(rungs: Rungs, number: int) -> dict[str, acv.CVResult]:
+    """The rungs on the ten folds of one draw."""
+    rows = slice(number * N_FOLDS, (number + 1) * N_FOLDS)
+    return {name: _part(result, rows) for name, result in rungs.items()}
+
+
+def _part(result, rows):
+    return replace(
+        result,
+        folds=result.folds[rows],
+        params=result.params[rows],
+        losses=result.losses[rows],
+        indefinite=None if result.indefinite is None else result.indefinite[rows],
+        diagnostics={name: values[rows] for name, values in result.diagnostics.items()},
+    )
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Pearson's R; 0 where a or b is constant, as the differences of doing nothing are."""
+    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) and np.ptp(b) else 0.0
+
+
+def by_draw(rungs: Rungs) -> pd.DataFrame:
+    """One row a draw of ten folds; columns (measure, method), each method against exact.
+
+    R: of pointwise losses; R of differences: of how far a method and the refit move them from those
+    of no adjustment; relative error: mean over folds; per point: mean |acv / cv - 1| over sites;
+    theta error: median over folds, in standard errors.
+    """
+    exact, none = _draws(rungs["exact"].losses), _draws(rungs["no_adjustment"].losses)
+    columns = {}
+    for method in METHODS:
+        result = rungs[method]
+        own = _draws(result.losses)
+        triples = list(zip(own, exact, none, strict=True))
+        columns["R", method] = [correlation(a, e) for a, e, _ in triples]
+        columns["R of differences", method] = [correlation(a - n, e - n) for a, e, n in triples]
+        columns["relative error", method] = _means(acv.relative_errors(rungs["exact"], result))
+        columns["per point", method] = [np.mean(np.abs(a / e - 1)) for a, e, _ in triples]
+        theta = acv.theta_errors(rungs["exact"], result).reshape(-1, N_FOLDS)
+        columns["theta error", method] = np.median(theta, axis=1)
+    return pd.DataFrame(columns).rename_axis("draw")
+
+
+def newton_against(rungs: Rungs) -> pd.DataFrame:
+    """Figure 4, one row a draw: R of the Newton step's losses with the IJ's (ij), with those of no
+    adjustment (none), and of the differences of the first two from the last (differences).
+    """
+    names = ("newton_step", "infinitesimal_jackknife", "no_adjustment")
+    rows = [
+        (correlation(ns, ij), correlation(ns, none), correlation(ns - none, ij - none))
+        for ns, ij, none in zip(*(_draws(rungs[name].losses) for name in names), strict=True)
+    ]
+    return pd.DataFrame(rows, columns=["ij", "none", "differences"]).rename_axis("draw")
+
+
+def _draws(losses):
+    """The pointwise losses of each ten folds."""
+    starts = range(0, len(losses), N_FOLDS)
+    return [np.concatenate(losses[start : start + N_FOLDS]) for start in starts]
+
+
+def _means(values):
+    return values.reshape(-1, N_FOLDS).mean(axis=1)
+
+
+def flags(
+    model: Any, redrawn: Mapping[tuple[str, int], Rungs], method: str
+) -> tuple[pd.Series, pd.DataFrame]:
+    """How well `check_result` finds the folds that `method` gets wrong, in all settings together.
+
+    (rates of `calibration.flag_rates` over all folds, and a row a draw: recall and precision in it,
+    its largest theta error as it is and with the flagged folds refitted)
+    """
+    failed, flagged, before, after = [], [], [], []
+    for rungs in redrawn.values():
+        exact, result = rungs["exact"], rungs[method]
+        check = acv.check_result(model, result)
+        mended = acv.refit_unreliable(model, result, check)
+        failed.append(calibration.failures(exact, result))
+        flagged.append(check.unreliable)
+        before.append(acv.theta_errors(exact, result))
+        after.append(acv.theta_errors(exact, mended))
+    failed, flagged, before, after = (_by_draw(x) for x in (failed, flagged, before, after))
+    rates = [calibration.flag_rates(*pair) for pair in zip(failed, flagged, strict=True)]
+    draws = pd.DataFrame(rates)[["recall", "precision"]]
+    draws = draws.assign(theta_before=before.max(axis=1), theta_after=after.max(axis=1))
+    return calibration.flag_rates(failed.ravel(), flagged.ravel()), draws
+
+
+def _by_draw(values):
+    """(n_draws, settings * ten) of one array (n_draws * ten,) a setting."""
+    return np.concatenate([part.reshape(-1, N_FOLDS) for part in values], axis=1)
+
+
+def scheme_gap(models: tuple[Any, Any], params: np.ndarray, sites: np.ndarray) -> tuple:
+    """Left-out sites under two schemes: (relative gap of the gradients, difference of F a site).
+
+    Both by autograd, so that the schemes are compared and not the rounding of two programs.
+    """
+    weights = acv.folds.weights(models[0].n_sites, sites)
+    pair = [acv.Derivatives(model).value_and_gradient(params, weights) for model in models]
+    (value_a, gradient_a), (value_b, gradient_b) = pair
+    gap = np.abs(gradient_a - gradient_b).max() / np.abs(gradient_a).max()
+    return float(gap), float(value_a - value_b) / len(sites)
