@@ -5,6 +5,7 @@ folds by deleting images.
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from acvbook.datasets import Faces
 from joblib import parallel_config
@@ -98,7 +99,7 @@ def test_same_seed_same_network(model, params):
 
 def test_threads_predict_what_one_does(model, params):
     folds = [FOLD, np.array([0, 1, 2]), np.array([6, 7]), np.array([9, 10, 11])]
-    full = siamese.fitted(model, Adam(10), 0)
+    full = siamese.fitted(model, Adam(10), 0, tolerance=1e-8)
     alone = siamese.predicted(model, full, folds)
     with parallel_config("threading", n_jobs=2):
         together = siamese.predicted(model, full, folds)
@@ -123,8 +124,42 @@ def test_study_of_one_split():
         "size.infinitesimal_jackknife"
     ]
     assert 0.0 < abs(sizes[1.0]) < abs(sizes[0.3])
+    spread = siamese.over_splits(network, training, (0, 1), rng, n_people=1)
+    assert len(spread) == 2 * 4
+    assert siamese.by_rung(spread, "r_loss").columns.tolist() == list(siamese.NAMES)
     table = siamese.seconds(network, training, 0, rng, (2,))
     assert (table > 0).all(axis=None)
+
+
+def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_derivative(model):
+    full = siamese.fitted(model, Adam(10), 0)
+    moves = {n: p[0] - full.params for n, p in siamese.predicted(model, full, [FOLD]).items()}
+    lengths = {name: np.linalg.norm(move) for name, move in moves.items()}
+    assert_allclose(lengths["gradient"], lengths["infinitesimal_jackknife"])
+    cross = model.derivatives.cross(full.params, acv.folds.Folds([FOLD]))[0]
+    cosine = -moves["gradient"] @ cross / lengths["gradient"] / np.linalg.norm(cross)
+    assert_allclose(cosine, 1.0)
+
+
+def test_sampled_solves_are_drawn_and_the_full_one_is_not(model):
+    full = siamese.fitted(model, Adam(10), 0, damping=0.5, tolerance=1e-6)
+    table = siamese.solvers(model, full, FOLD, (9, None), np.random.default_rng(0), 300, 3)
+    assert table.loc[9].distance.nunique() == 3
+    assert len(table.loc[12]) == 1
+    assert table.loc[12].distance[0] < 0.01 < table.start.iloc[0]
+
+
+def test_damping_lifts_the_smallest_eigenvalue_to_a_share_of_the_largest(model):
+    full = siamese.fitted(model, Adam(10), 0, damping=0.3)
+    rows = np.zeros(len(full.params), int)
+    ends = np.linalg.eigvalsh(full.hessian.products.multiply(np.eye(len(rows)), rows))[[0, -1]]
+    assert_allclose(ends[0] + full.metric.damping, 0.3 * ends[1], rtol=0.05)
+
+
+def test_same_choices_are_counted_seed_by_seed():
+    index = pd.MultiIndex.from_product([(1, 2), (0.1, 1.0)], names=["seed", "gamma_i"])
+    table = pd.DataFrame({"exact": [1.0, 2.0, 1.0, 2.0], "as_printed": [1.0, 2.0, 2.0, 1.0]}, index)
+    assert siamese.same_choice(table).as_printed.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -61,27 +61,103 @@ def test_crossings_are_those_of_kept_labels_alone():
             moved += (margins[0] < 1.0) != (margins[1] < 1.0)
     assert moved > 0
     assert general.crossings(model, exact) == moved / 5
-    assert list(general.by_labels(data, rng, (0.2, 0.5), "squared_hinge", gamma_i=0.01).index) == [
-        60,
-        150,
+
+
+def test_draws_hide_other_labels_and_share_the_sums_over_pairs():
+    data, rng = small(n=200)
+    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
+    other = general.relabelled(model, data.y, rng, 0.2)
+    assert len(other.labelled) == 40
+    assert other.energy is model.energy
+    assert_allclose(other.y[other.labelled], data.y[other.labelled])
+    table = general.over_draws(model, data.y, rng, [(1.0, 0.3), (0.1, 0.1)], 3, 0.3)
+    assert table.index.names == ["gamma_p", "gamma_i", "draw", "rung"]
+    one = general.by_rung(general.at(table, 1.0, 0.3), "theta_error")
+    assert one.shape == (3, 6)
+    assert one.infinitesimal_jackknife.nunique() == 3
+    assert (one.frozen_newton < one.no_adjustment).all()
+    assert_allclose(
+        general.medians(general.at(table, 1.0, 0.3), ["theta_error"]).theta_error["as_printed"],
+        one.as_printed.median(),
+    )
+
+
+def test_shares_of_folds_that_are_nearer_are_counted_fold_by_fold():
+    data, rng = small(n=300)
+    model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
+    results = general.every_rung(model, rng, 5)
+    table = general.agreement(model, results)
+    H = np.asarray(results["exact"].fit.hessian)
+    moves = {name: r.params - results["exact"].params for name, r in results.items()}
+    gaps = {name: [move @ H @ move for move in rows] for name, rows in moves.items()}
+    assert table.beats_none["no_adjustment"] == table.beats_ij["infinitesimal_jackknife"] == 1.0
+    pair = ("frozen_newton", "infinitesimal_jackknife")
+    nearer = [f < j for f, j in zip(*(gaps[rung] for rung in pair), strict=True)]
+    assert table.beats_ij["frozen_newton"] == np.mean(nearer)
+    assert table.beats_none["frozen_newton"] == 1.0
+
+
+def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters():
+    data, rng = small("abalone", n=200)
+    model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
+    results = general.every_rung(model, rng, 5)
+    table = general.expansions(model, results)
+    assert set(table.index) == {"as_printed", "infinitesimal_jackknife", "frozen_newton"}
+    move = results["as_printed"].params - results["exact"].fit.params
+    curved = [
+        ((model.energy.features[fold] @ m) ** 2).sum()
+        for fold, m in zip(results["exact"].folds, move, strict=True)
     ]
+    plain, exact = (np.concatenate(results[n].losses).mean() for n in ("as_printed", "exact"))
+    linear = plain - sum(curved) / len(model.labelled)
+    assert table.over_plugged["as_printed"] == pytest.approx(
+        abs((linear - exact) / (plain - exact))
+    )
 
 
 def test_choices_are_the_least_entries():
-    index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0)], names=["gamma_p", "gamma_i"])
+    index = pd.MultiIndex.from_product([(0.1, 1.0), (0.1, 1.0, 10.0)], names=["gamma_p", "gamma_i"])
     table = pd.DataFrame(
-        {"exact": [2.0, 1.0, 3.0, 4.0], "as_printed": [1.0, 1.5, 2.0, 2.0], "unconverged": 0}, index
+        {
+            "exact": [2.0, 1.0, 3.0, 3.0, 4.0, 4.0],
+            "as_printed": [1.0, 1.5, 2.0, 2.0, 2.0, 2.0],
+            "unconverged": 0,
+        },
+        index,
     )
     chosen = general_choice.chosen(table)
-    assert chosen.loc["exact"].tolist() == [0.1, 1.0, 0.0, True]
-    assert chosen.loc["as_printed"].tolist() == [0.1, 0.1, 1.0, False]
+    assert chosen.loc["exact", ["gamma_p", "gamma_i", "regret", "same"]].tolist() == [0.1, 1, 0, 1]
+    assert chosen.loc["as_printed", ["gamma_p", "gamma_i", "regret"]].tolist() == [0.1, 0.1, 1.0]
+    assert (chosen.inside == 0.0).all()  # gamma_p has edges alone
+
+
+def test_choices_over_draws_are_inside_or_at_an_edge():
+    index = pd.MultiIndex.from_product([(0, 1), (0.1, 1.0, 10.0), (0.1, 1.0, 10.0)])
+    index.names = ["draw", "gamma_p", "gamma_i"]
+    exact = np.full(18, 5.0)
+    exact[4], exact[9] = 1.0, 1.0  # (1, 1) in the first draw, (0.1, 0.1) in the second
+    table = pd.DataFrame({"exact": exact, "as_printed": exact[::-1], "unconverged": 0}, index)
+    choices = general_choice.choices(table)
+    summary = general_choice.summary(choices)
+    assert summary.inside["exact"] == 0.5
+    assert choices.loc[0, "as_printed"].tolist() == [10.0, 10.0, 4.0, 0.0, 0.0]
+    assert summary.same["as_printed"] == 0.0
+    narrow = general_choice.within(table, (1.0, 10.0))
+    assert len(narrow) == 8
+    assert general_choice.choices(narrow).inside.sum() == 0.0
 
 
 def test_all_ways_of_table_1_give_the_same_exact_loss():
     data, rng = small()
-    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3,))
-    assert table.gap[3] < 1e-8
+    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=2)
+    assert table.index.tolist() == [(3, 0), (3, 1), (4, 0), (4, 1)]
+    assert table.gap.max() < 1e-6
     assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
+    assert_allclose(table.ratio, table.cv / table.acv)
+    assert general_timing.medians(table).calls.tolist() == [2, 2]
+    one = general_timing.table1(general.semi_supervised(data, rng), rng, (3,), patience=0.0)
+    assert one.fits.tolist() == [1]  # one call, and one fold of three
+    assert one.gap.max() < 1e-6
     assert general_timing.peak_gigabytes() > 0.01
 
 
@@ -128,8 +204,23 @@ def test_rates(kind):
     rng = np.random.default_rng(3)
     by_folds = general_rates.by_folds(kind, 24, (2, 4), rng)
     assert by_folds.index.tolist() == [1, 3]
-    table = general_rates.smallest_folds(kind, (8, 16), rng, 2)
-    assert table.infinitesimal_jackknife[16] < table.no_adjustment[16]
+    tables = [general_rates.smallest_folds(kind, (16, 32), rng, 8) for _ in range(4)]
+    mean = general_rates.mean(tables)
+    assert mean["theta infinitesimal_jackknife"][32] < mean["theta no_adjustment"][32]
+    assert general_rates.slopes_of(tables).shape == (4, 8)
+
+
+def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end():
+    model = general_rates.supervised(60, np.random.default_rng(0))
+    slices = general_rates.alike(model, 6)
+    first = [np.sort(model.energy.features[part, 0]) for part in slices]
+    assert all(a[-1] <= b[0] for a, b in zip(first[:-1], first[1:], strict=True))
+    some = general_rates.alike(model, 6, 3)
+    assert [len(some), some[0].tolist(), some[-1].tolist()] == [
+        3,
+        slices[0].tolist(),
+        slices[-1].tolist(),
+    ]
 
 
 def test_slopes_recover_a_power_law():

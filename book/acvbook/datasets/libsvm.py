@@ -47,7 +47,7 @@ class Libsvm:
     name: str
     X: np.ndarray
     y: np.ndarray
-    provenance: Literal["real", "simulated"]
+    provenance: Literal["real", "real, partial", "simulated"]
     sha256: str
 
     def __post_init__(self):
@@ -85,12 +85,14 @@ def load_libsvm(name: str) -> Libsvm:
     """One of `SHAPES`. Raises KeyError for other names, DataNotFound or DataCorrupt.
 
     Source: the LIBSVM data page, Chang and Lin (2011). "w2a_standin" is 3,470 random rows of w8a:
-    w2a is such a draw too, but not the same one.
+    w2a is such a draw too, but not the same one. Provenance "real, partial": real rows
+    of the set that w2a is a part of.
     """
     shape = _shape(name)
     path = registry.find("libsvm", f"{name}.gz")
     X, y = read_libsvm(path, shape.n_features)
-    return Libsvm(name, X, y, "real", registry.file_sha256(path))
+    provenance = "real, partial" if name == "w2a_standin" else "real"
+    return Libsvm(name, X, y, provenance, registry.file_sha256(path))
 
 
 def read_libsvm(path: Path | str, n_features: int) -> tuple[np.ndarray, np.ndarray]:

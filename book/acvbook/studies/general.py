@@ -16,6 +16,7 @@ from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.methods.ladder import no_adjustment
+from acvlib.methods.newton_step import newton_step
 from acvlib.models import (
     ManifoldEnergy,
     RBFAffinity,
@@ -29,6 +30,7 @@ from ..datasets.msd import N_ROWS
 from ..neighbours import neighbour_affinity
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
+LADDER = (*RUNGS, newton_step)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
 
 
@@ -67,17 +69,39 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
     return SemiSupervised(ManifoldEnergy(X, (affinity or RBFAffinity)(X, sigma)), y, loss, **gammas)
 
 
-def by_labels(data, rng, shares, loss, **gammas):
-    """`agreement` of differences for several shares of labels, one row each; crossings: see
-    there.
+def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
+    """`agreement` and `expansions` of many draws of labels and folds, for each (gamma_p, gamma_i).
+
+    y (p,): the labels of all points, of which each draw keeps a share. Sums over all pairs do not
+    hang on the labels, and are taken once. Index: gamma_p, gamma_i, draw, rung.
     """
-    rows = {}
-    for share in shares:
-        model = semi_supervised(data, rng, loss, labelled=share, **gammas)
-        results = every_rung(model, rng)
-        r = agreement(model, results).r_difference.drop(["exact", "no_adjustment"])
-        rows[len(model.labelled)] = dict(r) | {"crossings": crossings(model, results["exact"])}
-    return pd.DataFrame(rows).T.rename_axis("labels")
+    tables = {}
+    for draw in range(n_draws):
+        one = relabelled(model, y, rng, labelled)
+        folds = k_fold(one.n_sites, 20, rng, one.observed)
+        for p, i in gammas:
+            tables[p, i, draw] = _all_of(replace(one, gamma_p=p, gamma_i=i), folds)
+    return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
+
+
+def over_folds(model, rng, n_draws):
+    """The same for a model without unlabelled points, whose folds alone are drawn."""
+    draws = [k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
+    return pd.concat({n: _all_of(model, folds) for n, folds in enumerate(draws)}, names=["draw"])
+
+
+def _all_of(model, folds):
+    results = on_folds(model, folds, LADDER)
+    table = agreement(model, results).join(expansions(model, results))
+    if getattr(model, "loss", None) == "squared_hinge":
+        table["crossings"] = crossings(model, results["exact"])
+    return table
+
+
+def relabelled(model, y, rng, labelled=LABELLED):
+    """The model with another random share of the labels y (p,)."""
+    kept = rng.permutation(len(y))[: round(labelled * len(y))]
+    return replace(model, y=np.where(np.isin(np.arange(len(y)), kept), y, np.nan))
 
 
 def crossings(model, exact):
@@ -121,9 +145,13 @@ def model_of(data, rng, **gammas):
 
 def every_rung(model, rng, n_folds=20):
     """{name: CVResult} of exact CV and all RUNGS, on one draw of folds of the labelled points."""
-    folds = k_fold(model.n_sites, n_folds, rng, model.observed)
+    return on_folds(model, k_fold(model.n_sites, n_folds, rng, model.observed))
+
+
+def on_folds(model, folds, rungs=RUNGS):
+    """{name: CVResult} of exact CV and these rungs, on these folds."""
     full = fit(model)
-    return {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
+    return {method.__name__: method(model, full, folds) for method in (exact, *rungs)}
 
 
 def standard_error_unit(model, full):
@@ -140,10 +168,12 @@ def agreement(model, results):
 
     loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted
     and actual loss, and of what leaving out adds to them (nan without adjustment: it adds nothing);
-    theta_error: median over folds, in standard errors.
+    theta_error: median over folds, in standard errors; beats_none and beats_ij: share of folds in
+    which it is no larger than without adjustment, and than the jackknife's.
     """
     reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     unit = standard_error_unit(model, results["exact"].fit)
+    theta = {name: theta_errors(results["exact"], result) for name, result in results.items()}
     rows = {}
     for name, result in results.items():
         losses = np.concatenate(result.losses)
@@ -151,23 +181,29 @@ def agreement(model, results):
             "loss": losses.mean(),
             "r_loss": correlation(losses, reference),
             "r_difference": correlation(losses - none, reference - none),
-            "theta_error": np.median(theta_errors(results["exact"], result)) / unit,
+            "theta_error": np.median(theta[name]) / unit,
+            "beats_none": np.mean(theta[name] <= theta["no_adjustment"]),
+            "beats_ij": np.mean(theta[name] <= theta["infinitesimal_jackknife"]),
             "seconds": result.seconds,
         }
     return pd.DataFrame(rows).T.rename_axis("rung")
 
 
-def parts(table):
-    """{"loss.as_printed": R, ...} of an `agreement`: loss, theta and, where there is one,
-    difference of each rung.
-    """
-    short = {"loss": "r_loss", "theta": "theta_error", "difference": "r_difference"}
-    values = {
-        f"{name}.{rung.__name__}": table.at[rung.__name__, c]
-        for name, c in short.items()
-        for rung in RUNGS
-    }
-    return {name: value for name, value in values.items() if np.isfinite(value)}
+def at(table, gamma_p, gamma_i):
+    """The part of `over_draws` at one (gamma_p, gamma_i); index: draw, rung."""
+    levels = [table.index.get_level_values(name) for name in ("gamma_p", "gamma_i")]
+    rows = (levels[0] == gamma_p) & (levels[1] == gamma_i)
+    return table[rows].droplevel(["gamma_p", "gamma_i"])
+
+
+def medians(table, columns):
+    """Median over draws of some columns of `over_draws`, one row a rung."""
+    return table.groupby("rung", sort=False)[columns].median()
+
+
+def by_rung(table, column):
+    """A column of `over_draws` at one (gamma_p, gamma_i): one row a draw, one column a rung."""
+    return table[column].unstack("rung")
 
 
 def correlation(a, b):
@@ -176,15 +212,17 @@ def correlation(a, b):
 
 
 def expansions(model, results):
-    """Eq. 11 beside plugging in theta_o: errors of the mean loss and correlations of differences,
-    one row a rung.
+    """Eq. 11 beside plugging in theta_o, one row a rung that moves theta.
+
+    r_linearised: `r_difference` by Eq. 11; over_plugged: error of its mean loss over that of
+    plugging in.
     """
     reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     rows = {}
-    for rung in RUNGS[1:]:
-        plain = results[rung.__name__]
-        for way, result in (("plugged in", plain), ("linearised", linearised(model, plain))):
-            losses = np.concatenate(result.losses)
-            gap, r = losses.mean() - reference.mean(), correlation(losses - none, reference - none)
-            rows[rung.__name__, way] = {"error of the mean loss": gap, "r_difference": r}
-    return pd.DataFrame(rows).T.rename_axis(["rung", "evaluation"])
+    for name in results.keys() - {"exact", "no_adjustment", "newton_step"}:
+        plain = np.concatenate(results[name].losses)
+        losses = np.concatenate(linearised(model, results[name]).losses)
+        gaps = [abs(each.mean() - reference.mean()) for each in (losses, plain)]
+        r = correlation(losses - none, reference - none)
+        rows[name] = {"r_linearised": r, "over_plugged": gaps[0] / gaps[1]}
+    return pd.DataFrame(rows).T.rename_axis("rung")

@@ -7,16 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
 from acvlib.folds import k_fold
-from acvlib.methods.exact import exact
 
-from .general import RUNGS
+from .general import LABELLED, on_folds, relabelled
 
-GAMMAS = tuple(10.0**power for power in range(-3, 4))
+GAMMAS = tuple(10.0**power for power in range(-3, 4))  # the paper's
+WIDER = tuple(10.0**power for power in range(-6, 4))  # so that choices lie inside
 
 
-def grid(model, rng, gammas=GAMMAS, n_folds=20):
+def grid(model, rng, gammas=WIDER, n_folds=20):
     """Mean held-out loss by exact CV and by each rung,
     one row for each (gamma_p, gamma_i); gamma_s = 1.
 
@@ -28,8 +27,7 @@ def grid(model, rng, gammas=GAMMAS, n_folds=20):
 
 
 def _row(model, folds):
-    full = fit(model)
-    results = {method.__name__: method(model, full, folds) for method in (exact, *RUNGS)}
+    results = on_folds(model, folds)
     losses = {name: np.concatenate(result.losses).mean() for name, result in results.items()}
     unconverged = int((~results["exact"].diagnostics["converged"]).sum())
     return (
@@ -37,13 +35,47 @@ def _row(model, folds):
     )
 
 
+def over_draws(model, y, rng, n_draws, gammas=WIDER, labelled=LABELLED):
+    """A `grid` for each of many draws of labels and folds; index: draw, gamma_p, gamma_i."""
+    grids = [grid(relabelled(model, y, rng, labelled), rng, gammas) for _ in range(n_draws)]
+    return pd.concat(dict(enumerate(grids)), names=["draw"])
+
+
+def within(grids, gammas):
+    """The part of `over_draws` whose gammas are among these."""
+    chosen_p, chosen_i = (
+        np.isin(np.log10(grids.index.get_level_values(name)).round(6), np.log10(gammas).round(6))
+        for name in ("gamma_p", "gamma_i")
+    )
+    rows = grids[chosen_p & chosen_i]
+    return rows.set_axis(rows.index.remove_unused_levels())
+
+
+def choices(grids):
+    """`chosen` of each draw of `over_draws`; index: draw, criterion."""
+    return pd.concat(
+        {draw: chosen(one.droplevel("draw")) for draw, one in grids.groupby("draw")}, names=["draw"]
+    )
+
+
+def summary(table):
+    """Of `choices`, one row a criterion: medians, and the shares of draws with the choice of exact
+    CV and with one inside the grid.
+    """
+    grouped = table.groupby("criterion", sort=False)
+    middle = grouped[["gamma_p", "gamma_i", "regret"]].median()
+    return middle.join(grouped[["same", "inside"]].mean())
+
+
 def chosen(table):
     """The choice of each criterion: gamma_p, gamma_i,
     and by how much its exact loss exceeds the least, relatively.
 
-    same: whether it is the choice of exact CV.
+    same: whether it is the choice of exact CV; inside: whether it is at no edge of the grid.
     """
     least, first = table.exact.min(), table.exact.idxmin()
+    levels = table.index.remove_unused_levels().levels
+    edges = [(level.min(), level.max()) for level in levels]
     rows = {}
     for name in table.columns.drop("unconverged"):
         best = table[name].idxmin()
@@ -51,6 +83,7 @@ def chosen(table):
             "gamma_p": best[0],
             "gamma_i": best[1],
             "regret": table.exact[best] / least - 1.0,
+            "same": float(best == first),
+            "inside": float(not any(g in ends for g, ends in zip(best, edges, strict=True))),
         }
-        rows[name]["same"] = best == first
-    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("criterion")
+    return pd.DataFrame(rows).T.rename_axis("criterion")

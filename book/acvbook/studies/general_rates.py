@@ -2,6 +2,8 @@
 on simulated data.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -30,6 +32,17 @@ def semi_supervised(n, rng):
     return SemiSupervised(ManifoldEnergy(X, RBFAffinity(X, 4.0)), y, "logistic", gamma_p=1.0)
 
 
+def hinge(n, rng):
+    """Corollary 6.1 for the Laplacian SVM: as `semi_supervised`, with its squared hinge."""
+    return replace(semi_supervised(n, rng), loss="squared_hinge", gamma_i=0.1)
+
+
+def contrastive(n, rng):
+    """Corollary 6.2 for Example 3: points of two classes, apart and together."""
+    X, y = _points(n, rng)
+    return PairwiseLinear(X, y, "contrastive", gamma_i=0.1)
+
+
 def pairwise(n, rng):
     """Theorem 4.6 and Corollary 6.2: which of two points has the higher response,
     by a linear score.
@@ -39,6 +52,8 @@ def pairwise(n, rng):
 
 
 KINDS = {"supervised": supervised, "semi_supervised": semi_supervised, "pairwise": pairwise}
+KINDS |= {"hinge": hinge, "contrastive": contrastive}
+PAIRS = ("pairwise", "contrastive")
 
 
 def _points(n, rng):
@@ -46,13 +61,15 @@ def _points(n, rng):
     return X, np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-X @ SHIFT)), 1.0, -1.0)
 
 
-def alike(model, n_folds):
-    """Folds of points that are alike in their first feature:
-    what a fold takes away adds up and does not cancel.
+def alike(model, n_folds, most=None):
+    """Folds of points that are alike in their first feature: what a fold takes away adds up and
+    does not cancel. Of them, at most so many, evenly from the first to the last.
     """
     X = model.energy.features if isinstance(model, SemiSupervised) else model.X
     sites = _observed(model)
-    return [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
+    folds = [np.sort(part) for part in np.array_split(sites[np.argsort(X[sites, 0])], n_folds)]
+    chosen = np.linspace(0, n_folds - 1, min(most or n_folds, n_folds)).round().astype(int)
+    return [folds[number] for number in chosen]
 
 
 def errors(model, folds):
@@ -74,37 +91,35 @@ def _mean(result):
     return np.concatenate(result.losses).mean()
 
 
-def by_folds(kind, n, numbers, rng, repeats=1):
-    """`errors` against t - 1 for data sets of n labelled points, folds `alike`:
+def by_folds(kind, n, numbers, rng, most=None):
+    """`errors` against t - 1 for one data set of n labelled points, folds `alike`:
+    the theorems' rate is -2.
+    """
+    model = KINDS[kind](n, rng)
+    rows = [errors(model, alike(model, t, most)) for t in numbers]
+    return pd.DataFrame(rows, index=pd.Index([t - 1 for t in numbers], name="t - 1"))
+
+
+def smallest_folds(kind, sizes, rng, n_folds=30):
+    """`errors` of the smallest folds against the number of labelled points, a data set for each:
     the theorems' rate is -2.
 
-    Mean errors over `repeats` data sets, here and below:
-    that of a single one may vanish where its parts cancel.
+    Folds of one point; of two for pairs, as a single point makes none; at most n_folds of them, at
+    random.
     """
-    tables = []
-    for _ in range(repeats):
-        model = KINDS[kind](n, rng)
-        tables.append(pd.DataFrame([errors(model, alike(model, t)) for t in numbers]))
-    return (sum(tables) / repeats).set_index(pd.Index([t - 1 for t in numbers], name="t - 1"))
-
-
-def smallest_folds(kind, sizes, rng, repeats=1):
-    """`errors` of the smallest folds against the number of labelled points:
-    the theorems' rate is -2.
-
-    Folds of one point; of two for pairs, as a single point makes none.
-    """
-    rows = []
-    for n in sizes:
-        models = [KINDS[kind](n, rng) for _ in range(repeats)]
-        rows.append(
-            pd.DataFrame([errors(model, _smallest(model, kind)) for model in models]).mean()
-        )
+    models = [KINDS[kind](n, rng) for n in sizes]
+    rows = [errors(model, _smallest(model, kind, rng, n_folds)) for model in models]
     return pd.DataFrame(rows, index=pd.Index(sizes, name="points"))
 
 
-def _smallest(model, kind):
-    return _observed(model).reshape(-1, 2 if kind == "pairwise" else 1)
+def mean(tables):
+    """Mean errors over draws: that of a single one may vanish where its parts cancel."""
+    return sum(tables) / len(tables)
+
+
+def _smallest(model, kind, rng, n_folds):
+    folds = rng.permutation(_observed(model)).reshape(-1, 2 if kind in PAIRS else 1)
+    return np.sort(folds[:n_folds], axis=1)
 
 
 def _observed(model):
@@ -116,3 +131,8 @@ def slopes(table):
     """d log(error) / d log(index) of each rung, by least squares."""
     x = np.log(table.index.to_numpy(float))
     return pd.Series({rung: float(np.polyfit(x, np.log(table[rung]), 1)[0]) for rung in table})
+
+
+def slopes_of(tables):
+    """`slopes` of each draw's table, one row a draw."""
+    return pd.DataFrame([slopes(table) for table in tables])

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 from joblib import delayed
+from scipy.sparse.linalg import LinearOperator, eigsh
 
-from acvbook.lissa import Disagreement, largest_eigenvalue, lissa
+from acvbook.lissa import MARGIN, Disagreement, largest_eigenvalue, lissa
 from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds, by_class
 from acvlib.folds import weights as fold_weights
@@ -26,7 +27,9 @@ from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
 from .general import correlation
 
+NAMES = ("no_adjustment", "gradient", "as_printed", "infinitesimal_jackknife", "frozen_newton")
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
+SOLVED = 1e-2  # residual of conjugate gradients, far below what a damped step is wrong by
 
 
 def network(faces, gamma_i=1e-4):
@@ -34,16 +37,17 @@ def network(faces, gamma_i=1e-4):
     return Siamese(faces.reduced(4).images, faces.person, gamma_i=gamma_i)
 
 
-def fitted(model, training, seed, damping=DAMPING):
+def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     """The `Fit` of a network after its training, whose metric is H + lambda:
     H itself is not positive definite.
 
-    damping: smallest eigenvalue of H + lambda over the largest of H, about.
+    damping: smallest eigenvalue of H + lambda over the largest of H, about; tolerance: of solves.
     """
     params, history = train_siamese(model, training, seed)
     ones = np.ones(model.n_sites)
     value, gradient = model.derivatives.value_and_gradient(params, ones)
     hessian = model.derivatives.hessian(params, ones)
+    hessian.tolerance = tolerance
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
@@ -52,9 +56,13 @@ def fitted(model, training, seed, damping=DAMPING):
 
 def _lambda(damping, products, dim, rng):
     """That of `fitted`, from both ends of H's spectrum."""
-    largest = largest_eigenvalue(products, dim, rng)
-    smallest = largest - largest_eigenvalue(products, dim, rng, shift=largest)
-    return damping * largest - min(smallest, 0.0)
+    row = np.zeros(1, int)
+    operator = LinearOperator(
+        (dim, dim), lambda v: products.multiply(v.reshape(1, dim), row)[0], dtype=float
+    )
+    start = rng.standard_normal(dim)
+    ends = eigsh(operator, 2, which="BE", tol=1e-2, v0=start, return_eigenvectors=False)
+    return damping * max(ends) - min(*ends, 0.0)
 
 
 @one_torch_thread
@@ -62,7 +70,9 @@ def predicted(model, full, folds):
     """{rung: params (n_folds, D)}, for the network as it is, converged or not.
 
     frozen: H^-1 times the change of the gradient, dF(w_o) - dF(1), and not dF(w_o) itself, which
-    would train on. Raises IndefiniteHessian where H + lambda is not positive definite.
+    would train on; gradient: the jackknife without a Hessian, a step as long as its own along the
+    derivative of the gradient in the weights. Raises IndefiniteHessian where H + lambda is not
+    positive definite.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
@@ -72,7 +82,17 @@ def predicted(model, full, folds):
         }
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
+    steps["gradient"] = full.params - _as_long(
+        model.derivatives.cross(full.params, folds), steps["infinitesimal_jackknife"] - full.params
+    )
     return {"no_adjustment": np.tile(full.params, (len(folds), 1))} | steps
+
+
+def _as_long(directions, moves):
+    """The directions, each as long as its move."""
+    return (
+        directions * (np.linalg.norm(moves, axis=1) / np.linalg.norm(directions, axis=1))[:, None]
+    )
 
 
 @one_torch_thread
@@ -92,26 +112,44 @@ def pairs(fold):
 
 def one_split(model, training, seed, fold, damping=DAMPING):
     """Losses of the pairs inside one fold: a DataFrame with `full`,
-    `retrained` and one column a rung; and the fit.
+    `retrained` and one column a rung; and the distances of params from the retrained ones.
     """
     full = fitted(model, training, seed, damping)
-    params = {rung: rows[0] for rung, rows in predicted(model, full, [fold]).items()}
-    params |= {"full": full.params, "retrained": retrained(model, training, seed, [fold])[0]}
-    columns = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in params.items()}
-    moves = {
-        name: full.standard_errors_between(p, params["retrained"]) for name, p in params.items()
+    (one,) = _compared(model, training, seed, full, Folds([fold]))
+    return one
+
+
+def _compared(model, training, seed, full, folds):
+    """(losses, moves) of each fold, see `one_split`."""
+    params = predicted(model, full, folds)
+    params |= {
+        "full": np.tile(full.params, (len(folds), 1)),
+        "retrained": retrained(model, training, seed, folds),
     }
-    return pd.DataFrame(columns), moves
+    for row, fold in enumerate(folds):
+        own = {name: rows[row] for name, rows in params.items()}
+        losses = {name: model.pair_losses(p, fold)[pairs(fold)] for name, p in own.items()}
+        yield (
+            pd.DataFrame(losses),
+            {name: full.standard_errors_between(p, own["retrained"]) for name, p in own.items()},
+        )
 
 
-def over_splits(model, training, seeds, n_splits, rng, n_people=2):
-    """`agreement` for several choices of people and several seeds, one row each."""
+def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
+    """`agreement` for several seeds, each with its own choices of people, one row each."""
     rows = []
-    for split, fold in enumerate(by_class(model.person, n_people, rng)[:n_splits]):
-        for seed in seeds:
-            losses, moves = one_split(model, training, seed, fold)
-            rows.append({"split": split, "seed": seed} | agreement(losses, moves))
+    for seed in seeds:
+        full = fitted(model, training, seed)
+        folds = by_class(model.person, n_people, rng)[:n_splits]
+        for split, one in enumerate(_compared(model, training, seed, full, folds)):
+            rows.append({"split": split, "seed": seed} | agreement(*one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
+
+
+def by_rung(table, name):
+    """The columns `name.RUNG` of `over_splits`, by rung."""
+    columns = table.filter(regex=rf"^{name}\.")
+    return columns.rename(columns=lambda column: column.removeprefix(f"{name}."))
 
 
 def agreement(losses, moves):
@@ -121,7 +159,7 @@ def agreement(losses, moves):
     size: the slope of predicted on actual differences, a line through 0.
     """
     row, actual = {}, losses.retrained - losses.full
-    for rung in ("no_adjustment", "as_printed", "infinitesimal_jackknife", "frozen_newton"):
+    for rung in NAMES:
         row[f"r_loss.{rung}"] = correlation(losses[rung], losses.retrained)
         row[f"r_difference.{rung}"] = correlation(losses[rung] - losses.full, actual)
         row[f"size.{rung}"] = float((losses[rung] - losses.full) @ actual / (actual @ actual))
@@ -135,22 +173,26 @@ def by_damping(model, training, seed, fold, dampings, rung="infinitesimal_jackkn
     return pd.DataFrame(rows).T[[f"r_difference.{rung}", f"size.{rung}"]].rename_axis("damping")
 
 
-def solvers(model, full, fold, sizes, rng, depth=200):
-    """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size."""
-    b = model.printed_cross(full.params, Folds([fold]))
-    rows = {}
+def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
+    """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size and
+    draw of samples; with all images there is one draw. start: where the recursion begins.
+    """
+    b, damping = model.printed_cross(full.params, Folds([fold])), full.metric.damping
+    scale = MARGIN * (largest_eigenvalue(full.hessian.products, b.shape[1], rng) + damping)
+    tables = {}
     for size in sizes:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
-            found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth)
-        row = {
-            "distance": found.distance,
-            "spread": found.spread,
-            "residual": found.residual,
-            "agrees": found.agrees,
-        }
-        rows[size or model.n_sites] = {name: column[0] for name, column in row.items()}
-    return pd.DataFrame(rows).T.rename_axis("images in a sample")
+        ways = [(depth, rng, size, scale)] * (n_draws if size else 1)
+        tables[size or model.n_sites] = pd.DataFrame([_lissa(full, b, *way) for way in ways])
+    table = pd.concat(tables, names=["images in a sample", "draw"])
+    start = _lissa(full, b, 0, rng, None, scale)["distance"]
+    return table.assign(start=start, printed=scale / MARGIN / model.n_sites)
+
+
+def _lissa(full, b, depth, rng, size, scale):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
+        found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, 1, scale)
+    return {name: getattr(found, name)[0] for name in ("distance", "residual", "agrees")}
 
 
 def cross_validated(model, training, seed, folds):
@@ -195,9 +237,20 @@ def _timed(model, way, training, seed, folds):
     return time.perf_counter() - start
 
 
-def choices(model, training, seed, folds, gammas):
-    """Table 2's row: mean held-out loss by each criterion, one row for each gamma_I;
-    gamma_S = 0, gamma_P = 1.
+def choices(model, training, seeds, rng, gammas, n_folds=None):
+    """Table 2's row: mean held-out loss by each criterion, one row for each seed and gamma_I;
+    gamma_S = 0, gamma_P = 1. Each seed has its own folds of two people.
     """
-    rows = [cross_validated(replace(model, gamma_i=g), training, seed, folds) for g in gammas]
-    return pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))
+    tables = {}
+    for seed in seeds:
+        folds = by_class(model.person, 2, rng)[:n_folds]
+        models = [replace(model, gamma_i=gamma) for gamma in gammas]
+        rows = [cross_validated(one, training, seed, folds) for one in models]
+        tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))
+    return pd.concat(tables, names=["seed"])
+
+
+def same_choice(table):
+    """Whether each criterion of `choices` takes the gamma_I of exact CV, one row a seed."""
+    best = table.groupby("seed").apply(lambda one: one.droplevel("seed").idxmin())
+    return best.eq(best.exact, axis=0).astype(float)
