@@ -116,7 +116,8 @@ def measured(record, unit):
 
 
 def with_unit(value, unit):
-    return f"{text(value)} {unit}" if unit and value is not None else text(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{text(value)} {unit}" if unit and is_number else text(value)
 
 
 def text(value):
