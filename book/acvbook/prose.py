@@ -19,7 +19,7 @@ import jupytext
 from .claims import Claim, LedgerError, load_claims
 from .verdicts import anchor, kind, words
 
-NOT_MEASURED = "(not measured at this scale)"
+NOT_MEASURED = "(not in this run)"
 _ROLE = re.compile(r"\{(value|verdict|given)\}`([^`]+)`")
 _FIELDS = ("value", "baseline", "low", "high", "draws", "seconds")
 
