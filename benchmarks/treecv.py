@@ -21,7 +21,8 @@ from acvlib.parallel import in_threads
 def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
     n = len(data)
-    one_pass = median_seconds(lambda: learner.update(learner.init(), data.X, data.y), 21)
+    rows = np.arange(n)
+    one_pass = median_seconds(lambda: learner.learn(learner.init(), data.X, data.y, rows), 21)
     fixed = median_seconds(lambda: acv.treecv(learner, data, n, shuffle=False))
     randomized = median_seconds(
         lambda: acv.treecv(

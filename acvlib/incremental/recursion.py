@@ -71,7 +71,8 @@ def copied(learner, state):
 
 def losses_of(learner, state, X, y):
     """The loss of each row; ValueError if they are not one value a row."""
-    losses = np.asarray(learner.loss(state, X, y), float)
+    compute = learner.test if isinstance(learner, CompiledLearner) else learner.loss
+    losses = np.asarray(compute(state, X, y), float)
     if losses.shape != (len(X),):
         raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
     return losses
