@@ -226,6 +226,8 @@ def test_sigint_in_a_process_of_its_own(backend, n_jobs):
         import joblib, numpy as np
         import acvlib as acv
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` ignores it
+
         class Slow:
             n_sites = 200
             def objective(self, params, weights):

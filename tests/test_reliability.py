@@ -1,5 +1,6 @@
 """`check_result` and `refit_unreliable` against exact refits."""
 
+import autograd.numpy as anp
 import numpy as np
 import pytest
 from oracles.toy_models import CurvedInstruments, Logistic
@@ -117,3 +118,32 @@ def test_a_limit_that_is_not_positive_is_refused(limit, rng):
     result = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
     with pytest.raises(ValueError, match="must be above 0"):
         acv.check_result(model, result, limit)
+
+
+class Overflowing:
+    """A model that refuses params above 2, where the refit of a fold without site 0 lies."""
+
+    n_sites = 12
+    x = np.array([-9.0, *np.linspace(2.0, 3.0, 11)])
+
+    def objective(self, params, weights):
+        return (weights * anp.logaddexp(0.0, (self.x - params[0]) ** 2 / 4)).sum()
+
+    def heldout_loss(self, params, fold):
+        if params[0] > 2.0:
+            raise ValueError("log_density must be finite")
+        return (self.x[fold] - params[0]) ** 2
+
+    def initial_params(self, rng):
+        return np.array([1.0])
+
+
+def test_points_at_which_a_model_fails_mark_their_fold():
+    model = Overflowing()
+    fit = acv.fit(model)
+    result = acv.no_adjustment(model, fit, acv.folds.leave_one_out(12))
+    assert fit.params[0] < 2.0
+    check = acv.check_result(model, result)
+    assert check.unreliable[0]
+    assert np.isinf(check.loss_errors[0])
+    assert not check.unreliable.all()

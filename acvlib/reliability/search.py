@@ -15,6 +15,7 @@ DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of 
 EXCESS = 0.7  # and one above the limit too large by this
 NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least
+FAILURES = (LinAlgError, ValueError)  # of models at points that are far off
 HUGE = 1e100  # what is larger counts as not finite: its square would not be
 
 
@@ -113,10 +114,10 @@ class Search:
         gradients = self.derivatives.fold_gradients
         try:
             return gradients(points, folds, values=False)[1]
-        except LinAlgError:  # of some fold: which, is found out one by one
+        except FAILURES:  # of some fold: which, is found out one by one
             slopes = np.full_like(points, np.nan)
         for row in range(len(folds)):
-            with suppress(LinAlgError):
+            with suppress(*FAILURES):
                 slopes[row] = gradients(points[[row]], folds[[row]], values=False)[1]
         return slopes
 
@@ -155,6 +156,17 @@ class Search:
         return np.where(np.isfinite(sizes), sizes, np.inf)
 
     def _fold_losses(self, points, folds):
+        """The fold losses; nan where the model cannot compute one."""
+        try:
+            return self._losses_at(points, folds)
+        except FAILURES:
+            losses = np.full(len(folds), np.nan)
+        for row in range(len(folds)):
+            with suppress(*FAILURES):
+                losses[row] = self._losses_at(points[[row]], folds[[row]])[0]
+        return losses
+
+    def _losses_at(self, points, folds):
         losses = self.derivatives.heldout(points, folds)
         return replace(self.result, folds=folds, params=points, losses=losses).fold_losses
 

@@ -37,7 +37,7 @@ BAD = {
     "y holds NaN": ({"y": Y * np.nan}, "must be 0 or 1; found"),
     "counts below 0": ({"y": Y - 1, "family": "poisson"}, "must be whole numbers >= 0"),
     "fractional counts": ({"y": Y / 2, "family": "poisson"}, "must be whole numbers >= 0"),
-    "unknown family": ({"family": "gamma"}, "unknown family 'gamma': one of gaussian"),
+    "unknown family": ({"family": "cauchy"}, "unknown family 'cauchy': one of gaussian"),
     "nothing weighs": ({"sample_weight": np.zeros(30)}, "nothing to fit"),
     "one class": ({"y": np.ones(30)}, "every y is 1: the intercept has no finite optimum"),
     "counts all 0": ({"y": np.zeros(30), "family": "poisson"}, "every y is 0"),
