@@ -160,22 +160,23 @@ def listed(ids):
 
 def details(claim, claims, recorded):
     """The parts of a claim, and notes on its rules, folded away."""
-    parts = [(claims[id], recorded[id]) for id in claim.parts if id in recorded]
-    if not parts:
+    if not claim.parts:
         return ""
+    parts = [claims[id] for id in claim.parts]
     head = "| part | must be | the paper | ours | doing nothing | data | verdict |\n"
-    rows = "".join(
-        f'| <span id="{anchor(part.id)}"></span>`{part.id}` | {part.must.get(record["scale"], "")} '
-        f"| {cells(part, record)}"
-        for part, record in parts
-    )
+    rows = "".join(part_row(part, recorded.get(part.id)) for part in parts)
     body = table(head + "| --- " * 7 + "|\n" + rows, "parts")
-    return f"\n:::::{{dropdown}} Parts of {claim.id}\n{body}{notes(claim, parts)}:::::\n"
+    return f"\n:::::{{dropdown}} Parts of {claim.id}\n{body}{notes([claim, *parts])}:::::\n"
 
 
-def notes(claim, parts):
+def part_row(part, record):
+    rule = part.must.get(record["scale"], "") if record else ""
+    label = f'<span id="{anchor(part.id)}"></span>`{part.id}`'
+    return f"| {label} | {rule} | {cells(part, record)}"
+
+
+def notes(everything):
     """Why there is no baseline or no chance, and rules that were changed, each once."""
-    everything = [claim, *(part for part, _ in parts)]
     heads = {"nothing": "No baseline", "fixed": "No draws", "changed": "Rule changed"}
     lines = [
         f"- {head}: {note}\n"

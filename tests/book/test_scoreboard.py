@@ -3,7 +3,7 @@
 import pytest
 import scoreboard
 from acvbook.claims import Claim, load_claims
-from acvbook.verdicts import kind, words
+from acvbook.verdicts import anchor, kind, words
 
 RULE = {"quick": ">= 1", "paper": ">= 1"}
 CLAIM = Claim(
@@ -94,10 +94,13 @@ def test_the_summary_counts_claims_and_rules():
 
 def test_notes_say_each_reason_once():
     a, b = (Claim(id, "", "", nothing="It is a count.", fixed="All folds.") for id in "ab")
-    noted = scoreboard.notes(a, [(b, None)])
+    noted = scoreboard.notes([a, b])
     assert noted == "\n- No baseline: It is a count.\n- No draws: All folds.\n"
 
 
-def test_every_claim_of_the_book_has_its_row():
+def test_every_claim_of_the_book_and_every_part_has_its_row():
+    """Badges lead to them, also in a run that did not measure them."""
     page = scoreboard.page([])
-    assert page.count(">not yet</span>") == len([id for id in load_claims() if id.count(".") == 1])
+    claims = load_claims()
+    assert page.count(">not yet</span>") == len(claims)
+    assert all(f'<span id="{anchor(id)}"></span>' in page for id in claims)
