@@ -73,9 +73,12 @@ def approx_cross_validate(
     Returns
     -------
     A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several),
-    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`. Its `pointwise`
-    is the log loss of every test row, which the scorer
-    neg_log_loss refuses to give for single ones.
+    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`.
+
+    Raises
+    ------
+    ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
+        rows it has seen what is left out.
     """
     check_choice("method", method, METHODS)
     check_choice("unreliable", unreliable, ACTIONS)
@@ -148,7 +151,7 @@ def _checked(model, result, method, unreliable):
 
 def _warn(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
     if check.unreliable.any():
-        warnings.warn(f"{check}: use unreliable='refit'", UnreliableFolds, stacklevel=3)
+        warnings.warn(f"{check}: use unreliable='refit'", UnreliableFolds, stacklevel=4)
     return result
 
 

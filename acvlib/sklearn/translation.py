@@ -5,6 +5,7 @@ the span of the rows of X: beta = B gamma, B (p, r) orthonormal, r <= n. So the 
 columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
 """
 
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from ..extras import require
 from ..models.glm import GLM
 from .estimators import params_of, responses, settings_of, with_params
 
+feature_selection = require("sklearn.feature_selection", extra="sklearn")
 pipeline = require("sklearn.pipeline", extra="sklearn")
+utils = require("sklearn.utils", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
 
 RANK = 1e-12  # share of the largest squared singular value below which one counts as 0
@@ -27,14 +30,39 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
 
     These steps stay as they were fitted to all rows: what refits of a StandardScaler or a PCA would
     add to a fold is left out.
+
+    Raises
+    ------
+    ValueError: a step that learns from y, which all folds would then have seen.
     """
     found = getattr(estimator, "best_estimator_", estimator)
     if not isinstance(found, pipeline.Pipeline):
         return found, X
     validation.check_is_fitted(found)
+    for name, step in found.steps[:-1]:
+        if _learns_from_y(step):
+            raise ValueError(
+                f"the Pipeline's step {name!r} learns from y, and stays as fitted to all rows: the "
+                "scores would be too good. Use scikit-learn's cross_validate, or transform X first "
+                "if the step has not seen these y"
+            )
     if len(found) > 1:
         X = found[:-1].transform(X)
     return unwrap(found[-1], X)
+
+
+def _learns_from_y(step):
+    """Whether a transformer, or one inside it, is told y: one that selects columns by it, say."""
+    for name in ("steps", "transformers_", "transformer_list"):
+        if hasattr(step, name):
+            return any(_learns_from_y(part[1]) for part in getattr(step, name))
+    if not hasattr(step, "fit"):  # "passthrough"
+        return False
+    selects = isinstance(step, feature_selection.SelectorMixin)
+    by_y = selects and not isinstance(step, feature_selection.VarianceThreshold)
+    y = signature(step.fit).parameters.get("y")
+    needed = y is not None and y.default is Parameter.empty
+    return by_y or needed or utils.get_tags(step).target_tags.required
 
 
 class Translation:

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array, random_array
+from sklearn.compose import make_column_transformer
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.linear_model import (
     GammaRegressor,
     LinearRegression,
@@ -23,8 +26,8 @@ from sklearn.model_selection import (
     cross_val_predict,
     cross_validate,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 import acvlib as acv
 from acvlib.models import GLM
@@ -105,6 +108,51 @@ def test_other_steps_of_a_pipeline_stay_as_fitted():
     inner = cross_validate(pipe[-1], pipe[:-1].transform(X), LABELS, **settings)["test_score"]
     ours = acv.approx_cross_validate(pipe, X, LABELS, method="exact", **settings)["test_score"]
     assert_allclose(ours, inner, rtol=1e-5)
+
+
+def test_a_step_that_learns_from_y_is_refused():
+    """Noise from which the best columns are selected on all rows would score above chance."""
+    rng = np.random.default_rng(0)
+    noise, y = rng.normal(size=(60, 500)), rng.integers(0, 2, 60)
+    pipe = make_pipeline(StandardScaler(), SelectKBest(k=10), LogisticRegression()).fit(noise, y)
+    honest = cross_validate(pipe, noise, y)["test_score"].mean()
+    leaking = cross_validate(pipe[-1], pipe[:-1].transform(noise), y)["test_score"].mean()
+    assert leaking > honest + 0.15
+    with pytest.raises(ValueError, match="'selectkbest' learns from y"):
+        acv.approx_cross_validate(pipe, noise, y)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SelectFromModel(LogisticRegression()),
+        TargetEncoder(random_state=0),
+        PLSRegression(2),
+        make_union(StandardScaler(), SelectKBest(k=2)),
+        make_pipeline(StandardScaler(), SelectKBest(k=2)),
+        make_column_transformer((SelectKBest(k=1), [0, 1]), remainder="passthrough"),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_whatever_learns_from_y_is_found(step):
+    y = (LABELS == "yes").astype(int)
+    assert translation._learns_from_y(step.fit(np.round(X), y))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        VarianceThreshold(),
+        make_union(StandardScaler(), PCA(2)),
+        make_column_transformer((StandardScaler(), [0]), remainder="passthrough"),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_what_does_not_learn_from_y_is_taken(step):
+    pipe = make_pipeline(step, Ridge()).fit(X, VALUES)
+    inner = cross_validate(pipe[-1], pipe[:-1].transform(X), VALUES)["test_score"]
+    ours = acv.approx_cross_validate(pipe, X, VALUES, method="exact")["test_score"]
+    assert_allclose(ours, inner, rtol=1e-8)
 
 
 def test_a_search_counts_as_its_best_estimator():
