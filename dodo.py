@@ -148,7 +148,7 @@ def task_execute():
 
 
 def task_ledger():
-    """Merge what the notebooks recorded, and judge it by book/claims.toml."""
+    """Merge what the notebooks recorded, and judge it by book/claims/."""
 
     def state():
         code = [*Path("book/claims").glob("*.toml"), *Path("book/acvbook").glob("*.py")]
