@@ -91,8 +91,12 @@ def section(title, own, claims, recorded):
 
 def row(claim, record):
     """One claim: what must be shown, and the measured half."""
-    label = f'<span id="{anchor(claim.id)}"></span>`{claim.id}`'
-    return f"| {label} {text(f'{claim.source}. {claim.shows}')} | {cells(claim, record)}"
+    return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {cells(claim, record)}"
+
+
+def label(claim):
+    """The id, as a place that badges lead to."""
+    return f'<span id="{anchor(claim.id)}"></span>`{claim.id}`'
 
 
 def cells(claim, record):
@@ -133,11 +137,11 @@ def provenance(claim, record):
 
 def badge(claim, record):
     """The verdict, linked to the claim's figure where it has one, else to its chapter."""
-    label = f'<span class="verdict verdict-{kind(claim, record)}">{words(claim, record)}</span>'
+    verdict = f'<span class="verdict verdict-{kind(claim, record)}">{words(claim, record)}</span>'
     if record is None or not claim.notebook:
-        return label
+        return verdict
     place = f"#{claim.figure}" if claim.figure else ""
-    return f'<a href="{claim.notebook}.html{place}">{label}</a>'
+    return f'<a href="{claim.notebook}.html{place}">{verdict}</a>'
 
 
 def reasons(own, claims, recorded):
@@ -149,13 +153,9 @@ def reasons(own, claims, recorded):
                 explained.setdefault(claims[id].explanation or "Not known.", []).append(id)
     if not explained:
         return ""
-    items = "".join(f"- {listed(ids)}: {reason}\n" for reason, ids in explained.items())
+    named = {reason: ", ".join(f"`{id}`" for id in ids) for reason, ids in explained.items()}
+    items = "".join(f"- {ids}: {reason}\n" for reason, ids in named.items())
     return f"\n### What does not hold, and why\n{items}"
-
-
-def listed(ids):
-    """Ids as one list; parts of one claim without its name, but for the first."""
-    return ", ".join(f"`{id}`" for id in ids)
 
 
 def details(claim, claims, recorded):
@@ -171,8 +171,7 @@ def details(claim, claims, recorded):
 
 def part_row(part, record):
     rule = part.must.get(record["scale"], "") if record else ""
-    label = f'<span id="{anchor(part.id)}"></span>`{part.id}`'
-    return f"| {label} | {rule} | {cells(part, record)}"
+    return f"| {label(part)} | {rule} | {cells(part, record)}"
 
 
 def notes(everything):

@@ -11,7 +11,7 @@ from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
-from ..protocol import CVResult
+from ..protocol import CVResult, Fit
 from ..reliability import ResultCheck, check_result, refit_unreliable
 from .estimators import fit_from
 from .scoring import fold_scores, means
@@ -80,13 +80,10 @@ def approx_cross_validate(
     ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
         rows it has seen what is left out.
     """
-    check_choice("method", method, METHODS)
-    check_choice("unreliable", unreliable, ACTIONS)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
-    folds, tests = _splits(cv, translation, X, y, groups)
-    result = METHODS[method](translation.model, _fit(translation), folds)
-    result, marked = _checked(translation.model, result, method, unreliable)
+    fit = fit_from(translation.start, translation.model)
+    result, tests, marked = run(translation, fit, X, y, groups, cv, method, unreliable)
     started = time.perf_counter()
     scores = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
     score_time = time.perf_counter() - started
@@ -117,19 +114,16 @@ def approx_cross_val_predict(
     ValueError: a cv whose test sets are no partition of the rows; probabilities of a regression
     """
     check_choice("output", output, ("predict", "predict_proba"))
-    check_choice("method", method, METHODS)
-    check_choice("unreliable", unreliable, ACTIONS)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
     is_classifier = base.is_classifier(estimator)
     if output == "predict_proba" and not is_classifier:
         raise ValueError(f"{type(estimator).__name__} has no predict_proba: use output='predict'")
-    folds, tests = _splits(cv, translation, X, y, groups)
+    fit = fit_from(translation.start, translation.model)
+    result, tests, _ = run(translation, fit, X, y, groups, cv, method, unreliable)
     rows = end_to_end(tests).sites
     if not np.array_equal(np.sort(rows), np.arange(translation.model.n_sites)):
         raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")
-    result = METHODS[method](translation.model, _fit(translation), folds)
-    result, _ = _checked(translation.model, result, method, unreliable)
     mean = np.empty(len(rows))
     mean[rows] = means(translation, result.params, tests)
     if output == "predict_proba":
@@ -137,16 +131,25 @@ def approx_cross_val_predict(
     return estimator.classes_[(mean > 0.5).astype(int)] if is_classifier else mean
 
 
-def _fit(translation):
-    return fit_from(translation.start, translation.model)
-
-
-def _checked(model, result, method, unreliable):
-    """(the result after what `unreliable` asks for, which folds were found to be)."""
+def run(
+    translation: Translation,
+    fit: Fit,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    cv: Any = None,
+    method: str = "newton_step",
+    unreliable: str = "refit",
+) -> tuple[CVResult, Any, np.ndarray]:
+    """(the result, the test sets, which folds were found unreliable), as the arguments ask."""
+    check_choice("method", method, METHODS)
+    check_choice("unreliable", unreliable, ACTIONS)
+    folds, tests = _splits(cv, translation, X, y, groups)
+    result = METHODS[method](translation.model, fit, folds)
     if method not in APPROXIMATE or unreliable == "ignore":
-        return result, np.zeros(len(result.folds), bool)
-    check = check_result(model, result)
-    return ACTIONS[unreliable](model, result, check), check.unreliable
+        return result, tests, np.zeros(len(folds), bool)
+    check = check_result(translation.model, result)
+    return ACTIONS[unreliable](translation.model, result, check), tests, check.unreliable
 
 
 def _warn(model: Any, result: CVResult, check: ResultCheck) -> CVResult:

@@ -9,7 +9,8 @@ import numpy as np
 from ..checks import real_array
 from ..extras import require
 from ..fit import fit
-from . import approx_cross_validate
+from . import run
+from .scoring import fold_scores
 from .translation import Translation, unwrap
 
 model_selection = require("sklearn.model_selection", extra="sklearn")
@@ -52,16 +53,20 @@ def approx_tune(
     if not (len(values) and values.min() > 0.0):
         raise ValueError(f"values {values} must be one or more positive numbers")
     settings = {"cv": model_selection.LeaveOneOut()} | settings
+    sample_weight = settings.pop("sample_weight", None)
     estimator, X = unwrap(estimator, X)
     name = _penalty_of(estimator)
     means, errors, fitted = [], [], []
     for value in values:
         estimator = copy(estimator).set_params(**{name: value})
-        translation = Translation(estimator, X, y, settings.get("sample_weight"))
+        translation = Translation(estimator, X, y, sample_weight)
         start = fit(translation.model, translation.start)  # from the value before
         estimator = translation.estimator_at(start.params)
-        found = approx_cross_validate(estimator, X, y, scoring=scoring, **settings)
-        scores = found["test_score"] if scoring else -found["cv_result"].fold_losses
+        result, tests, _ = run(translation, start, X, y, **settings)
+        scores = -result.fold_losses
+        if scoring is not None:
+            found = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
+            scores = found["test_score"]
         means.append(scores.mean())
         errors.append(scores.std(ddof=1) / np.sqrt(len(scores)))
         fitted.append(estimator)

@@ -138,21 +138,32 @@ def typed_numbers(text: str, allowed: set[float]) -> Iterator[tuple[str, str]]:
     """Each numeral of Markdown `text`, with its line, that neither a role fills in nor `allowed`
     lists. Whole numbers up to 4, years, and the numbers of figures and tables may be typed.
     """
-    # Blanked out by as many spaces, so that a numeral keeps its place in the text.
-    bare = _NOT_PROSE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
-    bare = _NAMED.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), bare)
+    bare = _NAMED.sub(_blank, _NOT_PROSE.sub(_blank, text))
     for match in _NUMERAL.finditer(bare):
-        number = float(match[0].replace(",", ""))
+        number = _number(match[0])
         small = number == int(number) and (number <= 4 or 1900 <= number <= 2100)
         if not small and number not in allowed:
             start = text.rfind("\n", 0, match.start()) + 1
             yield match[0], text[start:].partition("\n")[0]
 
 
+def _blank(match):
+    """As many spaces, so that what follows keeps its place in the text."""
+    return re.sub(r"[^\n]", " ", match[0])
+
+
+def _number(numeral):
+    return float(numeral.replace(",", ""))
+
+
+def _numbers_in(text):
+    return {_number(numeral) for numeral in _NUMERAL.findall(text)}
+
+
 def numerals_of(claims: list[Claim]) -> set[float]:
     """The numbers in what the papers say: `paper`, `source`, `shows` and the rules."""
     texts = [f"{c.paper} {c.source} {c.shows} {' '.join(c.must.values())}" for c in claims]
-    return {float(numeral.replace(",", "")) for t in texts for numeral in _NUMERAL.findall(t)}
+    return set().union(*map(_numbers_in, texts))
 
 
 def literals(code: ast.AST) -> set[float]:
@@ -162,7 +173,7 @@ def literals(code: ast.AST) -> set[float]:
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             found.add(float(node.value))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= {float(n.replace(",", "")) for n in _NUMERAL.findall(node.value)}
+            found |= _numbers_in(node.value)
     return found
 
 
