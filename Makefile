@@ -3,6 +3,7 @@
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
 # make test-book                  test the book's own code, in the environment of the book
+# make peers                      also install dynamax and nemos, which some tests and benchmarks compare with
 # make lint | wheel               style and types; the package as pip installs it
 # make bench | check              speed; the built book in a browser
 
@@ -13,7 +14,7 @@ LIBRARY := .venv/.library
 READY := .venv/.ready
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site publish test test-coverage test-book lint wheel bench check
+.PHONY: book site publish test test-coverage test-book peers lint wheel bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -31,6 +32,9 @@ test: $(LIBRARY)
 
 test-coverage: $(LIBRARY)
 	$(PYTEST) --ignore=tests/book --cov
+
+peers: $(LIBRARY)
+	$(BIN)/pip install --quiet --constraint requirements.lock --requirement benchmarks/peers.txt
 
 test-book: $(READY)
 	$(PYTEST) tests/book
