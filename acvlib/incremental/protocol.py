@@ -27,8 +27,8 @@ class Examples:
 
     memory : bytes up to which copies of a mapped X, as shuffling makes one, are held in memory;
         larger ones go to a scratch file in the folder of temporary files (TMPDIR). `treecv` and
-        `kfold` then read 32 MB at a time: a process holds 64 MB a worker, a model a level of the
-        tree, and 50 bytes a row for targets, losses and order.
+        `kfold` read 16 MB at a time: up to about 100 MB are held, as much as the columns of a
+        Parquet row group, 50 bytes a row (targets, losses, order), and a model a level of the tree.
     """
 
     X: np.ndarray

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..parallel import pieces
 
-PORTION = 2**22  # numbers, 32 MB, that are read, learnt or tested at once
+PORTION = 2**21  # numbers, 16 MB, that are read, learnt or tested at once
 
 
 def portions(n_rows: int, n_features: int, start: int = 0) -> list[slice]:

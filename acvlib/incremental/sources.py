@@ -4,6 +4,7 @@ Columns must be numbers, without missing values: others are refused by name.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +13,10 @@ import numpy as np
 
 from ..checks import real_array
 from ..extras import require
-from .scratch import PORTION, forget, gathered, portions
+from .scratch import forget, gathered, portions
 
+BATCH = 2**19  # numbers of a file that are decoded at once
+BUFFER = 2**16  # bytes of each column that are read at once
 PARQUET = (".parquet", ".pq")
 SOURCES = (
     "a path to .npy or .parquet, a folder of these, a pandas or polars frame or an arrow table"
@@ -39,8 +42,7 @@ def read(source: Any, target: Any, features: Sequence[str] | None, most: int) ->
     _check_numbers(table.schema, [*names, *label])
     n_rows = table.n_rows
     y = np.empty(n_rows) if named else target
-    size = max(1, PORTION // (len(names) + 1))
-    batches = table.batches([*names, *label], size)
+    batches = table.batches([*names, *label], max(1, BATCH // len(names)))
     X = gathered(_blocks(batches, len(names), y if named else None), (n_rows, len(names)), most)
     return X, y
 
@@ -82,7 +84,7 @@ def _table(source) -> _Table:
 
 
 def _dataset(path):
-    """A Parquet file, or those of a folder in the order of their names, a row group at a time."""
+    """A Parquet file, or those of a folder in the order of their names; keys of folders count."""
     if not path.exists():
         raise FileNotFoundError(f"no file or folder {path}")
     if path.is_file() and path.suffix not in PARQUET:
@@ -91,14 +93,23 @@ def _dataset(path):
     dataset = module.dataset(path, format="parquet", partitioning="hive")
     if not dataset.files:
         raise ValueError(f"no Parquet files in {path}")
-    options = module.ParquetFragmentScanOptions(use_buffered_stream=True, pre_buffer=False)
-    ahead = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+    return _Table(dataset.schema, dataset.count_rows(), partial(_of_files, module, dataset))
 
-    def batches(names, size):
-        read = {"columns": names, "batch_size": size, "fragment_scan_options": options}
-        return dataset.to_batches(**read, **ahead)
 
-    return _Table(dataset.schema, dataset.count_rows(), batches)
+def _of_files(module, dataset, names, size):
+    """Batches of the rows of all files: decoded as they are asked for, in one thread."""
+    arrow = require("pyarrow", extra="parquet")
+    parquet = require("pyarrow.parquet", extra="parquet")
+    for part in dataset.get_fragments():
+        keys = module.get_partition_keys(part.partition_expression)
+        stored = [name for name in names if name not in keys]
+        with parquet.ParquetFile(part.path, pre_buffer=False, buffer_size=BUFFER) as file:
+            _features(file.schema_arrow, [], stored)
+            _check_numbers(file.schema_arrow, stored)
+            for batch in file.iter_batches(size, columns=stored, use_threads=False):
+                for name in keys:
+                    batch = batch.append_column(name, arrow.array([keys[name]] * len(batch)))
+                yield batch.select(names)
 
 
 def _features(schema, label, features):
