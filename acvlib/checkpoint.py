@@ -31,11 +31,13 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | os.PathLike, work: dict[str, str]):
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"checkpoint must be a path; what was given is a {type(path).__name__}")
         self.path = Path(path)
         self._work = work
         self._due = 0.0
         if not self.path.parent.is_dir() or self.path.is_dir():
-            raise FileNotFoundError(f"checkpoint {self.path}: must be a file in a folder there is")
+            raise ValueError(f"checkpoint {self.path}: must be a file in a folder there is")
 
     def load(self) -> dict[str, np.ndarray]:
         """Return the arrays that were saved last, none if there is no file yet.

@@ -24,7 +24,7 @@ from .cluster import on_cluster
 from .protocol import CompiledLearner, Examples, IncrementalLearner
 from .recursion import Job, Progress, finished, standard, tree
 from .result import FoldsFailed, LearnerCV
-from .scratch import portions
+from .scratch import portions, reordered
 
 
 def treecv(
@@ -125,7 +125,7 @@ def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     work = partial(_work, method, learner, data, cut)
     losses, file = _begun(checkpoint, work, cut.rows)
     if (np.diff(cut.rows) != 1).any():
-        data = data.ordered(cut.rows)  # so that what is learnt or tested together is a slice
+        data = _in_order(data, cut.rows)  # so that what is learnt or tested together is a slice
     job = Job(learner, data, cut.bounds, cut.seed, finished(losses, cut.bounds))
     progress = Progress(job, losses, file)
     run = run if client is None else partial(on_cluster, client=client, label=method)
@@ -158,6 +158,12 @@ def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     if failed:
         raise FoldsFailed(result) from failed[0].error
     return result
+
+
+def _in_order(data, rows):
+    """All rows in another order: what is on disk stays there."""
+    y = None if data.y is None else data.y[rows]
+    return Examples(reordered(data.X, rows, data.memory), y, data.memory)
 
 
 def _work(method, learner, data, cut):

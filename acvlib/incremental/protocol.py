@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import check_whole, real_array
 from ..folds.checks import as_fold
-from .scratch import forget, portions, reordered
+from .scratch import forget, portions
 
 # Sums may be reordered, which lets dot products use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}
@@ -75,11 +75,6 @@ class Examples:
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
         return Examples(*self.select(_row_numbers(rows, len(self))))
-
-    def ordered(self, rows: np.ndarray) -> "Examples":
-        """Return all rows, in the order given by a permutation: what is on disk stays there."""
-        y = None if self.y is None else self.y[rows]
-        return Examples(reordered(self.X, rows, self.memory), y, self.memory)
 
     def select(self, rows: slice | np.ndarray) -> tuple[np.ndarray, Targets]:
         """Return X and y of the rows, read-only: a learner may not write to them."""

@@ -72,7 +72,7 @@ def _table(source) -> _Table:
     """A path or a frame as a table that Arrow can read."""
     if isinstance(source, str | PathLike):
         return _dataset(Path(source))
-    if not hasattr(source, "__arrow_c_stream__"):
+    if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
         hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
         kind = type(source).__name__
         raise TypeError(

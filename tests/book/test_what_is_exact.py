@@ -23,6 +23,7 @@ DOORS = {
     "PairwiseLinear",
     "treecv",
     "kfold",
+    "Examples",
     "check_result",
     "refit_unreliable",
     "compare_models",
