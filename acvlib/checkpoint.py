@@ -20,7 +20,7 @@ def digest(parts: Iterable[Any]) -> str:
     for part in parts:
         array = np.ascontiguousarray(part)
         total.update(f"{array.dtype}{array.shape}".encode())
-        total.update(array.reshape(-1).view(np.uint8))
+        total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
 
 
@@ -61,11 +61,11 @@ class Checkpoint:
         started = time.monotonic()
         if not now and started < self._due:
             return
-        labels = {f"of_{part}": np.array(value) for part, value in self._work.items()}
+        labels: dict[str, Any] = {f"of_{part}": value for part, value in self._work.items()}
         new = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
             with open(new, "wb") as file:
-                np.savez(file, **labels, **arrays)
+                np.savez(file, **(labels | arrays))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(new, self.path)

@@ -70,7 +70,8 @@ class Examples:
         from .sources import read
 
         check_whole("memory", memory, 0)
-        return cls(*read(source, target, features, memory), memory)
+        X, y = read(source, target, features, memory)
+        return cls(X, y, memory)
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
