@@ -30,7 +30,7 @@ NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
 MATHJAX = Path("build/packages/mathjax/node-main.js")
 AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
-PAGE_TOOLS = ("assemble.py", "scoreboard.py", "build_html.py", "finish_html.py")
+PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
 PAGE_TOOLS += ("prerender.py", "typeset.js")
 STAMPS = Path("build/.made")
 

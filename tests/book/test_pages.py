@@ -1,5 +1,7 @@
 """Pages after Jupyter Book: formulas and icons drawn, and what a reader of any kind needs."""
 
+import chapters
+import pandas as pd
 import pytest
 from finish_html import description, finish
 from prerender import FORMULA, Icons, formulas, with_math
@@ -73,3 +75,32 @@ def test_without_an_address_there_is_no_map(tmp_path):
     finish(tmp_path)
     assert not (tmp_path / "sitemap.xml").exists()
     assert "<base" not in (tmp_path / "404.html").read_text("utf-8")
+
+
+def cell(source, *tags, **more):
+    return {"source": source, "metadata": {"tags": list(tags)}, **more}
+
+
+def test_chapter_is_for_readers():
+    table = pd.DataFrame({"theta_error": [0.123456]}).to_html()
+    notebook = {
+        "cells": [
+            cell("# Title\n\nText"),
+            cell("scale = 'paper'", "remove-cell", "injected-parameters"),
+            cell("draw()", "remove-output", outputs=[{"data": {"text/html": table}}]),
+        ]
+    }
+    title, figure = chapters.chapter(notebook, "a line")["cells"]
+    assert title["source"] == "# Title\n\na line\n\nText"
+    assert figure["metadata"]["tags"] == ["remove-output", "hide-input"]
+    assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
+
+
+def test_run_line_says_data_and_cost(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/a.json").write_text('{"minutes": 1.5, "gigabytes": 2.0}')
+    records = [{"notebook": "a", "data": "real", "scale": "quick"}]
+    line = chapters.run_line("a", tmp_path, records)
+    assert "Data: real." in line
+    assert "quick scale) took 1.5 minutes and 2 GB" in line
+    assert chapters.run_line("b", tmp_path, records) == ""
