@@ -60,7 +60,8 @@ class Notebook(str):
 def read(path):
     return Notebook(pathlib.Path(path).read_text())
 def writes(executed, fmt):
-    return json.dumps({"cells": [], "text": executed.text})
+    title = {"cell_type": "markdown", "metadata": {}, "source": "# Title\\n"}
+    return json.dumps({"cells": [title], "text": executed.text})
 """,
     "kernel/papermill/__init__.py": """
 from types import SimpleNamespace
