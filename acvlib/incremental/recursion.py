@@ -93,15 +93,13 @@ class Progress:
         self.failed: list[Outcome] = []
         self.counts = Counter(updates=0, copies=0)
         self.checkpoint = checkpoint
-        self._lock = Lock()
 
     def add(self, outcome: Outcome) -> None:
-        """Take in an outcome, from whichever thread."""
-        with self._lock:
-            self.losses[self.job.span(outcome.first, outcome.last)] = outcome.losses
-            if outcome.error:
-                self.failed.append(outcome)
-            self.save()
+        """Take in an outcome."""
+        self.losses[self.job.span(outcome.first, outcome.last)] = outcome.losses
+        if outcome.error:
+            self.failed.append(outcome)
+        self.save()
 
     def save(self, now: bool = False) -> None:
         """Keep what is finished, if there is a checkpoint and it is time."""
@@ -266,20 +264,22 @@ def _follow_all(job, branches, n_tasks, label, progress):
 
 
 class _Found:
-    """Takes what tasks return, as it comes: outcomes, which are kept on Ctrl-C, and branches."""
+    """Takes what tasks return, as it comes, from any thread: outcomes, kept on Ctrl-C; branches."""
 
     def __init__(self, progress):
         self.progress = progress
         self.branches = []
+        self._lock = Lock()
 
     def append(self, result):
         items, counts = result
-        for item in items:
-            if isinstance(item, Outcome):
-                self.progress.add(item)
-            else:
-                self.branches.append(item)
-        self.progress.counts.update(counts)
+        with self._lock:
+            self.progress.counts.update(counts)
+            for item in items:
+                if isinstance(item, Outcome):
+                    self.progress.add(item)
+                else:
+                    self.branches.append(item)
 
 
 def _follow(job, state, edge, whole):

@@ -24,10 +24,12 @@ def portions(n_rows: int, n_features: int, start: int = 0) -> list[slice]:
 
 
 def map_below(X: np.ndarray) -> mmap.mmap | None:
-    """The memory map that an array is a view of, if it is one."""
+    """The file that an array is a view of, if it is one, and keeps no changes of its own."""
+    mode = ""
     while isinstance(X, np.ndarray):
+        mode = getattr(X, "mode", mode)
         X = X.base
-    return X if isinstance(X, mmap.mmap) else None
+    return X if isinstance(X, mmap.mmap) and mode in ("r", "r+", "w+") else None
 
 
 def forget(X: np.ndarray) -> None:

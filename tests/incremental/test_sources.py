@@ -146,6 +146,16 @@ def test_reordered_rows_are_those_of_the_array(tmp_path, memory):
     np.testing.assert_array_equal(scratch.reordered(mapped, rows, memory), X[rows])
 
 
+def test_changes_of_a_map_in_memory_are_kept(tmp_path, memory):
+    """Mode "c": what was written is nowhere but in memory, and must not be let go of."""
+    mapped = np.load(npy(tmp_path), mmap_mode="c")
+    mapped[:, 1] = 0.5
+    data = Examples(mapped, Y, memory)
+    treecv(LEARNER, data, 5)
+    assert scratch.map_below(data.X) is None
+    np.testing.assert_array_equal(data.X[:, 1], np.full(300, 0.5))
+
+
 def test_scratch_files_go_with_their_arrays(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     data = Examples.of(FRAME, "label", memory=1)
