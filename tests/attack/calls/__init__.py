@@ -1,7 +1,6 @@
 """Every public function with its odd inputs: importing a part adds its calls."""
 
 from . import (
-    of_adapters,
     of_folds,
     of_graphs,
     of_laws,
@@ -20,7 +19,6 @@ PARTS = [
     of_graphs,
     of_models,
     of_zoo,
-    of_adapters,
     of_methods,
     of_resampling,
     of_learners,
