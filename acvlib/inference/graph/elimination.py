@@ -117,10 +117,11 @@ def _eliminate(n_sites, edge_bytes, n_states, restarts, memory):
 
 def _bitsets(n_sites, edges):
     """The neighbours of each site as the bits of one integer."""
+    bit = [1 << site for site in range(n_sites)]
     adjacent = [0] * n_sites
     for a, b in edges.tolist():
-        adjacent[a] |= 1 << b
-        adjacent[b] |= 1 << a
+        adjacent[a] |= bit[b]
+        adjacent[b] |= bit[a]
     return adjacent
 
 
