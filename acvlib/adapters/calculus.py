@@ -22,10 +22,13 @@ class Calculus:
         self._made = _transformed(backend, loss) | {"heldout": heldout}
         self._compiled: dict[str, Callable] = {}
 
-    def __call__(self, name: str, n: int, arguments: Callable, entries: int = 1) -> list:
+    def __call__(
+        self, name: str, n: int, arguments: Callable, entries: int = 1, keep: Any = None
+    ) -> list:
         """Return the results of function `name` for n rows, of which arguments(rows) gives some.
 
-        entries: of the arguments and results of one row, which bound how many go together.
+        entries: of the arguments and results of one row, which bound how many go together; keep:
+        how many of its results are wanted, all unless told.
         """
         if name not in self._compiled:
             batched = self.backend.vmap(self._made[name])
@@ -37,7 +40,7 @@ class Calculus:
             size = min(size for size in LANES if size >= left)
             rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
             found = self._compiled[name](*arguments(rows))
-            parts.append([part[:left] for part in found])
+            parts.append([part[:left] for part in found[:keep]])
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
 

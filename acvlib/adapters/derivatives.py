@@ -32,7 +32,7 @@ class AdaptedDerivatives(Derivatives):
         """d2F/dparams2 (D, D), or its products with vectors where `matrix_free`."""
         if self.matrix_free:
             return HessianOperator(Products(self, params[None], weights[None]), len(params))
-        return DenseHessian(self._along_units(params, weights)[0])
+        return DenseHessian(self._along_units(params, weights, keep=1)[0])
 
     @override
     def cross_matrix(self, params, weights):
@@ -83,7 +83,7 @@ class AdaptedDerivatives(Derivatives):
             return points[fold], self._weights(folds, fold), _units(unit, n_params)
 
         count = len(folds) * n_params
-        products, _ = self._calculus("product", count, arguments, self._entries)
+        (products,) = self._calculus("product", count, arguments, self._entries, keep=1)
         matrices = products.reshape(len(folds), n_params, n_params)
         return DenseFolds(matrices + damping * np.eye(n_params))
 
@@ -109,21 +109,21 @@ class AdaptedDerivatives(Derivatives):
     def _weights(self, folds, rows):
         return 1.0 - folds[rows].indicator(self.n_sites).toarray()
 
-    def _along_units(self, params, weights):
-        """(H (D, D), J (D, n_sites)), row by row."""
+    def _along_units(self, params, weights, keep=None):
+        """[H (D, D), J (D, n_sites)], row by row, or the first of them."""
 
         def arguments(rows):
             return *_repeated(rows, params, weights), _units(rows, len(params))
 
-        return self._calculus("product", len(params), arguments, self._entries)
+        return self._calculus("product", len(params), arguments, self._entries, keep)
 
-    def _at(self, name, *rows_of):
+    def _at(self, name, *rows_of, keep=None):
         """A function of rows of arrays that are at hand."""
 
         def arguments(rows):
             return [array[rows] for array in rows_of]
 
-        return self._calculus(name, len(rows_of[0]), arguments, self._entries)
+        return self._calculus(name, len(rows_of[0]), arguments, self._entries, keep)
 
 
 class Products:
@@ -142,7 +142,8 @@ class Products:
 
     def multiply(self, vectors, rows):
         """H v of each vector (B, D), of the rows that they belong to."""
-        return self._run("product", self.params[rows], self.weights[rows], vectors)[0]
+        points = self.params[rows], self.weights[rows]
+        return self._run("product", *points, vectors, keep=1)[0]
 
     def precondition(self, vectors, rows):
         """The vectors themselves."""

@@ -7,6 +7,11 @@ from typing import Any
 import jax
 import numpy as np
 
+try:
+    from jax import enable_x64
+except ImportError:  # before 0.8
+    from jax.experimental import enable_x64  # type: ignore
+
 from . import DENSE, AdaptedModel
 
 NARROW = re.compile(r"\b(f16|bf16|f32|c64)\[")
@@ -69,7 +74,7 @@ class _Jax:
         jitted = jax.jit(function)
 
         def run(*arrays):
-            with jax.enable_x64(True):
+            with enable_x64(True):
                 found = jitted(*arrays)
             return [np.array(part) for part in jax.tree.leaves(found)]
 
@@ -77,7 +82,7 @@ class _Jax:
 
     def described(self, function, *arrays):
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
-        with jax.enable_x64(True):
+        with enable_x64(True):
             steps, out = jax.make_jaxpr(function, return_shape=True)(*arrays)
         narrow = NARROW.findall(str(steps))
         names = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "c64": "complex64"}

@@ -55,6 +55,7 @@ LEFT_OUT = {
     "models.FAMILIES": "a constant",
     "models.Family": USERS,
     "models.HMMParams": RESULT,
+    "models.Islands": RAISED,
     "models.NoFiniteOptimum": RAISED,
     "models.TrafficParams": RESULT,
     "plots.lines_by_rung": DRAWN,

@@ -19,8 +19,7 @@ from scipy.special import gammaln, logsumexp
 
 import acvlib as acv
 from acvlib.inference import graph
-from acvlib.models import HiddenMRF, em
-from acvlib.models.mrf import Islands
+from acvlib.models import HiddenMRF, Islands, em
 from acvlib.models.mrf.contiguity import neighbours
 from acvlib.weighting import drop_latents, keep_latents
 
