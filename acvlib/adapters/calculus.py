@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-LANES = (1, 4, 32)  # rows of one call: a number of its own would be compiled for each
+LANES = (1, 16)  # rows of one call: each number is compiled, which takes a second or more
 HELD = 2**22  # entries of the arguments and results of a call: 32 megabytes
 
 

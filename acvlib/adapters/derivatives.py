@@ -1,6 +1,6 @@
 """Derivatives of an `AdaptedModel`: folds side by side as lanes of the other library's functions.
 
-A call has at most 32 lanes, and fewer where their weights and derivatives would take more than
+A call has at most 16 lanes, and fewer where their weights and derivatives would take more than
 32 megabytes; what the function itself needs comes on top, for each lane.
 """
 
