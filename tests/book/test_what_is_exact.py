@@ -28,6 +28,8 @@ DOORS = {
     "refit_unreliable",
     "compare_models",
     "compare_methods",
+    "from_jax",
+    "from_torch",
     "Model",
     "EstimatingEquation",
 }
