@@ -206,11 +206,12 @@ class DenseFolds(FoldSolver):
         bad = self.indefinite[rows]
         out[~bad] = self.solve(vectors[~bad], rows[~bad])
         for place in np.flatnonzero(bad):
-            out[place] = _absolute_solve(self.matrices[rows[place]], vectors[place])
+            out[place] = absolute_solve(self.matrices[rows[place]], vectors[place])
         return out
 
 
-def _absolute_solve(matrix, vector):
+def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """|matrix|^-1 vector, by the absolute eigenvalues of a symmetric matrix."""
     values, vectors = np.linalg.eigh(matrix)
     size = np.abs(values)
     size = np.maximum(size, 1e-12 * size.max())

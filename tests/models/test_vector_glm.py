@@ -6,10 +6,9 @@ from numpy.testing import assert_allclose
 from oracles.refit import refit
 from oracles.wrappers import ByAutograd
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression, Ridge
 
 import acvlib as acv
-from acvlib.models import GLM, NoFiniteOptimum, VectorGLM
+from acvlib.models import VectorGLM
 
 N = 42
 RNG = np.random.default_rng(3)

@@ -165,6 +165,11 @@ class GLM(ModelDefaults):
         eta = self.design[fold] @ params + self.offset[fold]
         return self.family.loss(eta, self.y[fold])
 
+    def own_means(self, params: np.ndarray, sites: np.ndarray) -> np.ndarray:
+        """E[y | x] of sites (n,), each at its own row of params (n, D)."""
+        eta = np.einsum("nd,nd->n", self.design[sites], params) + self.offset[sites]
+        return self.family.mean(eta)
+
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
         """E[y | x; params] for each row of X (n, p)."""

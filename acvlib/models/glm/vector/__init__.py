@@ -65,7 +65,7 @@ class VectorGLM(ModelDefaults):
         check_choice("family", self.family, ("multinomial", "gaussian"))
         design, head = with_intercept(self.X, self.intercept)
         classes = self.family == "multinomial"
-        y = own_copy(self.y, name="y")
+        y = own_copy(real_array("y", self.y))
         if y.shape[:1] != design.shape[:1] or y.ndim != (1 if classes else 2):
             kind = "one class a row" if classes else "a row of targets for each"
             raise ValueError(f"X {design[:, head:].shape} and y {y.shape}: y must have {kind}")
@@ -160,6 +160,10 @@ class VectorGLM(ModelDefaults):
         x = self.design[sites]
         coefficients = self.coefficients(params)
         return np.einsum("...kd,...d->...k", coefficients, x)
+
+    def own_means(self, params: np.ndarray, sites: np.ndarray) -> np.ndarray:
+        """P(class) or E[y] (n, K) of sites (n,), each at its own row of params (n, D)."""
+        return self.family.mean(self.own_scores(params, sites).T).T
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:

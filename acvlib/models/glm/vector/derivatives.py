@@ -15,6 +15,7 @@ from ..folds import distance_bounds
 from ..sums import by_rows, over_sites, row_sums
 from .point import OwnHessians, Point, SingleSites, Vectors
 
+AT_ONCE = 2**20  # coefficients that a thread has in memory
 ROUNDED = 1e-9  # standard errors: params this near to the Newton step are taken for it
 
 
@@ -88,9 +89,9 @@ class VectorDerivatives(Derivatives):
         """H(w_o): downdates of a few inverses for single sites at one point."""
         if params.ndim == 1 and folds.sizes.all():
             factors = self.model.balance.factors(folds)
-            sites = self._single(folds, factors)
-            if sites is not None:
-                return self._downdates(self._at(params), *sites, damping)
+            single = self._single(folds, factors)
+            if single is not None:
+                return self._downdates(self._at(params), *single, damping=damping)
             return self._around(self._at(params), folds, factors, damping)
         weights = [folds[[i]].indicator(self.n_sites).toarray()[0] for i in range(len(folds))]
         points = [
@@ -117,7 +118,7 @@ class VectorDerivatives(Derivatives):
         shares = bases[base_of, self._classes[sites]]
         slopes = -(point.slope[:, sites] * shares).T @ self.model.family.spread
         rest = self._mixtures(point, bases) + self._prior * params
-        return Vectors(rest, slopes), self._downdates(point, *found, damping)
+        return Vectors(rest, slopes), self._downdates(point, *found, damping=damping)
 
     @override
     def error_bounds(
@@ -160,7 +161,9 @@ class VectorDerivatives(Derivatives):
             own = self.model.own_scores(at(params, points[part]), sites[part])
             return self.model.family.loss(own.T, y[part])
 
-        return np.split(by_rows(losses, len(sites), 2**12), np.cumsum(sizes)[:-1])
+        return np.split(
+            by_rows(losses, len(sites), max(16, AT_ONCE // params.shape[-1])), np.cumsum(sizes)[:-1]
+        )
 
     # one point
 
@@ -205,7 +208,7 @@ class VectorDerivatives(Derivatives):
         return row_sums(kept, factors)
 
     def _gaps(self, point, moves):
-        """Lengths (n,) of moves, in standard errors; of tiny ones an upper bound, for no product."""
+        """Lengths (n,) of moves, in standard errors; of tiny ones bounds, without a product."""
         gaps = np.sqrt(row_sums(moves, moves) * point.whole.trace)
         large = gaps > ROUNDED
         if large.any():
@@ -224,7 +227,7 @@ class VectorDerivatives(Derivatives):
             return None
         return sites, bases, base_of.ravel()
 
-    def _downdates(self, point, sites, bases, base_of, damping):
+    def _downdates(self, point, sites, bases, base_of, *, damping):
         shares = bases[base_of, self._classes[sites]]
         curvature = point.curvature[sites] * shares[:, None, None]
         hessians = [point.mixed(factors).damped(damping) for factors in bases]

@@ -1,6 +1,6 @@
 """Responses with several linear predictors: their losses, and how their Hessians are built.
 
-scores (..., K, n) = Q eta, eta (..., q, n) the linear predictors, Q (K, q) with orthonormal columns.
+scores (..., K, n) = Q eta, eta (..., q, n) the linear predictors, Q (K, q) orthonormal columns.
 """
 
 from typing import Any

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....parallel import one_blas_thread, pieces
-from ....solvers.inverse import FoldSolver, Solvable
+from ....solvers.inverse import FoldSolver, Solvable, absolute_solve
 from ..folds import AroundOnePoint
 from ..sums import ROWS, by_rows, row_sums
 
@@ -174,16 +174,28 @@ class OwnHessians(AroundOnePoint):
         self.point = point
         self._hessians = hessians
 
-    @property
+    @cached_property
     def indefinite(self) -> np.ndarray:
-        """(n,) False: every loss is convex."""
-        return np.zeros(len(self._hessians), bool)
+        """(n,) True where rounding left no curvature, as on the way to infinity."""
+        return np.array([hessian.indefinite for hessian in self._hessians])
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
         rows = np.arange(len(self._hessians)) if rows is None else rows
         pairs = zip(rows, vectors, strict=True)
         return np.array([self._hessians[row].solve(v) for row, v in pairs]).reshape(vectors.shape)
+
+    def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """`solve` by |H(w_o)|."""
+        rows = np.arange(len(self._hessians)) if rows is None else rows
+        out = np.empty_like(vectors)
+        for place, row in enumerate(rows):
+            hessian = self._hessians[row]
+            if self.indefinite[row]:
+                out[place] = absolute_solve(np.asarray(hessian), vectors[place])
+            else:
+                out[place] = hessian.solve(vectors[place])
+        return out
 
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
