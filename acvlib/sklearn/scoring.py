@@ -21,13 +21,14 @@ linear_model = require("sklearn.linear_model", extra="sklearn")
 metrics = require("sklearn.metrics", extra="sklearn")
 utils = require("sklearn.utils", extra="sklearn")
 
+_TINY = np.finfo(float).eps
 AT_ONCE = 2**22  # coefficients that are in memory together
 BY_VARIANCE = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
 
 
 def _log_likelihood(y, shares):
     own = shares[np.arange(len(y)), y]
-    return np.log(np.clip(own, np.finfo(float).eps, 1.0))
+    return np.log(np.clip(own, _TINY, 1.0))
 
 
 def _brier(y, shares):
@@ -50,6 +51,9 @@ OF_CLASSES: dict[str, Callable] = {
 OF_NUMBERS: dict[str, Callable] = {
     "neg_mean_squared_error": lambda y, mean: -((y - mean) ** 2),
     "neg_mean_absolute_error": lambda y, mean: -np.abs(y - mean),
+    "neg_mean_absolute_percentage_error": (
+        lambda y, mean: -np.abs(y - mean) / np.maximum(np.abs(y), _TINY)
+    ),
     "neg_mean_poisson_deviance": lambda y, mean: -_poisson_deviance(y, mean),
     "neg_mean_gamma_deviance": lambda y, mean: -2.0 * (np.log(mean / y) + y / mean - 1.0),
 }
@@ -143,6 +147,8 @@ def _at_once(name, translation, mean, y, folds):
         if name in OF_CLASSES:
             return folds.means(OF_CLASSES[name](own.astype(int), mean))
         return _of_single_rows(name, translation.estimator.classes_, mean, y, folds)
+    if name == "neg_median_absolute_error" and folds.are_single:
+        name = "neg_mean_absolute_error"
     if name in OF_NUMBERS:
         scores = folds.means(OF_NUMBERS[name](own, mean))
     elif name in OF_FOLDS:
@@ -173,7 +179,7 @@ def _of_single_rows(name, classes, mean, y, folds):
     return np.array(scores)[places]
 
 
-class _Says(base.ClassifierMixin, base.BaseEstimator):
+class _Says(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[name-defined]
     """A classifier that has one answer."""
 
     def __init__(self, classes: np.ndarray, said: int):

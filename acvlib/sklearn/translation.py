@@ -1,18 +1,20 @@
 """A fitted estimator, alone or at the end of a Pipeline, as a model that is cheap to refit.
 
 Where X has more columns than rows and every coefficient is penalised, refits of any rows stay in
-the span of the rows of X: beta = B gamma, B (p, r) orthonormal, r <= n. So the model has the r
-columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
+the span of the rows of X: beta = B gamma, B = X' M orthonormal, M (n, r), r <= n. So the model has
+the r columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
 """
 
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.sparse import issparse
 
 from ..checks import check_kind, real_array
 from ..extras import require
+from ..solvers.inverse import DenseHessian
 from .estimators import model_of, params_of, responses, settings_of, with_params
 
 sklearn = require("sklearn", extra="sklearn")
@@ -114,39 +116,46 @@ class Translation:
         penalty = np.add(settings.get("penalty", 0.0), settings.get("site_penalty", 0.0))
         self.estimator = estimator
         self.head = int(estimator.fit_intercept)
-        self.basis = None
+        self._X = X
+        self._mix = None
         if X.shape[1] > X.shape[0] and np.all(penalty > 0.0):
-            X, self.basis = _in_row_span(X)
+            X, self._mix = _in_row_span(X)
         self.model = model_of(_dense(X), settings)
 
     @property
     def start(self) -> np.ndarray:
         """The params (D,) of the estimator."""
-        return self._each_row(params_of(self.estimator), self.basis)
+        return self._each_row(params_of(self.estimator), lambda rows: (self._X @ rows.T).T @ self._mix)
 
     def estimator_at(self, params: np.ndarray) -> Any:
         """The estimator as if it had been fitted to params (D,)."""
-        back = None if self.basis is None else self.basis.T
-        return with_params(self.estimator, self._each_row(params, back))
+        params = self._each_row(params, lambda rows: (self._X.T @ (self._mix @ rows.T)).T)
+        return with_params(self.estimator, params)
 
-    def _each_row(self, params, basis):
-        """Params with the coefficients of each linear predictor times a basis."""
-        if basis is None:
+    def _each_row(self, params, change):
+        """Params with the coefficients (q, .) of the linear predictors changed to another basis."""
+        if self._mix is None:
             return params
-        rows = params.reshape(-1, self.head + len(basis))
-        return np.hstack([rows[:, : self.head], rows[:, self.head :] @ basis]).ravel()
+        outputs = getattr(self.model, "n_outputs", 1)
+        rows = params.reshape(outputs, -1)
+        return np.hstack([rows[:, : self.head], change(rows[:, self.head :])]).ravel()
 
 
 def _in_row_span(X):
-    """(X B (n, r), B (p, r)), B an orthonormal basis of the span of the rows of X."""
-    if not issparse(X):
-        left, sizes, right = np.linalg.svd(X, full_matrices=False)
-        kept = sizes**2 > RANK * sizes[0] ** 2
-        return left[:, kept] * sizes[kept], right[kept].T
-    squares, left = np.linalg.eigh((X @ X.T).toarray())
-    kept = squares > RANK * squares[-1]
-    sizes = np.sqrt(squares[kept])
-    return left[:, kept] * sizes, X.T @ (left[:, kept] / sizes)
+    """(X B (n, r), M (n, r)), B = X' M an orthonormal basis of the span of the rows of X."""
+    products = X @ X.T
+    if issparse(products):
+        products = products.toarray()
+    if DenseHessian(products).conditioned:  # X X' = L L', B = X' L^-T
+        root = np.linalg.cholesky(products)
+        return root, solve_triangular(root, np.eye(len(root)), lower=True).T
+    if issparse(X):
+        squares, left = np.linalg.eigh(products)
+        sizes = np.sqrt(np.maximum(squares, 0.0))
+    else:
+        left, sizes, _ = np.linalg.svd(X, full_matrices=False)
+    kept = sizes**2 > RANK * sizes.max() ** 2
+    return left[:, kept] * sizes[kept], left[:, kept] / sizes[kept]
 
 
 def _dense(X):

@@ -103,16 +103,22 @@ class DenseHessian:
     @cached_property
     def inverse(self) -> np.ndarray | None:
         """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
-        if self.indefinite:
-            return None
-        factor, lower = self._factor
-        size = np.linalg.norm(self.matrix, 1)
-        share, _ = dpocon(factor, size, uplo="L" if lower else "U")
-        return invert(self.matrix) if share > CONDITIONED else None
+        return invert(self.matrix) if self.conditioned else None
+
+    @cached_property
+    def conditioned(self) -> bool:
+        """Whether H is so far from singular that its inverse is as good as its factor."""
+        return not self.indefinite and _is_conditioned(self.matrix, *self._factor)
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+
+
+def _is_conditioned(matrix, factor, lower=True):
+    """By an estimate of the condition number from the Cholesky factor."""
+    share, _ = dpocon(factor, np.linalg.norm(matrix, 1), uplo="L" if lower else "U")
+    return bool(share > CONDITIONED)
 
 
 def invert(matrix: np.ndarray) -> np.ndarray:
@@ -182,6 +188,13 @@ class DenseFolds(FoldSolver):
             return np.linalg.cholesky(self.matrices) if self.symmetric else None
         except np.linalg.LinAlgError:
             return None
+
+    @cached_property
+    def conditioned(self) -> bool:
+        """Whether every matrix is positive definite, and far from singular."""
+        if self._factors is None:
+            return False
+        return all(map(_is_conditioned, self.matrices, self._factors))
 
     @cached_property
     def indefinite(self) -> np.ndarray:
