@@ -9,12 +9,12 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
 from ..checks import check_kind, real_array
 from ..extras import require
-from ..solvers.inverse import DenseHessian
+from ..solvers.inverse import DenseFolds
 from .estimators import model_of, params_of, responses, settings_of, with_params
 
 sklearn = require("sklearn", extra="sklearn")
@@ -125,7 +125,9 @@ class Translation:
     @property
     def start(self) -> np.ndarray:
         """The params (D,) of the estimator."""
-        return self._each_row(params_of(self.estimator), lambda rows: (self._X @ rows.T).T @ self._mix)
+        return self._each_row(
+            params_of(self.estimator), lambda rows: (self._X @ rows.T).T @ self._mix
+        )
 
     def estimator_at(self, params: np.ndarray) -> Any:
         """The estimator as if it had been fitted to params (D,)."""
@@ -146,9 +148,11 @@ def _in_row_span(X):
     products = X @ X.T
     if issparse(products):
         products = products.toarray()
-    if DenseHessian(products).conditioned:  # X X' = L L', B = X' L^-T
-        root = np.linalg.cholesky(products)
-        return root, solve_triangular(root, np.eye(len(root)), lower=True).T
+    whole = DenseFolds(products[None])
+    if whole.conditioned:  # X X' = L L', B = X' L^-T
+        root = whole.factors[0]
+        inverse, _ = dtrtri(root, lower=1)
+        return root, inverse.T
     if issparse(X):
         squares, left = np.linalg.eigh(products)
         sizes = np.sqrt(np.maximum(squares, 0.0))

@@ -103,12 +103,9 @@ class DenseHessian:
     @cached_property
     def inverse(self) -> np.ndarray | None:
         """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
-        return invert(self.matrix) if self.conditioned else None
-
-    @cached_property
-    def conditioned(self) -> bool:
-        """Whether H is so far from singular that its inverse is as good as its factor."""
-        return not self.indefinite and _is_conditioned(self.matrix, *self._factor)
+        if self.indefinite or not _is_conditioned(self.matrix, *self._factor):
+            return None
+        return invert(self.matrix)
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
@@ -182,7 +179,7 @@ class DenseFolds(FoldSolver):
         self.symmetric = symmetric
 
     @cached_property
-    def _factors(self):
+    def factors(self) -> np.ndarray | None:
         """Cholesky factors (n, D, D); None where some matrix has none, and for Jacobians."""
         try:
             return np.linalg.cholesky(self.matrices) if self.symmetric else None
@@ -192,24 +189,24 @@ class DenseFolds(FoldSolver):
     @cached_property
     def conditioned(self) -> bool:
         """Whether every matrix is positive definite, and far from singular."""
-        if self._factors is None:
+        if self.factors is None:
             return False
-        return all(map(_is_conditioned, self.matrices, self._factors))
+        return all(map(_is_conditioned, self.matrices, self.factors))
 
     @cached_property
     def indefinite(self) -> np.ndarray:
         """(n,) False for Jacobians."""
-        if self._factors is not None or not self.symmetric:
+        if self.factors is not None or not self.symmetric:
             return np.zeros(len(self.matrices), bool)
         return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """matrix^-1 times one vector a fold."""
         rows = np.arange(len(self.matrices)) if rows is None else rows
-        if self._factors is None:
+        if self.factors is None:
             return np.linalg.solve(self.matrices[rows], vectors[..., None])[..., 0]
         pairs = zip(rows, vectors, strict=True)
-        solutions = [cho_solve((self._factors[i], True), v, check_finite=False) for i, v in pairs]
+        solutions = [cho_solve((self.factors[i], True), v, check_finite=False) for i, v in pairs]
         return np.array(solutions).reshape(vectors.shape)
 
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
