@@ -12,7 +12,6 @@ from scipy.special import xlogy
 
 from ..extras import require
 from ..folds.checks import end_to_end
-from ..parallel import pieces
 from .translation import Translation
 
 base = require("sklearn.base", extra="sklearn")
@@ -22,7 +21,6 @@ metrics = require("sklearn.metrics", extra="sklearn")
 utils = require("sklearn.utils", extra="sklearn")
 
 _TINY = np.finfo(float).eps
-AT_ONCE = 2**22  # coefficients that are in memory together
 BY_VARIANCE = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
 
 
@@ -193,12 +191,7 @@ class _Says(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[name-defi
 def means(translation: Translation, params: np.ndarray, tests: Sequence) -> np.ndarray:
     """E[y | x], (n,) or (n, targets), or P(class) (n, K), of test rows at their fold's params."""
     rows, sizes = end_to_end(tests)
-    folds = np.repeat(np.arange(len(params)), sizes)
-    parts = [
-        translation.model.own_means(params[folds[part]], rows[part])
-        for part in pieces(len(rows), max(1, AT_ONCE // params.shape[1]))
-    ]
-    mean = np.concatenate(parts)
+    mean = translation.model.own_means(params, rows, sizes)
     if base.is_classifier(translation.estimator) and mean.ndim == 1:
         return np.column_stack([1.0 - mean, mean])
     return mean

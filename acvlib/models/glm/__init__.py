@@ -23,6 +23,7 @@ from .derivatives import GLMDerivatives
 from .design import column, sample_weights, with_intercept
 from .families import FAMILIES, Family, family_of
 from .separation import Columns, NoFiniteOptimum, check_folds, separating_direction
+from .sums import by_rows, row_sums
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -165,10 +166,14 @@ class GLM(ModelDefaults):
         eta = self.design[fold] @ params + self.offset[fold]
         return self.family.loss(eta, self.y[fold])
 
-    def own_means(self, params: np.ndarray, sites: np.ndarray) -> np.ndarray:
-        """E[y | x] of sites (n,), each at its own row of params (n, D)."""
-        eta = np.einsum("nd,nd->n", self.design[sites], params) + self.offset[sites]
-        return self.family.mean(eta)
+    def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """E[y | x] of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+        folds = np.repeat(np.arange(len(params)), sizes)
+
+        def etas(rows):
+            return row_sums(self.design[sites[rows]], params[folds[rows]])
+
+        return self.family.mean(by_rows(etas, len(sites)) + self.offset[sites])
 
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:

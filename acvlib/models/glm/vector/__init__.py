@@ -20,11 +20,13 @@ from ....parallel import pieces
 from ....protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ..design import sample_weights, with_intercept
 from ..separation import Columns, separating_direction
+from ..sums import by_rows
 from .balance import Balance
 from .derivatives import VectorDerivatives
 from .families import Gaussian, Multinomial
 
 EXTREME = 15.0  # differences of scores up to which nothing is separated
+AT_ONCE = 2**20  # coefficients that a thread has in memory
 LARGEST = 2**14  # coordinates of a dense Hessian
 
 
@@ -155,15 +157,22 @@ class VectorGLM(ModelDefaults):
         blocks = params.reshape(*params.shape[:-1], self.n_outputs, self.design.shape[1])
         return self.family.spread @ blocks
 
-    def own_scores(self, params: np.ndarray, sites: np.ndarray) -> np.ndarray:
-        """Scores (n, K) of sites (n,), each at its own row of params (n, D), or all at one."""
+    def own_scores(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Scores (K, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
         x = self.design[sites]
-        coefficients = self.coefficients(params)
-        return np.einsum("...kd,...d->...k", coefficients, x)
+        if (sizes == 1).all():
 
-    def own_means(self, params: np.ndarray, sites: np.ndarray) -> np.ndarray:
-        """P(class) or E[y] (n, K) of sites (n,), each at its own row of params (n, D)."""
-        return self.family.mean(self.own_scores(params, sites).T).T
+            def single(rows):
+                return np.einsum("nkd,nd->nk", self.coefficients(params[rows]), x[rows])
+
+            return by_rows(single, len(sites), max(16, AT_ONCE // self.n_params)).T
+        parts = np.split(x, np.cumsum(sizes)[:-1])
+        pairs = zip(params, parts, strict=True)
+        return np.hstack([self.coefficients(point) @ part.T for point, part in pairs])
+
+    def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """P(class) or E[y] (n, K) of the same."""
+        return self.family.mean(self.own_scores(params, sites, sizes)).T
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
@@ -177,7 +186,8 @@ class VectorGLM(ModelDefaults):
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """-log p(y_n | x_n; params) for each n of the fold, without weights of any kind."""
-        return self.family.loss(self.own_scores(params, fold).T, self.y[fold])
+        scores = self.coefficients(params) @ self.design[fold].T
+        return self.family.loss(scores, self.y[fold])
 
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray) -> np.ndarray:

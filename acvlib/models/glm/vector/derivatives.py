@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from ....derivatives import Derivatives, at
+from ....derivatives import Derivatives
 from ....folds import Folds
 from ....folds.checks import end_to_end
 from ....parallel import pieces
 from ....protocol import override
 from ....solvers.inverse import FoldSolver, Solvable, folds_at_once
 from ..folds import distance_bounds
-from ..sums import by_rows, over_sites, row_sums
+from ..sums import over_sites, row_sums
 from .point import OwnHessians, Point, SingleSites, Vectors
 
-AT_ONCE = 2**20  # coefficients that a thread has in memory
 ROUNDED = 1e-9  # standard errors: params this near to the Newton step are taken for it
 
 
@@ -139,7 +138,7 @@ class VectorDerivatives(Derivatives):
         length = point.distances(params - centre)
         errors = distance_bounds(point.reach, length, gap, kept * least, most)
         apart = np.minimum(point.spreads[sites] * errors, 700.0)  # exp of more overflows
-        scores = self.model.own_scores(params, sites).T
+        scores = self.model.own_scores(params, sites, folds.sizes)
         return errors, self.model.family.change(scores, self.model.y[sites], apart)
 
     @override
@@ -154,16 +153,12 @@ class VectorDerivatives(Derivatives):
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray]:
         """-log p(y_n | x_n; params) of the scored sites."""
         sites, sizes = end_to_end(folds.scored)
-        points = np.repeat(np.arange(len(folds)), sizes)
-        y = self.model.y[sites]
-
-        def losses(part):
-            own = self.model.own_scores(at(params, points[part]), sites[part])
-            return self.model.family.loss(own.T, y[part])
-
-        return np.split(
-            by_rows(losses, len(sites), max(16, AT_ONCE // params.shape[-1])), np.cumsum(sizes)[:-1]
-        )
+        if params.ndim == 1:
+            scores = self._at(params).scores[:, sites]
+        else:
+            scores = self.model.own_scores(params, sites, sizes)
+        losses = self.model.family.loss(scores, self.model.y[sites])
+        return np.split(losses, np.cumsum(sizes)[:-1])
 
     # one point
 

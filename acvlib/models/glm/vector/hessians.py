@@ -80,10 +80,11 @@ class TargetHessian:
     @cached_property
     def _parts(self):
         """(targets, matrix) of each penalty."""
-        penalties, which = np.unique(self.penalty, axis=0, return_inverse=True)
-        matrices = [DenseHessian(self.gram + np.diag(penalty)) for penalty in penalties]
-        numbers = which.ravel()
-        return [(np.flatnonzero(numbers == g), matrix) for g, matrix in enumerate(matrices)]
+        sizes = self.penalty[:, -1]
+        targets = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
+        diagonals = [np.diag(self.penalty[few[0]]) for few in targets]
+        matrices = [DenseHessian(self.gram + diagonal) for diagonal in diagonals]
+        return list(zip(targets, matrices, strict=True))
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n)."""
