@@ -230,8 +230,11 @@ class Blocks(AroundOnePoint, DenseFolds):
 
     def _downdated(self, hessian, sites):
         x = self.point.model.design[sites]
-        curvature = (x.T * self.point.curvature[sites]) @ x
-        return hessian - curvature - self.point.pull(sites)
+        left = (x.T * -self.point.curvature[sites]) @ x
+        left += hessian
+        if self.point.model.site_penalty:
+            left -= self.point.pull(sites)
+        return left
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
