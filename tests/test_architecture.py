@@ -15,8 +15,8 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # A unit may import from the rows above its own, and from itself; units of one row do not see each
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
-    {"checks"},
-    {"folds", "weighting", "parallel", "extras", "scores", "kernel_cache"},
+    {"checks", "extras"},
+    {"folds", "weighting", "parallel", "scores", "kernel_cache", "checkpoint"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators"},
     {"derivatives", "spatial_folds"},
@@ -26,9 +26,14 @@ ROWS = [
     {"reliability"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
-APART = {"incremental": {"checks", "folds", "incremental", "parallel", "extras", "scores"}}
+APART = {
+    "incremental": {"checks", "extras", "folds", "incremental", "parallel", "scores", "checkpoint"}
+}
 # Extras: imported in the function that uses them.
-EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray", "arviz_stats"}
+EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {
+    "arviz_stats",
+    "pyarrow",
+}
 NEVER = {"torch", "acvbook", "notebooks"}
 
 

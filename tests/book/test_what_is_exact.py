@@ -24,6 +24,7 @@ DOORS = {
     "PairwiseLinear",
     "treecv",
     "kfold",
+    "Examples",
     "check_result",
     "refit_unreliable",
     "compare_models",
