@@ -19,6 +19,7 @@ DOORS = {
     "HiddenMRF",
     "LinearChainCRF",
     "GLM",
+    "VectorGLM",
     "SemiSupervised",
     "PairwiseLinear",
     "treecv",
