@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
 from ...checks import check_choice, check_kind, check_whole, real_number
+from ... import weighting
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, checked, own_copy
@@ -21,6 +23,7 @@ from .derivatives import HMMDerivatives
 from .em import k_means
 from .emissions import Emission, Gaussian, Prior
 from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
+from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
 
 SITES = ("sequences", "steps")
@@ -28,7 +31,7 @@ STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 @dataclass(frozen=True)
-class HMM(ModelDefaults):
+class HMM(Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 
     Params (D,) are log ratios to the last state of the initial and of each transition row, then the
@@ -45,6 +48,8 @@ class HMM(ModelDefaults):
     concentration: of Dirichlet priors on rows of probabilities.
     context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
+    sample_weight: s >= 0, (n_sites,) or one number: a site counts s times in the fit, not in its
+        held-out loss; one of weight 0 is missing, in no fold.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
@@ -60,6 +65,7 @@ class HMM(ModelDefaults):
     scheme: Callable = keep_latents
     concentration: float = 1.1
     context: int | None = None
+    sample_weight: Any = field(default=1.0, repr=False)
     held: np.ndarray | None = field(default=None, repr=False)
     dense_limit: int = field(default=300, repr=False)
 
@@ -69,6 +75,7 @@ class HMM(ModelDefaults):
         check_channels(self.sequences, self.emission)
         if hasattr(self.emission, "in_units_of"):
             object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
+        self._weigh()
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -94,6 +101,16 @@ class HMM(ModelDefaults):
         for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
 
+    def _weigh(self):
+        weights = own_copy(self.sample_weight, name="sample_weight")
+        weights = own_copy(np.full(self.n_sites, weights)) if weights.ndim == 0 else weights
+        weighting.check(weights, self.n_sites, "sample_weight")
+        if self.scheme is not keep_latents and (weights != 1.0).any():
+            raise ValueError("sample_weight needs scheme keep_latents: under others edges count s^2")
+        if not weights.any():
+            raise ValueError("every sample_weight is 0: there is nothing to fit")
+        object.__setattr__(self, "sample_weight", weights)
+
     # sites
 
     @cached_property
@@ -114,9 +131,10 @@ class HMM(ModelDefaults):
     @cached_property
     def observed(self) -> np.ndarray:
         """(n_sites,) False where a whole sequence, or a frame or one of its lags, is missing."""
-        if self.sites == "steps":
-            return self.frames.observed
-        return np.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+        seen = self.frames.observed
+        if self.sites == "sequences":
+            seen = np.add.reduceat(seen, self.frames.starts[:-1]) > 0
+        return seen & (self.sample_weight > 0.0)
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
@@ -248,6 +266,7 @@ class HMM(ModelDefaults):
         _, states = self.split(params)
         densities = self.emission.at(states, self.frames).log_density
         rows = self._log_rows(params)
+        weights = weights * self.sample_weight
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
@@ -267,20 +286,6 @@ class HMM(ModelDefaults):
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
         log_density = left.point.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
-
-    @checked
-    def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
-        """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        found = read_sequences(sequences, self.context)
-        if found[0].shape[1] != self.n_channels:
-            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
-        frames = make_frames(found, self.emission, self.context)
-        return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
-
-    @checked
-    def posterior(self, params: np.ndarray) -> np.ndarray:
-        """P(z_t = k | x; params) of all frames, (M, K)."""
-        return HiddenStates(self, params, self.frames).smoothed.gamma
 
     # starts
 

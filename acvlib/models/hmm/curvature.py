@@ -102,7 +102,7 @@ class Curvature:
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
         frame = self.active.frame
         log_density = self.hidden.point.log_density[frame, self.active.state]
-        s = left_out[:, frame].T * log_density[:, None]
+        s = left_out[:, frame].T * (self.hidden.step_weights[frame] * log_density)[:, None]
         tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
         chain, states = self._moved_score(s, tau, self._weights(len(left_out)))
         for row, w in enumerate(left_out):

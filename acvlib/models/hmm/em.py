@@ -128,7 +128,7 @@ def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
         half = len(x) // 2
         first = rng.integers(0, half + 1)
         part = [x[first : first + len(x) - half]]
-    return replace(model, sequences=part).initial_params(rng)
+    return replace(model, sequences=part, sample_weight=1.0).initial_params(rng)
 
 
 def k_means(x: np.ndarray, k: int, seed: int) -> np.ndarray:

@@ -88,15 +88,18 @@ class HiddenStates:
 
 
 def hidden_states(model, params, weights):
-    """`HiddenStates` of the whole model at site weights (n_sites,)."""
+    """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
+    weights = weights * model.sample_weight
     if model.sites == "steps":
         return HiddenStates(model, params, model.frames, step_weights=weights)
     return HiddenStates(model, params, model.frames, sequence_weights=weights)
 
 
 def states_of_sequences(model, params, numbers):
-    """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
-    return HiddenStates(model, params, model.frames.take(numbers), prior=False)
+    """`HiddenStates` of some sequences, without the prior: their own share in F."""
+    own = model.sample_weight[numbers]
+    frames = model.frames.take(numbers)
+    return HiddenStates(model, params, frames, sequence_weights=own, prior=False)
 
 
 def log_probabilities(log_ratios):

@@ -78,6 +78,12 @@ class Point(Protocol):
     def information(self, groups: list[StatePairs]) -> "Information":
         """Minus the second derivatives of sum_p mass_p log p."""
 
+    def mean_of(self, k: int) -> np.ndarray:
+        """E[x_t | z_t = k, lags] in the units of the data, (M, R), or (R,) where all are alike."""
+
+    def draw(self, k: int, frames: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """x_t of some frames in state k, (n, R), in the units of the data."""
+
 
 class Information(Protocol):
     """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state)."""

@@ -153,6 +153,7 @@ class GaussianPoint:
     """
 
     def __init__(self, emission, states, frames):
+        self.emission = emission
         self.states = states
         self.mean = states[:, : frames.n_channels]
         self.sd = anp.exp(states[:, frames.n_channels :])
@@ -165,6 +166,16 @@ class GaussianPoint:
         scaled = self.scaled[k][frames]
         ones = np.ones((len(frames), 1))
         return [Layer(ones, scaled / self.sd[k]), Layer(ones, scaled**2 - 1.0)]
+
+    def mean_of(self, k):
+        return self._named.mean[k]
+
+    def draw(self, k, frames, rng):
+        return rng.normal(self._named.mean[k], self._named.sd[k], (len(frames), self.mean.shape[1]))
+
+    @property
+    def _named(self):
+        return self.emission.unpack(self.states, self.mean.shape[1])
 
     def information(self, groups):
         return GaussianInformation(self, groups)
@@ -266,3 +277,9 @@ class IsotropicPoint:
         signal = self.precision * self.residuals[k][frames]
         ones = np.ones((len(frames), 1))
         return [Layer(by_log_sd[:, None], ones), *self.mean_layers(k, frames, signal)]
+
+    def mean_of(self, k):
+        return self.frames.x - self.residuals[k]
+
+    def draw(self, k, frames, rng):
+        return rng.normal(self.mean_of(k)[frames], self.precision**-0.5)
