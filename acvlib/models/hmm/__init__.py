@@ -17,8 +17,9 @@ from ...checks import check_choice, check_kind, check_whole, real_number
 from ... import weighting
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults, checked, own_copy
+from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import keep_latents
+from .chain_prior import ChainPrior
 from .derivatives import HMMDerivatives
 from .em import k_means
 from .emissions import Emission, Gaussian, Prior
@@ -45,7 +46,9 @@ class HMM(Predictions, ModelDefaults):
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
         the p frames after it still look back at it, in exact and approximate folds alike.
-    concentration: of Dirichlet priors on rows of probabilities.
+    concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood.
+    fixed: None, or (K + 1, K) initial and transition probabilities that stay as they are, 0 for
+        what cannot happen, nan where free.
     context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
     sample_weight: s >= 0, (n_sites,) or one number: a site counts s times in the fit, not in its
@@ -66,6 +69,7 @@ class HMM(Predictions, ModelDefaults):
     concentration: float = 1.1
     context: int | None = None
     sample_weight: Any = field(default=1.0, repr=False)
+    fixed: Any = field(default=None, repr=False)
     held: np.ndarray | None = field(default=None, repr=False)
     dense_limit: int = field(default=300, repr=False)
 
@@ -75,6 +79,7 @@ class HMM(Predictions, ModelDefaults):
         check_channels(self.sequences, self.emission)
         if hasattr(self.emission, "in_units_of"):
             object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
+        object.__setattr__(self, "fixed", self.chain_prior.fixed)
         self._weigh()
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
@@ -246,6 +251,11 @@ class HMM(Predictions, ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
+    def chain_prior(self) -> ChainPrior:
+        """The prior of initial and transition probabilities."""
+        return ChainPrior.of(self.concentration, self.fixed, self.n_states)
+
+    @cached_property
     def emission_prior(self) -> Prior:
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
@@ -256,9 +266,22 @@ class HMM(Predictions, ModelDefaults):
         return self._log_prior(params)
 
     def _log_prior(self, params):
-        of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
+        of_rows = self.chain_prior.log_density(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
         return of_rows - self.emission_prior.minus_log(emission)
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
+        if self.concentration > 1.0 or self.held is not None:
+            return
+        hidden = HiddenStates(self, params, self.frames, prior=False)
+        gone = self.chain_prior.vanishing(hidden.counts, hidden.p)
+        if len(gone):
+            row, column = gone[0]
+            raise NoFiniteOptimum(
+                f"{len(gone)} probabilities run to 0 under a flat prior, the first {column} of row "
+                f"{row} (initial, then transitions): give them in `fixed`, or concentration > 1"
+            )
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
@@ -302,4 +325,4 @@ class HMM(Predictions, ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._packed(rows, self.emission.start(self.frames, labels, k))
+        return self._packed(self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k))

@@ -142,7 +142,8 @@ class Curvature:
         for total, row in zip(self.hidden.counts.sum(axis=1), self.hidden.p, strict=True):
             q = row[:-1]
             matrices.append(total * (np.diag(q) - np.outer(q, q)))
-        return np.array(matrices)
+        of_prior = self.model.chain_prior.information(self.hidden.p) if self.hidden.prior else 0.0
+        return np.array(matrices) + of_prior
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)

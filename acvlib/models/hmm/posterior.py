@@ -46,6 +46,7 @@ class HiddenStates:
             self.sequence_weights = np.ones(len(starts) - 1)
         chain, states = self.model.split(self.params)
         log_p = log_probabilities(chain)
+        self.log_p = log_p
         self.p = np.exp(log_p)
         self.point = self.model.emission.at(states, self.frames)
         log_density = self.step_weights[:, None] * self.point.log_density
@@ -65,7 +66,7 @@ class HiddenStates:
         starts = self.frames.starts
         first = self.sequence_weights @ self.smoothed.gamma[starts[:-1]]
         moves = smoothing.transition_counts(self.smoothed, starts, self.sequence_weights)
-        pseudo = self.model.concentration - 1.0 if self.prior else 0.0
+        pseudo = self.model.chain_prior.counts(self.log_p) if self.prior else 0.0
         return np.vstack([first, moves]) + pseudo
 
     @cached_property

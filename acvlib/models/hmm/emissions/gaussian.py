@@ -14,6 +14,7 @@ from ....checks import LARGEST, check_whole, real_array, real_number
 from .scores import Layer
 
 LOG_2PI = np.log(2.0 * np.pi)
+FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
 
 
 @dataclass(frozen=True)
@@ -224,10 +225,11 @@ def sums_of_squares(residuals):
 def settle(emission, sd, **counts):
     """Set an sd by name, `variance_prior`, and counts, given the least, to what was checked."""
     found = {name: check_whole(name, getattr(emission, name), counts[name]) for name in counts}
-    found[sd] = real_number(sd, getattr(emission, sd), above=1.0 / LARGEST)
+    width = getattr(emission, sd)
+    found[sd] = width if width == np.inf else real_number(sd, width, above=1.0 / LARGEST)
     prior = real_array("variance_prior", emission.variance_prior, 1)
-    if prior.shape != (2,) or (prior <= 0.0).any():
-        raise ValueError(f"variance_prior {prior}: must be shape and scale, both above 0")
+    if prior.shape != (2,) or (prior < FLAT).any():
+        raise ValueError(f"variance_prior {prior}: must be shape and scale, from {FLAT}, flat, on")
     found["variance_prior"] = tuple(prior.tolist())
     for name, value in found.items():
         object.__setattr__(emission, name, value)
