@@ -18,10 +18,12 @@ from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
-from .em import k_means
-from .emissions import Emission, Gaussian, Prior
-from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
+from .clustering import k_means
+from .emissions import Emission, Gaussian
+from .emissions.priors import Prior
+from .posterior import HiddenStates, HMMParams, hidden_states
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
+from .simplex import log_probabilities, log_ratios
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -66,9 +68,9 @@ class HMM(ModelDefaults):
     def __post_init__(self):
         self._check_settings()
         object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
-        check_channels(self.sequences, self.emission)
-        if hasattr(self.emission, "in_units_of"):
-            object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
+        given = [sequence[:, : self.n_channels] for sequence in self.sequences]
+        check_channels(given)
+        object.__setattr__(self, "emission", self.emission.settled(given))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -81,7 +83,7 @@ class HMM(ModelDefaults):
                 )
 
     def _check_settings(self):
-        if isinstance(self.emission, type) or not hasattr(self.emission, "state_shape"):
+        if not isinstance(self.emission, Emission):
             raise TypeError(f"emission {self.emission!r:.60}: take one of models.hmm.emissions")
         if not callable(self.scheme):
             raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
@@ -103,8 +105,8 @@ class HMM(ModelDefaults):
 
     @property
     def n_channels(self) -> int:
-        """R."""
-        return self.sequences[0].shape[1]
+        """R, without inputs."""
+        return self.sequences[0].shape[1] - self.emission.n_inputs
 
     @property
     def n_sites(self) -> int:
@@ -204,7 +206,7 @@ class HMM(ModelDefaults):
 
     def _packed(self, rows, emission):
         packed = np.append(log_ratios(rows), emission)
-        size = self.n_chain + self.emission_prior.mean.size
+        size = self.n_nuisance + self.n_states * np.prod(self.emission.state_shape(self.n_channels))
         if packed.shape != (size,) or not np.isfinite(packed).all():
             raise ValueError(f"{size} finite params are needed, of probabilities and sds above 0")
         return packed[-self.n_params :]
@@ -272,8 +274,9 @@ class HMM(ModelDefaults):
     def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
         """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
         found = read_sequences(sequences, self.context)
-        if found[0].shape[1] != self.n_channels:
-            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
+        n_columns = self.sequences[0].shape[1]
+        if found[0].shape[1] != n_columns:
+            raise ValueError(f"{found[0].shape[1]} channels: the model has {n_columns}")
         frames = make_frames(found, self.emission, self.context)
         return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
 
@@ -289,8 +292,9 @@ class HMM(ModelDefaults):
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
+        features = self.emission.features(self.frames)
         labels = np.zeros(len(observed), int)
-        labels[observed] = k_means(self.frames.x[observed], self.n_states, seed)
+        labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
