@@ -5,7 +5,15 @@ from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM, HMMParams
-from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
+from .hmm.families import (
+    GLMHMM,
+    AutoRegressiveHMM,
+    CategoricalHMM,
+    GaussianHMM,
+    MixtureHMM,
+    NeuralHMM,
+    PoissonHMM,
+)
 from .mrf import EmptyState, HiddenMRF
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
@@ -27,17 +35,21 @@ __all__ = [
     "FAMILIES",
     "Family",
     "GLM",
+    "GLMHMM",
     "GraphAffinity",
     "AutoRegressiveHMM",
+    "CategoricalHMM",
     "GaussianHMM",
     "HMM",
     "HMMParams",
     "HiddenMRF",
     "LinearChainCRF",
     "ManifoldEnergy",
+    "MixtureHMM",
     "NeuralHMM",
     "NoFiniteOptimum",
     "PairwiseLinear",
+    "PoissonHMM",
     "PoissonTraffic",
     "RBFAffinity",
     "SemiSupervised",

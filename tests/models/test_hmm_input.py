@@ -89,8 +89,9 @@ def test_a_masked_frame_is_missing():
     assert_array_equal(np.flatnonzero(~models[1].observed), [7])
     assert len({objective(model) for model in models}) == 1
     masked[8, 0] = np.ma.masked
+    assert GaussianHMM(masked, 2).frames.seen[8].tolist() == [0.0, 1.0]
     with pytest.raises(ValueError, match="frame 8 of sequence 0: .* or wholly masked"):
-        GaussianHMM(masked, 2)
+        GaussianHMM(masked, 2, covariance="full")
     ints = np.ma.masked_equal([1, 2, -(2**60), 4, 1, 3], -(2**60))  # what is masked is not counted
     assert GaussianHMM(ints, 2).observed.sum() == 5
 

@@ -113,7 +113,7 @@ def test_draws_of_an_autoregression_follow_its_lags():
     mean = named.coefficients[k, 0] @ x[6] + named.coefficients[k, 1] @ x[5] + named.intercept[k]
     residual = x[7] - mean
     assert (abs(residual) < 5.0 * named.sd).all()
-    with pytest.raises(ValueError, match=r"before \(0, 2\): the emission looks back .* \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"before \(0,\): the emission looks at .* \(2, 2\)"):
         model.sample(params, [30], rng)
 
 

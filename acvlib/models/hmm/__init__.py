@@ -13,19 +13,21 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
-from ...checks import check_choice, check_kind, check_whole, real_number
 from ... import weighting
+from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import keep_latents
-from .chain_prior import ChainPrior
+from .clustering import k_means
 from .derivatives import HMMDerivatives
-from .em import k_means
-from .emissions import Emission, Gaussian, Prior
-from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
+from .dirichlet import Dirichlet
+from .emissions import Emission, Gaussian
+from .emissions.priors import Prior
+from .posterior import HiddenStates, HMMParams, hidden_states
 from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
+from .simplex import log_probabilities, log_ratios
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -76,9 +78,9 @@ class HMM(Predictions, ModelDefaults):
     def __post_init__(self):
         self._check_settings()
         object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
-        check_channels(self.sequences, self.emission)
-        if hasattr(self.emission, "in_units_of"):
-            object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
+        given = [sequence[:, : self.n_channels] for sequence in self.sequences]
+        check_channels(given)
+        object.__setattr__(self, "emission", self.emission.settled(given))
         object.__setattr__(self, "fixed", self.chain_prior.fixed)
         self._weigh()
         seen = int(self.frames.observed.sum())
@@ -93,7 +95,7 @@ class HMM(Predictions, ModelDefaults):
                 )
 
     def _check_settings(self):
-        if isinstance(self.emission, type) or not hasattr(self.emission, "state_shape"):
+        if not isinstance(self.emission, Emission):
             raise TypeError(f"emission {self.emission!r:.60}: take one of models.hmm.emissions")
         if not callable(self.scheme):
             raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
@@ -111,7 +113,9 @@ class HMM(Predictions, ModelDefaults):
         weights = own_copy(np.full(self.n_sites, weights)) if weights.ndim == 0 else weights
         weighting.check(weights, self.n_sites, "sample_weight")
         if self.scheme is not keep_latents and (weights != 1.0).any():
-            raise ValueError("sample_weight needs scheme keep_latents: under others edges count s^2")
+            raise ValueError(
+                "sample_weight needs scheme keep_latents: under others edges count s^2"
+            )
         if not weights.any():
             raise ValueError("every sample_weight is 0: there is nothing to fit")
         object.__setattr__(self, "sample_weight", weights)
@@ -125,8 +129,8 @@ class HMM(Predictions, ModelDefaults):
 
     @property
     def n_channels(self) -> int:
-        """R."""
-        return self.sequences[0].shape[1]
+        """R, without inputs."""
+        return self.sequences[0].shape[1] - self.emission.n_inputs
 
     @property
     def n_sites(self) -> int:
@@ -227,7 +231,7 @@ class HMM(Predictions, ModelDefaults):
 
     def _packed(self, rows, emission):
         packed = np.append(log_ratios(rows), emission)
-        size = self.n_chain + self.emission_prior.mean.size
+        size = self.n_nuisance + self.n_states * np.prod(self.emission.state_shape(self.n_channels))
         if packed.shape != (size,) or not np.isfinite(packed).all():
             raise ValueError(f"{size} finite params are needed, of probabilities and sds above 0")
         return packed[-self.n_params :]
@@ -251,9 +255,10 @@ class HMM(Predictions, ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
-    def chain_prior(self) -> ChainPrior:
+    def chain_prior(self) -> Dirichlet:
         """The prior of initial and transition probabilities."""
-        return ChainPrior.of(self.concentration, self.fixed, self.n_states)
+        shape = (self.n_states + 1, self.n_states)
+        return Dirichlet.fixing(self.fixed, shape, self.concentration)
 
     @cached_property
     def emission_prior(self) -> Prior:
@@ -266,16 +271,16 @@ class HMM(Predictions, ModelDefaults):
         return self._log_prior(params)
 
     def _log_prior(self, params):
-        of_rows = self.chain_prior.log_density(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
-        return of_rows - self.emission_prior.minus_log(emission)
+        of_emission = self.emission_prior.minus_log(emission)
+        return self.chain_prior.log_density(self._log_rows(params)) - of_emission
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
         if self.concentration > 1.0 or self.held is not None:
             return
         hidden = HiddenStates(self, params, self.frames, prior=False)
-        gone = self.chain_prior.vanishing(hidden.counts, hidden.p)
+        gone = self.chain_prior.vanishing(hidden.counts.sum(axis=1), hidden.p)
         if len(gone):
             row, column = gone[0]
             raise NoFiniteOptimum(
@@ -317,12 +322,15 @@ class HMM(Predictions, ModelDefaults):
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
+        features = self.emission.features(self.frames)
         labels = np.zeros(len(observed), int)
-        labels[observed] = k_means(self.frames.x[observed], self.n_states, seed)
+        labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._packed(self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k))
+        return self._packed(
+            self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k)
+        )

@@ -14,7 +14,7 @@ from .sequences import make_frames, read_sequences
 
 
 class Decoded(NamedTuple):
-    """states (M,) of the most probable path of each sequence, end to end; log_p (N,): log p(x, z)."""
+    """states (M,): each sequence's most probable path, end to end; log_p (N,): log p(x, z)."""
 
     states: np.ndarray
     log_p: np.ndarray
@@ -23,9 +23,9 @@ class Decoded(NamedTuple):
 class Predicted(NamedTuple):
     """One step ahead, of frames end to end.
 
-    states (M, K): P(z_t | x_1 ... x_t-1); mean (M, R): E[x_t | x_1 ... x_t-1], nan where an
-    autoregression looks back at missing frames; log_density (M,): log p(x_t | x_1 ... x_t-1), which
-    sums to log p(x) and is 0 where x_t is missing.
+    states (M, K): P(z_t | x_1 ... x_t-1); mean (M, R): E[x_t | x_1 ... x_t-1], of categories that
+    of their codes, and nan at missing frames of emissions with lags or inputs;
+    log_density (M,): log p(x_t | x_1 ... x_t-1), which sums to log p(x), 0 where x_t is missing.
     """
 
     states: np.ndarray
@@ -78,9 +78,11 @@ class Predictions:
         states[1:] = p[:-1] @ hidden.p[1:]
         states[frames.starts[:-1]] = hidden.p[0]
         log_density = logsumexp(hidden.point.log_density, b=states, axis=1)
-        means = [hidden.point.mean_of(k) for k in range(self.n_states)]
-        mean = sum(own[:, None] * of for own, of in zip(states.T, means, strict=True))
-        if self.emission.order:
+        _, rows = self.split(params)
+        mean = np.zeros((len(states), self.n_channels))
+        for share, row in zip(states.T, rows, strict=True):
+            mean += share[:, None] * self.emission.mean(row, frames)
+        if frames.design.shape[1] > 1:  # lags or inputs
             mean[~frames.observed] = np.nan
         return Predicted(states, mean, log_density)
 
@@ -90,39 +92,45 @@ class Predictions:
         params: np.ndarray,
         lengths: Sequence[int],
         rng: np.random.Generator,
-        before: np.ndarray | None = None,
+        before: Any = None,
+        inputs: Any = None,
     ) -> Sampled:
         """Draw sequences of these lengths, in the units of the data.
 
         before: (p, R), the frames that an emission of order p looks back at from each first frame
         drawn; they come first in each sequence, not counted in its length.
+        inputs: (T_n, q) of each sequence, of an emission that has some; they come last in columns.
         """
-        if not np.iterable(lengths):
-            raise ValueError(f"lengths {lengths!r:.60}: a list, as [{lengths!r:.60}]")
-        lengths = [check_whole("length", n, 1) for n in lengths]
-        before = self._lags(before)
+        lengths = _lengths(lengths)
+        before = _table("before", before, (self.emission.order, self.n_channels))
+        inputs = [None] * len(lengths) if inputs is None else list(inputs)
+        if len(inputs) != len(lengths):
+            raise ValueError(f"{len(inputs)} inputs for {len(lengths)} lengths")
         rng = generator(rng)
         p = np.exp(np.vstack(self.log_chain(params)))
         found = Sampled([], [])
-        for length in lengths:
+        for length, given in zip(lengths, inputs, strict=True):
+            u = _table("inputs", given, (length, self.emission.n_inputs))
             path = _draw_path(p, length, rng)
-            found.sequences.append(self._draw_frames(params, path, before, rng))
+            found.sequences.append(self._draw_frames(params, path, before, u, rng))
             found.states.append(path)
         return found
 
-    def _draw_frames(self, params, path, before, rng):
+    def _draw_frames(self, params, path, before, inputs, rng):
         """`before` and a frame for each state of a path: all at once, or one after the other."""
         _, states = self.split(params)
         order = len(before)
-        x = np.vstack([before, np.zeros((len(path), self.n_channels))])
+        x = np.zeros((order + len(path), self.n_channels + inputs.shape[1]))
+        x[:order, : self.n_channels] = before
+        x[order:, self.n_channels :] = inputs
         step = 1 if order else len(path)
         for t in range(0, len(path), step):
             frames = make_frames([x[t : t + order + step]], self.emission, order)
-            point = self.emission.at(states, frames)
             own = path[t : t + step]
             for k in np.unique(own):
                 rows = np.flatnonzero(own == k)
-                x[t + order + rows] = point.draw(k, rows, rng)
+                drawn = self.emission.draw(states[k], frames.rows(rows), rng)
+                x[t + order + rows, : self.n_channels] = drawn
         return x
 
     def _hidden(self, params, sequences):
@@ -130,17 +138,26 @@ class Predictions:
         if sequences is None:
             return HiddenStates(self, params, self.frames, prior=False)
         found = read_sequences(sequences, self.context)
-        if found[0].shape[1] != self.n_channels:
-            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
+        n_columns = self.sequences[0].shape[1]
+        if found[0].shape[1] != n_columns:
+            raise ValueError(f"{found[0].shape[1]} channels: the model has {n_columns}")
         frames = make_frames(found, self.emission, self.context)
         return HiddenStates(self, params, frames, prior=False)
 
-    def _lags(self, before):
-        shape = (self.emission.order, self.n_channels)
-        before = np.empty((0, self.n_channels)) if before is None else real_array("before", before)
-        if before.shape != shape:
-            raise ValueError(f"before {before.shape}: the emission looks back at frames {shape}")
-        return before
+
+def _lengths(lengths):
+    if not np.iterable(lengths):
+        raise ValueError(f"lengths {lengths!r:.60}: a list, as [{lengths!r:.60}]")
+    return [check_whole("length", n, 1) for n in lengths]
+
+
+def _table(name, given, shape):
+    """The given array, or an empty one for None; ValueError unless it is of this shape."""
+    nothing = np.empty(shape if 0 in shape else 0)
+    found = nothing if given is None else real_array(name, given)
+    if found.shape != shape:
+        raise ValueError(f"{name} {found.shape}: the emission looks at some of shape {shape}")
+    return found
 
 
 def _draw_path(p, length, rng):

@@ -10,7 +10,7 @@ import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
-from acvlib.models.hmm.chain_prior import ChainPrior
+from acvlib.models.hmm.dirichlet import Dirichlet
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
 
 FREE = np.nan
@@ -89,7 +89,7 @@ def test_a_probability_that_runs_to_zero_is_named():
 
 
 def test_the_prior_of_fixed_entries_pulls_to_them():
-    prior = ChainPrior.of(1.5, MIXED, 3)
+    prior = Dirichlet.fixing(MIXED, (4, 3), 1.5)
     rows = np.full((4, 3), 1.0 / 3.0)
     kept = prior.rows(100.0 * rows)
     assert_allclose(kept.sum(axis=1), 1.0)
