@@ -41,10 +41,7 @@ def triangle(n_channels: int) -> Triangle:
 
 @dataclass(frozen=True)
 class FullGaussian(Standardised):
-    """C ~ InverseWishart, so that each variance alone is as `variance_prior` says; see `Gaussian`.
-
-    That is a scale matrix 2 scale I and 2 shape + R - 1 degrees of freedom.
-    """
+    """p(C) ~ |C|^-(shape + 1) exp(-scale tr C^-1), an inverse Wishart law; see `Standardised`."""
 
     tied: bool = False
 
@@ -83,9 +80,9 @@ class FullGaussian(Standardised):
         own = self.n_shared + np.arange(n_own).reshape(n_states, -1)
         entries = np.arange(self.n_shared)[None] if self.tied else own[:, :-n_channels]
         parts = [
-            (Normal(0.0, self.mean_scale), own[:, -n_channels:]),
-            (LogSd(shape + n_channels - 1.0, scale), entries[:, at.is_diagonal]),
-            (Normal(0.0, (2.0 * scale) ** -0.5), entries[:, ~at.is_diagonal]),
+            (Normal(0.0, self.mean_scale**-2), own[:, -n_channels:]),
+            (LogSd(shape, scale), entries[:, at.is_diagonal]),
+            (Normal(0.0, 2.0 * scale), entries[:, ~at.is_diagonal]),
         ]
         return Prior(tuple((law, places.reshape(-1, 1)) for law, places in parts))
 
@@ -119,7 +116,8 @@ class FullGaussian(Standardised):
         in_row = np.arange(n)[:, None] == at.row
         cross = factor[:, at.column] * total[at.row] + in_row * (total @ factor)[at.column]
         by_mean = mass.sum() * factor @ factor.T
-        return np.block([[by_entries + np.diag(bend), -(cross * slope).T], [-cross * slope, by_mean]])
+        cross *= -slope
+        return np.block([[by_entries + np.diag(bend), cross.T], [cross, by_mean]])
 
     def maximise(self, states, frames, mass):
         """The M-step: means given covariances, then these given means."""
@@ -136,7 +134,7 @@ class FullGaussian(Standardised):
         if self.tied:
             squares, total = squares.sum(axis=0), total.sum()
         shape, scale = self.variance_prior
-        covariance = (squares + 2.0 * scale * np.eye(n)) / (total + 2.0 * (shape + n))
+        covariance = (squares + 2.0 * scale * np.eye(n)) / (total + 2.0 * (shape + 1.0))
         return self._packed(mean, covariance)
 
 

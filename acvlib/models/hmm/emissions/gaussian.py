@@ -93,7 +93,7 @@ class Gaussian(Standardised):
 
     def prior(self, n_states, n_channels):
         places = np.arange(n_states * self.state_shape(n_channels)[1]).reshape(n_states, -1)
-        means = Normal(0.0, self.mean_scale), places[:, :n_channels].reshape(-1, 1)
+        means = Normal(0.0, self.mean_scale**-2), places[:, :n_channels].reshape(-1, 1)
         sds = LogSd(*self.variance_prior), places[:, n_channels:].reshape(-1, 1)
         return Prior((means, sds))
 
@@ -131,9 +131,7 @@ class Gaussian(Standardised):
         squares = np.empty_like(mean)
         for k, own in enumerate(mass.T):
             squares[k] = own @ (frames.seen * (frames.x - mean[k])) ** 2
-        variance = likeliest_variance(
-            self._tied(squares), self._tied(total), self.variance_prior
-        )
+        variance = likeliest_variance(self._tied(squares), self._tied(total), self.variance_prior)
         return _states(mean, np.sqrt(variance))
 
 
