@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import FLAT, LOG_2PI, Standardised
+from .gaussian import LOG_2PI, Standardised
 from .priors import LogSd, Normal, Prior
 
 
@@ -41,10 +41,7 @@ def triangle(n_channels: int) -> Triangle:
 
 @dataclass(frozen=True)
 class FullGaussian(Standardised):
-    """C ~ InverseWishart, so that each variance alone is as `variance_prior` says; see `Gaussian`.
-
-    That is a scale matrix 2 scale I and 2 shape + R - 1 degrees of freedom; flat if it is FLAT.
-    """
+    """p(C) ~ |C|^-(shape + 1) exp(-scale tr C^-1), an inverse Wishart law; see `Standardised`."""
 
     tied: bool = False
 
@@ -77,18 +74,15 @@ class FullGaussian(Standardised):
         return np.append(entries, mean) if self.tied else np.hstack([entries, mean]).ravel()
 
     def prior(self, n_states, n_channels):
-        half, scale = self._half_count(n_channels), self.variance_prior[1]
+        shape, scale = self.variance_prior
         at = triangle(n_channels)
         n_own = n_states * self.state_shape(n_channels)[1]
         own = self.n_shared + np.arange(n_own).reshape(n_states, -1)
         entries = np.arange(self.n_shared)[None] if self.tied else own[:, :-n_channels]
         parts = [
-            (Normal(0.0, self.mean_scale), own[:, -n_channels:]),
-            (LogSd(half - 1.0, scale), entries[:, at.is_diagonal]),
-            (
-                Normal(0.0, np.inf if scale == 0.0 else (2.0 * scale) ** -0.5),
-                entries[:, ~at.is_diagonal],
-            ),
+            (Normal(0.0, self.mean_scale**-2), own[:, -n_channels:]),
+            (LogSd(shape, scale), entries[:, at.is_diagonal]),
+            (Normal(0.0, 2.0 * scale), entries[:, ~at.is_diagonal]),
         ]
         return Prior(tuple((law, places.reshape(-1, 1)) for law, places in parts))
 
@@ -122,9 +116,8 @@ class FullGaussian(Standardised):
         in_row = np.arange(n)[:, None] == at.row
         cross = factor[:, at.column] * total[at.row] + in_row * (total @ factor)[at.column]
         by_mean = mass.sum() * factor @ factor.T
-        return np.block(
-            [[by_entries + np.diag(bend), -(cross * slope).T], [-cross * slope, by_mean]]
-        )
+        cross *= -slope
+        return np.block([[by_entries + np.diag(bend), cross.T], [cross, by_mean]])
 
     def maximise(self, states, frames, mass):
         """The M-step: means given covariances, then these given means."""
@@ -140,13 +133,9 @@ class FullGaussian(Standardised):
             squares[k] = (own[:, None] * gap).T @ gap
         if self.tied:
             squares, total = squares.sum(axis=0), total.sum()
-        count = total + 2.0 * self._half_count(n)
-        covariance = (squares + 2.0 * self.variance_prior[1] * np.eye(n)) / count
+        shape, scale = self.variance_prior
+        covariance = (squares + 2.0 * scale * np.eye(n)) / (total + 2.0 * (shape + 1.0))
         return self._packed(mean, covariance)
-
-    def _half_count(self, n_channels):
-        """Half the observations that the prior of C counts for."""
-        return 0.0 if self.variance_prior == FLAT else self.variance_prior[0] + n_channels
 
     def mean(self, state, frames):
         return self.unpack(state[None], frames.n_channels).mean

@@ -95,7 +95,7 @@ class Gaussian(Standardised):
 
     def prior(self, n_states, n_channels):
         places = np.arange(n_states * self.state_shape(n_channels)[1]).reshape(n_states, -1)
-        means = Normal(0.0, self.mean_scale), places[:, :n_channels].reshape(-1, 1)
+        means = Normal(0.0, self.mean_scale**-2), places[:, :n_channels].reshape(-1, 1)
         sds = LogSd(*self.variance_prior), places[:, n_channels:].reshape(-1, 1)
         return Prior((means, sds))
 

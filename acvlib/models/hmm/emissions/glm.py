@@ -60,7 +60,7 @@ class GLM(Emission):
 
     def prior(self, n_states, n_channels):
         places = np.arange(n_states * self.state_shape(n_channels)[1])[:, None]
-        return Prior(((Normal(0.0, self.weight_sd), places),))
+        return Prior(((Normal(0.0, self.weight_sd**-2), places),))
 
     def log_density(self, state, frames):
         eta = self._eta(state, frames)

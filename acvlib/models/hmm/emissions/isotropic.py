@@ -46,7 +46,7 @@ def ridge_regression(x, design, mass, ridge, pull=0.0):
 def isotropic_prior(mean, sd, variance_prior):
     """Weights ~ Normal(mean, sd^2), mean (E - 1,); sigma^2 ~ InverseGamma of shape and scale."""
     places = np.arange(len(mean) + 1)[:, None]
-    weights = Normal(mean[:, None], sd), places[1:]
+    weights = Normal(mean[:, None], sd**-2), places[1:]
     return Prior(((LogSd(*variance_prior), places[:1]), weights))
 
 

@@ -24,16 +24,16 @@ class Law(Protocol):
 
 @dataclass(frozen=True)
 class Normal:
-    """Each parameter ~ Normal(mean, sd^2); mean is one number or (n, 1)."""
+    """Each parameter ~ Normal(mean, 1 / precision); mean is one number or (n, 1)."""
 
     mean: Any
-    sd: float
+    precision: float
 
     def minus_log(self, x):
-        return 0.5 * anp.sum((x - self.mean) ** 2) / self.sd**2
+        return 0.5 * self.precision * anp.sum((x - self.mean) ** 2)
 
     def derivatives(self, x):
-        return (x - self.mean) / self.sd**2, np.ones((*x.shape, 1)) / self.sd**2
+        return self.precision * (x - self.mean), np.full((*x.shape, 1), self.precision)
 
 
 @dataclass(frozen=True)
