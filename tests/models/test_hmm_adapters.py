@@ -179,6 +179,7 @@ def test_likelihoods_are_dynamaxs():
     with jax.enable_x64(True):
         theirs = models.PoissonHMM(3, emission_dim=2)
         params, _ = theirs.initialize(emission_rates=rng.uniform(1.0, 6.0, (3, 2)), **chain)
+        params = jax.tree.map(jax.numpy.asarray, params)
         expected = float(theirs.marginal_log_prob(params, x))
     model, ours = acv.from_dynamax(params, x)
     assert_allclose(-model.sequence_losses(ours).sum(), expected, rtol=1e-9)

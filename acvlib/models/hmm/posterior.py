@@ -38,8 +38,6 @@ class HiddenStates:
 
     def __post_init__(self):
         starts = self.frames.starts
-        if self.step_weights is None:
-            self.step_weights = np.ones(starts[-1])
         if self.sequence_weights is None:
             self.sequence_weights = np.ones(len(starts) - 1)
         chain, states = self.model.split(self.params)
@@ -47,7 +45,11 @@ class HiddenStates:
         self.log_p = log_p
         self.p = np.exp(log_p)
         self.point = self.model.emission.at(states, self.frames)
-        log_density = self.step_weights[:, None] * self.point.log_density
+        log_density = self.point.log_density
+        if self.step_weights is None:
+            self.step_weights = np.ones(starts[-1])
+        else:
+            log_density = self.step_weights[:, None] * log_density
         density = smoothing.factors(log_density)
         self.smoothed = smoothing.smooth(density, starts, log_p[0], log_p[1:])
 

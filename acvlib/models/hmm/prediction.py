@@ -56,9 +56,9 @@ class Predictions:
     @checked
     def decode(self, params: np.ndarray, sequences: Any = None) -> Decoded:
         """The most probable path of states of each sequence, argmax_z p(x, z), by Viterbi."""
-        hidden = self._hidden(params, sequences)
-        starts = hidden.frames.starts
-        density = hidden.point.log_density
+        frames = self._frames(sequences)
+        starts = frames.starts
+        density = self.emission.at(self.split(params)[1], frames).log_density
         initial, transition = self.log_chain(params)
         end = np.zeros(self.n_states)
         states = smoothing.best_states(density, starts, initial, transition, end)
@@ -134,15 +134,17 @@ class Predictions:
         return x
 
     def _hidden(self, params, sequences):
-        """`HiddenStates` of the model's frames, or of other sequences, without the prior."""
+        return HiddenStates(self, params, self._frames(sequences), prior=False)
+
+    def _frames(self, sequences):
+        """The model's `Frames`, or those of other sequences."""
         if sequences is None:
-            return HiddenStates(self, params, self.frames, prior=False)
+            return self.frames
         found = read_sequences(sequences, self.context)
         n_columns = self.sequences[0].shape[1]
         if found[0].shape[1] != n_columns:
             raise ValueError(f"{found[0].shape[1]} channels: the model has {n_columns}")
-        frames = make_frames(found, self.emission, self.context)
-        return HiddenStates(self, params, frames, prior=False)
+        return make_frames(found, self.emission, self.context)
 
 
 def _lengths(lengths):
