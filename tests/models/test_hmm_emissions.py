@@ -242,9 +242,9 @@ def test_folds_are_refits_without_them(fitted):
     refit = acv.fit(without(model, folds[0]), fit.params, tolerance=1e-9)
     close(exact.params, [refit.params], 1e-6)
     none = abs(fit.params - exact.params).max()
-    assert abs(acv.newton_step(model, fit, folds).params - exact.params).max() < 0.1 * none
+    assert abs(acv.newton_step(model, fit, folds).params - exact.params).max() < 0.2 * none
     chord = acv.frozen_newton(model, fit, folds, steps=30)
-    assert abs(chord.params - exact.params).max() < 0.1 * none
+    assert abs(chord.params - exact.params).max() < 0.2 * none
     assert abs(acv.infinitesimal_jackknife(model, fit, folds).params - exact.params).max() < 2 * none
 
 

@@ -38,7 +38,7 @@ class Frames(NamedTuple):
 
     def rows(self, rows, starts=None):
         """Some frames; without `starts`, of no sequence."""
-        each = [array[rows] for array in self[:4]]
+        each = [array.take(rows, axis=0) for array in self[:4]]
         return Frames(*each, starts)
 
 
