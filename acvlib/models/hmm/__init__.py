@@ -7,21 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
+from ... import weighting
 from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults, checked, own_copy
+from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import keep_latents
-from .derivatives import HMMDerivatives
 from .clustering import k_means
+from .derivatives import HMMDerivatives
+from .dirichlet import Dirichlet
 from .emissions import Emission, Gaussian
 from .emissions.priors import Prior
 from .posterior import HiddenStates, HMMParams, hidden_states
+from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
 from .simplex import log_probabilities, log_ratios
 
@@ -30,7 +34,7 @@ STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 @dataclass(frozen=True)
-class HMM(ModelDefaults):
+class HMM(Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 
     Params (D,) are log ratios to the last state of the initial and of each transition row, then the
@@ -44,9 +48,13 @@ class HMM(ModelDefaults):
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
         the p frames after it still look back at it, in exact and approximate folds alike.
-    concentration: of Dirichlet priors on rows of probabilities.
+    concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood.
+    fixed: None, or (K + 1, K) initial and transition probabilities that stay as they are, 0 for
+        what cannot happen, nan where free.
     context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
+    sample_weight: s >= 0, (n_sites,) or one number: a site counts s times in the fit, not in its
+        held-out loss; one of weight 0 is missing, in no fold.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
@@ -62,6 +70,8 @@ class HMM(ModelDefaults):
     scheme: Callable = keep_latents
     concentration: float = 1.1
     context: int | None = None
+    sample_weight: Any = field(default=1.0, repr=False)
+    fixed: Any = field(default=None, repr=False)
     held: np.ndarray | None = field(default=None, repr=False)
     dense_limit: int = field(default=300, repr=False)
 
@@ -71,6 +81,8 @@ class HMM(ModelDefaults):
         given = [sequence[:, : self.n_channels] for sequence in self.sequences]
         check_channels(given)
         object.__setattr__(self, "emission", self.emission.settled(given))
+        object.__setattr__(self, "fixed", self.chain_prior.fixed)
+        self._weigh()
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -96,6 +108,18 @@ class HMM(ModelDefaults):
         for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
 
+    def _weigh(self):
+        weights = own_copy(self.sample_weight, name="sample_weight")
+        weights = own_copy(np.full(self.n_sites, weights)) if weights.ndim == 0 else weights
+        weighting.check(weights, self.n_sites, "sample_weight")
+        if self.scheme is not keep_latents and (weights != 1.0).any():
+            raise ValueError(
+                "sample_weight needs scheme keep_latents: under others edges count s^2"
+            )
+        if not weights.any():
+            raise ValueError("every sample_weight is 0: there is nothing to fit")
+        object.__setattr__(self, "sample_weight", weights)
+
     # sites
 
     @cached_property
@@ -116,9 +140,10 @@ class HMM(ModelDefaults):
     @cached_property
     def observed(self) -> np.ndarray:
         """(n_sites,) False where a whole sequence, or a frame or one of its lags, is missing."""
-        if self.sites == "steps":
-            return self.frames.observed
-        return np.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+        seen = self.frames.observed
+        if self.sites == "sequences":
+            seen = np.add.reduceat(seen, self.frames.starts[:-1]) > 0
+        return seen & (self.sample_weight > 0.0)
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
@@ -230,6 +255,12 @@ class HMM(ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
+    def chain_prior(self) -> Dirichlet:
+        """The prior of initial and transition probabilities."""
+        shape = (self.n_states + 1, self.n_states)
+        return Dirichlet.fixing(self.fixed, shape, self.concentration)
+
+    @cached_property
     def emission_prior(self) -> Prior:
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
@@ -240,9 +271,22 @@ class HMM(ModelDefaults):
         return self._log_prior(params)
 
     def _log_prior(self, params):
-        of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
-        return of_rows - self.emission_prior.minus_log(emission)
+        of_emission = self.emission_prior.minus_log(emission)
+        return self.chain_prior.log_density(self._log_rows(params)) - of_emission
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
+        if self.concentration > 1.0 or self.held is not None:
+            return
+        hidden = HiddenStates(self, params, self.frames, prior=False)
+        gone = self.chain_prior.vanishing(hidden.counts.sum(axis=1), hidden.p)
+        if len(gone):
+            row, column = gone[0]
+            raise NoFiniteOptimum(
+                f"{len(gone)} probabilities run to 0 under a flat prior, the first {column} of row "
+                f"{row} (initial, then transitions): give them in `fixed`, or concentration > 1"
+            )
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
@@ -250,6 +294,7 @@ class HMM(ModelDefaults):
         _, states = self.split(params)
         densities = self.emission.at(states, self.frames).log_density
         rows = self._log_rows(params)
+        weights = weights * self.sample_weight
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
@@ -270,21 +315,6 @@ class HMM(ModelDefaults):
         log_density = left.point.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
-    @checked
-    def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
-        """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        found = read_sequences(sequences, self.context)
-        n_columns = self.sequences[0].shape[1]
-        if found[0].shape[1] != n_columns:
-            raise ValueError(f"{found[0].shape[1]} channels: the model has {n_columns}")
-        frames = make_frames(found, self.emission, self.context)
-        return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
-
-    @checked
-    def posterior(self, params: np.ndarray) -> np.ndarray:
-        """P(z_t = k | x; params) of all frames, (M, K)."""
-        return HiddenStates(self, params, self.frames).smoothed.gamma
-
     # starts
 
     @checked
@@ -301,4 +331,6 @@ class HMM(ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._packed(rows, self.emission.start(self.frames, labels, k))
+        return self._packed(
+            self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k)
+        )

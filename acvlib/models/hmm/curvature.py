@@ -103,7 +103,7 @@ class Curvature:
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
         frame = self.active.frame
         log_density = self.hidden.point.log_density[frame, self.active.state]
-        s = left_out[:, frame].T * log_density[:, None]
+        s = left_out[:, frame].T * (self.hidden.step_weights[frame] * log_density)[:, None]
         tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
         chain, states = self._moved_score(s, tau, self._weights(len(left_out)))
         for row, w in enumerate(left_out):
@@ -140,7 +140,9 @@ class Curvature:
     @cached_property
     def _chain_information(self):
         """Minus the Hessian of sum_k counts_k log p_k, for each row: (K + 1, K - 1, K - 1)."""
-        return simplex.information(self.hidden.counts.sum(axis=1), self.hidden.p)
+        p = self.hidden.p
+        of_prior = self.model.chain_prior.stiffness(p) if self.hidden.prior else 0.0
+        return simplex.information(self.hidden.counts.sum(axis=1), p) + of_prior
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)

@@ -54,7 +54,7 @@ def expectation_maximisation(
     Raises
     ------
     TypeError : the emission has no closed-form M-step
-    ValueError : something is held, or the prior is flat
+    ValueError : something is held
     """
     result = _climb(model, start, max_iterations, tolerance)
     _warn(result)
@@ -87,10 +87,6 @@ def _check(model):
         raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
-    if model.concentration <= 1.0:
-        raise ValueError(
-            f"concentration = {model.concentration}: EM needs more than 1, for a maximum"
-        )
 
 
 def m_step(hidden: HiddenStates) -> np.ndarray:
@@ -98,7 +94,7 @@ def m_step(hidden: HiddenStates) -> np.ndarray:
     model = hidden.model
     _, states = model.split(hidden.params)
     emission = model.emission.maximise(states, hidden.frames, hidden.mass)
-    return np.append(log_ratios(hidden.counts), emission)
+    return np.append(log_ratios(model.chain_prior.rows(hidden.counts)), emission)
 
 
 def restarts(
@@ -128,7 +124,7 @@ def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
         half = len(x) // 2
         first = rng.integers(0, half + 1)
         part = [x[first : first + len(x) - half]]
-    return replace(model, sequences=part).initial_params(rng)
+    return replace(model, sequences=part, sample_weight=1.0).initial_params(rng)
 
 
 def _warn(result):

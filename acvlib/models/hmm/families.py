@@ -57,7 +57,9 @@ def MixtureHMM(
 ) -> HMM:
     """Emissions sum_c weight_kc Normal(mean_kc, C_kc), as hmmlearn's GMMHMM; see `GaussianHMM`."""
     if covariance == "tied":
-        raise ValueError("covariance = 'tied': components of a mixture take diag, spherical or full")
+        raise ValueError(
+            "covariance = 'tied': components of a mixture take diag, spherical or full"
+        )
     component = _gaussian(covariance, mean_scale, variance_prior)
     return _by_steps(x, n_states, Mixture(n_components, component), settings)
 

@@ -44,6 +44,7 @@ class HiddenStates:
             self.sequence_weights = np.ones(len(starts) - 1)
         chain, states = self.model.split(self.params)
         log_p = log_probabilities(chain)
+        self.log_p = log_p
         self.p = np.exp(log_p)
         self.point = self.model.emission.at(states, self.frames)
         log_density = self.step_weights[:, None] * self.point.log_density
@@ -63,7 +64,7 @@ class HiddenStates:
         starts = self.frames.starts
         first = self.sequence_weights @ self.smoothed.gamma[starts[:-1]]
         moves = smoothing.transition_counts(self.smoothed, starts, self.sequence_weights)
-        pseudo = self.model.concentration - 1.0 if self.prior else 0.0
+        pseudo = self.model.chain_prior.counts(self.log_p) if self.prior else 0.0
         return np.vstack([first, moves]) + pseudo
 
     @cached_property
@@ -91,13 +92,15 @@ class HiddenStates:
 
 
 def hidden_states(model, params, weights):
-    """`HiddenStates` of the whole model at site weights (n_sites,)."""
+    """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
+    weights = weights * model.sample_weight
     if model.sites == "steps":
         return HiddenStates(model, params, model.frames, step_weights=weights)
     return HiddenStates(model, params, model.frames, sequence_weights=weights)
 
 
 def states_of_sequences(model, params, numbers):
-    """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
-    return HiddenStates(model, params, model.frames.take(numbers), prior=False)
-
+    """`HiddenStates` of some sequences, without the prior: their own share in F."""
+    own = model.sample_weight[numbers]
+    frames = model.frames.take(numbers)
+    return HiddenStates(model, params, frames, sequence_weights=own, prior=False)

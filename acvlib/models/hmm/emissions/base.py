@@ -72,6 +72,14 @@ class Emission:
         """Minus the second derivatives of sum_t mass_t log p, (e, e)."""
         return -jacobian(grad(lambda row: mass @ self.log_density(row, frames)))(state)
 
+    def mean(self, state: np.ndarray, frames: Frames) -> np.ndarray:
+        """E[x_t | z_t = k, lags, inputs] in the units of the data, (n, R), or (1, R) for all."""
+        raise NotImplementedError
+
+    def draw(self, state: np.ndarray, frames: Frames, rng: np.random.Generator) -> np.ndarray:
+        """x_t drawn given z_t = k, lags and inputs, in the units of the data, (n, R)."""
+        raise NotImplementedError
+
     def features(self, frames: Frames) -> np.ndarray:
         """What K-means parts for a start, (M, F)."""
         return frames.x

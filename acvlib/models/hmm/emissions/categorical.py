@@ -79,6 +79,14 @@ class Categorical(Emission):
         counts = [np.bincount(codes, own, self.n_categories) for own in mass.T]
         return simplex.log_ratios(np.array(counts) + self.concentration - 1.0).ravel()
 
+    def mean(self, state, frames):
+        """That of the codes."""
+        return self.unpack(state[None], 1).probability @ np.arange(self.n_categories)[:, None]
+
+    def draw(self, state, frames, rng):
+        p = self.unpack(state[None], 1).probability[0]
+        return rng.choice(self.n_categories, (len(frames.x), 1), p=p)
+
 
 def _codes(frames):
     return frames.x[:, 0].astype(int)

@@ -137,6 +137,14 @@ class FullGaussian(Standardised):
         covariance = (squares + 2.0 * scale * np.eye(n)) / (total + 2.0 * (shape + 1.0))
         return self._packed(mean, covariance)
 
+    def mean(self, state, frames):
+        return self.unpack(state[None], frames.n_channels).mean
+
+    def draw(self, state, frames, rng):
+        n = frames.n_channels
+        mean, covariance = self.unpack(state[None], n)
+        return rng.multivariate_normal(mean[0], covariance.reshape(n, n), len(frames.x))
+
 
 def _factor(entries: Any, n_channels: int) -> Any:
     """P (R, R) of its parameters; differentiable."""

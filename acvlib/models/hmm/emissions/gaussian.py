@@ -14,6 +14,7 @@ from .base import Emission
 from .priors import LogSd, Normal, Prior
 
 LOG_2PI = np.log(2.0 * np.pi)
+FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Standardised(Emission):
     """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, of scaled x.
 
     That is (x - centre) / scale, so that data of any offset and unit give the same fit. Where None,
-    the model takes the median and the interquartile range over 1.349 of what it observes.
+    the model takes the median and the interquartile range over 1.349 of what it observes. Flat,
+    which is maximum likelihood: mean_scale = inf, variance_prior = (-1, 0).
     """
 
     mean_scale: float = 100.0
@@ -118,6 +120,12 @@ class Gaussian(Standardised):
         by_log_sd = self._tied(self._tied(np.diag(2.0 * (mass @ scaled**2))).T)
         return np.block([[np.diag(by_mean), cross], [cross.T, by_log_sd]])
 
+    def mean(self, state, frames):
+        return self.unpack(state[None], frames.n_channels).mean
+
+    def draw(self, state, frames, rng):
+        return rng.normal(*self.unpack(state[None], frames.n_channels), frames.x.shape)
+
     def _scaled(self, state, frames):
         """(x - mean) / sd (n, R), 0 where missing, and 1 / sd."""
         precision = anp.exp(-state[frames.n_channels :])
@@ -148,10 +156,12 @@ def _states(mean, sd):
 def settle(emission, sd, **counts):
     """Set an sd by name, `variance_prior`, and counts, given the least, to what was checked."""
     found = {name: check_whole(name, getattr(emission, name), counts[name]) for name in counts}
-    found[sd] = real_number(sd, getattr(emission, sd), above=1.0 / LARGEST)
+    width = getattr(emission, sd)
+    flat = isinstance(width, float) and width == np.inf
+    found[sd] = width if flat else real_number(sd, width, above=1.0 / LARGEST)
     prior = real_array("variance_prior", emission.variance_prior, 1)
-    if prior.shape != (2,) or (prior <= 0.0).any():
-        raise ValueError(f"variance_prior {prior}: must be shape and scale, both above 0")
+    if prior.shape != (2,) or (prior < FLAT).any():
+        raise ValueError(f"variance_prior {prior}: must be shape and scale, from {FLAT}, flat, on")
     found["variance_prior"] = tuple(prior.tolist())
     for name, value in found.items():
         object.__setattr__(emission, name, value)

@@ -88,6 +88,13 @@ class GLM(Emission):
         pooled = self.start(frames, everyone, 1)
         return local_means(self.scores(pooled, frames), frames.starts)
 
+    def mean(self, state, frames):
+        return self._mean(state, frames)
+
+    def draw(self, state, frames, rng):
+        mean = self._mean(state, frames)
+        return rng.poisson(mean) if self.family == "poisson" else rng.random(mean.shape) < mean
+
     def _design(self, frames):
         return frames.design if self.intercept else frames.design[:, :-1]
 

@@ -27,6 +27,12 @@ class Isotropic(Emission):
             raise ValueError(f"channel {channel} lies {far}: subtract its mean")
         return self
 
+    def mean(self, state, frames):
+        return frames.x - self.at(state[None], frames).residuals[0]
+
+    def draw(self, state, frames, rng):
+        return rng.normal(self.mean(state, frames), np.exp(state[0]))
+
 
 def ridge_regression(x, design, mass, ridge, pull=0.0):
     """Weights (R, q) of rows x (n, R) on design (n, q), and their weighted sum of squares."""

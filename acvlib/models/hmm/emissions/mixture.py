@@ -146,3 +146,14 @@ class Mixture(Emission):
         rows = components.reshape(len(states) * self.n_components, -1)
         counts = by_component.sum(axis=0).reshape(len(states), -1) + self.concentration - 1.0
         return self._packed(counts, self.component.maximise(rows, frames, by_component))
+
+    def mean(self, state, frames):
+        log_weights, components = self._parts(state[None])
+        means = [self.component.mean(row, frames) for row in components[0]]
+        return np.tensordot(np.exp(log_weights[0]), np.array(means), 1)
+
+    def draw(self, state, frames, rng):
+        log_weights, components = self._parts(state[None])
+        chosen = rng.choice(self.n_components, len(frames.x), p=np.exp(log_weights[0]))
+        each = np.array([self.component.draw(row, frames, rng) for row in components[0]])
+        return each[chosen, np.arange(len(chosen))]

@@ -24,15 +24,15 @@ class PoissonParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Poisson(Emission):
-    """Rates ~ Gamma(shape, rate) of `rate_prior`; a shape above 1 keeps them above 0."""
+    """Rates ~ Gamma(shape, rate) of `rate_prior`: (1, 0) is flat, a shape above 1 keeps them above 0."""
 
     rate_prior: tuple[float, float] = (1.1, 0.01)
     misses_channels = True
 
     def __post_init__(self):
         prior = real_array("rate_prior", self.rate_prior, 1)
-        if prior.shape != (2,) or prior[0] <= 1.0 or prior[1] < 0.0:
-            raise ValueError(f"rate_prior {prior}: must be a shape above 1 and a rate from 0 on")
+        if prior.shape != (2,) or prior[0] < 1.0 or prior[1] < 0.0:
+            raise ValueError(f"rate_prior {prior}: must be a shape from 1 and a rate from 0 on")
         object.__setattr__(self, "rate_prior", tuple(prior.tolist()))
 
     def prepared(self, x):
@@ -71,3 +71,9 @@ class Poisson(Emission):
         shape, rate = self.rate_prior
         totals = mass.T @ frames.x + shape - 1.0
         return np.log(totals / (mass.T @ frames.seen + rate)).ravel()
+
+    def mean(self, state, frames):
+        return np.exp(state[None])
+
+    def draw(self, state, frames, rng):
+        return rng.poisson(np.exp(state), frames.x.shape)

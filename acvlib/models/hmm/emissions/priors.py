@@ -7,7 +7,9 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..simplex import information, log_probabilities, score
+from ..dirichlet import Dirichlet
+
+__all__ = ["Dirichlet", "Law", "LogRate", "LogSd", "Normal", "Prior"]
 
 
 class Law(Protocol):
@@ -65,21 +67,6 @@ class LogRate:
 
 
 @dataclass(frozen=True)
-class Dirichlet:
-    """Log ratios to the last of d + 1 probabilities ~ Dirichlet(concentration, ...)."""
-
-    concentration: float
-
-    def minus_log(self, x):
-        return (1.0 - self.concentration) * anp.sum(log_probabilities(x))
-
-    def derivatives(self, x):
-        p = np.exp(log_probabilities(x))
-        counts = np.full(p.shape, self.concentration - 1.0)
-        return -score(counts, p), information(counts.sum(axis=1), p)
-
-
-@dataclass(frozen=True)
 class Prior:
     """Independent laws; parts: each with the places (n, d) of its parameters among all (E,)."""
 
@@ -106,4 +93,3 @@ class Prior:
             entries.append(hessian.ravel())
         where = np.concatenate(rows), np.concatenate(columns)
         return csr_array((np.concatenate(entries), where), shape=(len(params), len(params)))
-
