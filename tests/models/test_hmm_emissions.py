@@ -364,7 +364,7 @@ def test_likelihoods_and_posteriors_are_hmmlearns(name):
         (lambda: CategoricalHMM([0, 1, 2, 1], 2, 2), "x holds 2: only 0 ... 1"),
         (lambda: CategoricalHMM(np.eye(9), 2), "9 channels of codes"),
         (lambda: PoissonHMM([0.5, 1, 2, 1], 2), "x holds 0.5"),
-        (lambda: PoissonHMM([3, 1, 2, 1], 2, (1.0, 0.1)), "rate_prior"),
+        (lambda: PoissonHMM([3, 1, 2, 1], 2, (0.9, 0.1)), "rate_prior"),
         (lambda: GLMHMM([0, 1, 2.0, 1], np.arange(4.0), 2), "x holds 2: only 0 ... 1"),
         (lambda: GLMHMM([0, 1, 0.0, 1], np.arange(5.0), 2), "must have the same lengths"),
         (lambda: GLMHMM([0, 1, 0.0, 1], np.ones(4), 2), "column 0 is constant, as the intercept"),

@@ -113,6 +113,12 @@ class Gaussian(Standardised):
         scores[:, frames.n_channels :] = self._tied(scaled)
         return scores
 
+    def gradient(self, state, frames, mass):
+        scaled, precision = self._scaled(state, frames)
+        by_mean = (mass @ scaled) * precision
+        scaled *= scaled
+        return np.append(by_mean, self._tied((mass @ scaled - mass @ frames.seen)[None]))
+
     def information(self, state, frames, mass):
         scaled, precision = self._scaled(state, frames)
         by_mean = (mass @ frames.seen) * precision**2
@@ -130,8 +136,9 @@ class Gaussian(Standardised):
         """(x - mean) / sd (n, R), 0 where missing, and 1 / sd."""
         precision = anp.exp(-state[frames.n_channels :])
         scaled = frames.x - state[: frames.n_channels]
-        scaled = scaled * precision
-        return scaled * frames.seen, precision
+        scaled *= precision
+        scaled *= frames.seen
+        return scaled, precision
 
     def _tied(self, by_channel):
         """Derivatives by log sd (n, 1 or R), from those by each channel's own (n, R)."""
