@@ -138,11 +138,15 @@ BUILDS = {
     "poisson": counted,
     "bernoulli glm": glm("bernoulli"),
     "poisson glm": glm("poisson"),
-    "user's own": lambda rng, lengths=LENGTHS, **s: HMM(continuous(rng, lengths), 2, Laplace(), **s),
+    "user's own": lambda rng, lengths=LENGTHS, **s: HMM(
+        continuous(rng, lengths), 2, Laplace(), **s
+    ),
 }
 
 
-@pytest.fixture(params=[(name, sites) for name in BUILDS for sites in ("steps", "sequences")], ids=str)
+@pytest.fixture(
+    params=[(name, sites) for name in BUILDS for sites in ("steps", "sequences")], ids=str
+)
 def case(request):
     """(model, params)."""
     name, sites = request.param
@@ -245,7 +249,9 @@ def test_folds_are_refits_without_them(fitted):
     assert abs(acv.newton_step(model, fit, folds).params - exact.params).max() < 0.2 * none
     chord = acv.frozen_newton(model, fit, folds, steps=30)
     assert abs(chord.params - exact.params).max() < 0.2 * none
-    assert abs(acv.infinitesimal_jackknife(model, fit, folds).params - exact.params).max() < 2 * none
+    assert (
+        abs(acv.infinitesimal_jackknife(model, fit, folds).params - exact.params).max() < 2 * none
+    )
 
 
 @pytest.mark.parametrize("name", BUILDS)
@@ -332,7 +338,16 @@ def peer_of(model, params):
     return peer
 
 
-PEERS = ("diag", "spherical", "full", "tied", "mixture", "mixture of full", "categorical", "poisson")
+PEERS = (
+    "diag",
+    "spherical",
+    "full",
+    "tied",
+    "mixture",
+    "mixture of full",
+    "categorical",
+    "poisson",
+)
 
 
 @pytest.mark.parametrize("name", PEERS)
