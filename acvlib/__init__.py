@@ -38,6 +38,9 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
+    "from_dynamax": ".models.hmm.adapters",
+    "from_hmmlearn": ".models.hmm.adapters",
+    "from_nemos": ".models.hmm.adapters",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

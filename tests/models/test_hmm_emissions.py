@@ -1,7 +1,6 @@
 """Emissions of the HMM family: densities, derivatives, M-steps, against autograd and hmmlearn."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np

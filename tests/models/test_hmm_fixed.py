@@ -77,7 +77,7 @@ def test_a_probability_that_runs_to_zero_is_named():
     rng = np.random.default_rng(4)
     model = HMM(data(rng), 3, Gaussian(), concentration=1.0)
     labels = np.repeat([0, 1, 2] * 4, 8)
-    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior.*`fixed`"):
+    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
         acv.fit(model, model.params_of_labels(labels))
     named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
     rows = np.vstack([named.initial, named.transition])

@@ -17,7 +17,7 @@ from ... import weighting
 from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
+from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
 from .clustering import k_means
 from .derivatives import HMMDerivatives
@@ -277,16 +277,16 @@ class HMM(Predictions, ModelDefaults):
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
-        if self.concentration > 1.0 or self.held is not None:
+        if self.held is not None:
             return
         hidden = HiddenStates(self, params, self.frames, prior=False)
-        gone = self.chain_prior.vanishing(hidden.counts.sum(axis=1), hidden.p)
-        if len(gone):
-            row, column = gone[0]
-            raise NoFiniteOptimum(
-                f"{len(gone)} probabilities run to 0 under a flat prior, the first {column} of row "
-                f"{row} (initial, then transitions): give them in `fixed`, or concentration > 1"
-            )
+        laws = [(self.chain_prior, hidden.counts.sum(axis=1), hidden.p)]
+        for law, places in self.emission_prior.parts:
+            if isinstance(law, Dirichlet):
+                p = np.exp(log_probabilities(params[self.n_chain + places]))
+                laws.append((law, hidden.mass.sum(axis=0), p))
+        for law, totals, p in laws:
+            law.check_optimum(totals, p)
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:

@@ -11,6 +11,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...checks import real_array
+from ...protocol import NoFiniteOptimum
 from . import simplex
 
 TINY = 1e-130  # its products with densities do not underflow
@@ -81,9 +82,15 @@ class Dirichlet:
         share = left / np.maximum(free.sum(axis=1, keepdims=True), TINY)
         return np.maximum(np.where(self._free, share * free, self.fixed), TINY)
 
-    def vanishing(self, totals: np.ndarray, p: np.ndarray) -> np.ndarray:
-        """[row, column] of free entries that a flat prior lets run to 0, given counts of rows."""
-        return np.argwhere((totals[:, None] * p < VANISHING) & self._free)
+    def check_optimum(self, totals: np.ndarray, p: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a free entry of p runs to 0, given expected row counts."""
+        rare = (totals[:, None] * p < VANISHING) & self._free
+        if self.concentration == 1.0 and rare.any():
+            row, column = np.argwhere(rare)[0]
+            raise NoFiniteOptimum(
+                f"{rare.sum()} of the probabilities {p.shape} run to 0 under a flat prior, the "
+                f"first [{row}, {column}]: give them in `fixed`, or a concentration above 1"
+            )
 
     # as a law of log ratios
 

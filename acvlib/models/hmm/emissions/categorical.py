@@ -3,8 +3,8 @@
 Parameters of a state: log p_kc / p_k,C-1, (C - 1,).
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,14 @@ class CategoricalParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Categorical(Emission):
-    """p_k ~ Dirichlet(concentration, ...); n_categories: C, by default the largest code and 1."""
+    """p_k ~ Dirichlet(concentration, ...); n_categories: C, by default the largest code and 1.
+
+    fixed: None, or (K, C) probabilities that stay as they are, nan where free.
+    """
 
     n_categories: int | None = None
     concentration: float = 1.1
+    fixed: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
         concentration = real_number("concentration", self.concentration, least=1.0)
@@ -57,7 +61,10 @@ class Categorical(Emission):
 
     def prior(self, n_states, n_channels):
         places = np.arange(n_states * (self.n_categories - 1)).reshape(n_states, -1)
-        return Prior(((Dirichlet(self.concentration), places),))
+        return Prior(((self._law(n_states), places),))
+
+    def _law(self, n_states):
+        return Dirichlet.fixing(self.fixed, (n_states, self.n_categories), self.concentration)
 
     def log_density(self, state, frames):
         return simplex.log_probabilities(state[None])[0][_codes(frames)]
@@ -76,8 +83,9 @@ class Categorical(Emission):
 
     def maximise(self, states, frames, mass):
         codes = _codes(frames)
-        counts = [np.bincount(codes, own, self.n_categories) for own in mass.T]
-        return simplex.log_ratios(np.array(counts) + self.concentration - 1.0).ravel()
+        counts = np.array([np.bincount(codes, own, self.n_categories) for own in mass.T])
+        law = self._law(len(counts))
+        return simplex.log_ratios(law.rows(counts + self.concentration - 1.0)).ravel()
 
     def mean(self, state, frames):
         """That of the codes."""

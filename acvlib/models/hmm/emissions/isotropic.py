@@ -1,4 +1,4 @@
-"""What normal emissions of one common variance share: x_t | z_t = k ~ Normal(mean_kt, sigma^2 I)."""
+"""x_t | z_t = k ~ Normal(mean_kt, sigma^2 I): what emissions of one common variance share."""
 
 import autograd.numpy as anp
 import numpy as np
