@@ -133,7 +133,9 @@ def leave_group_out(
     if lengths is not None:
         lengths = as_fold(lengths, "lengths")
         if lengths.shape != labels.shape or (lengths < 1).any():
-            raise ValueError(f"{len(lengths)} lengths of {len(labels)} labels: one above 0 for each")
+            raise ValueError(
+                f"{len(lengths)} lengths of {len(labels)} labels: one above 0 for each"
+            )
         labels = np.repeat(labels, lengths)
     mask = observed_mask(len(labels), observed)
     groups, numbers = np.unique(labels[mask], return_inverse=True)

@@ -92,7 +92,8 @@ METHODS_LEFT_OUT = {
     "TrafficPrior.hessian": INNER,
     "TrafficPrior.negative_log_density": INNER,
 }
-ALIASES = {"GaussianHMM": "HMM", "AutoRegressiveHMM": "HMM", "NeuralHMM": "HMM"}
+HMMS = ("Gaussian", "AutoRegressive", "Neural", "Categorical", "Poisson", "Mixture", "GLM")
+ALIASES = {f"{name}HMM": "HMM" for name in HMMS}
 
 
 def public_names(label):

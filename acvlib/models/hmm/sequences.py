@@ -38,7 +38,7 @@ class Frames(NamedTuple):
 
     def rows(self, rows, starts=None):
         """Some frames; without `starts`, of no sequence."""
-        each = [array[rows] for array in self[:4]]
+        each = [array.take(rows, axis=0) for array in self[:4]]
         return Frames(*each, starts)
 
 
@@ -77,11 +77,11 @@ def _check_missing(sequences, n_channels, emission):
 
 def check_codes(x, n_codes=None):
     """Raise ValueError unless all of x are whole numbers 0 ... n_codes - 1, or missing."""
-    bad = np.argwhere((x < 0) | (x != np.floor(x)) & ~np.isnan(x))
+    bad = np.argwhere((x < 0) | (x > 2**53) | (x != np.floor(x)) & ~np.isnan(x))
     if bad.size:
         frame, channel = bad[0]
         found = f"x holds {x[frame, channel]:g}, channel {channel} of frame {frame}"
-        raise ValueError(f"{found}: whole numbers from 0 on are needed, nan where missing")
+        raise ValueError(f"{found}: whole numbers from 0 to 2^53 are needed, nan where missing")
     if n_codes is not None and np.nanmax(x, initial=0) >= n_codes:
         raise ValueError(f"x holds {np.nanmax(x):g}: only 0 ... {n_codes - 1} are expected")
 

@@ -10,7 +10,7 @@ from autograd.differential_operators import make_jvp
 
 from ..sequences import Frames
 from .priors import Prior
-from .scores import Layer
+from .scores import NEGLIGIBLE, Layer
 
 MAX_STEPS = 10  # of Newton's method in one M-step
 SMALLEST = 1e-6  # share of a step that is still tried
@@ -68,6 +68,10 @@ class Emission:
         along = make_jvp(lambda row: self.log_density(row, frames))(state)
         return np.stack([along(unit)[1] for unit in np.eye(len(state))], axis=1)
 
+    def gradient(self, state: np.ndarray, frames: Frames, mass: np.ndarray) -> np.ndarray:
+        """d sum_t mass_t log p, (e,)."""
+        return mass @ self.scores(state, frames)
+
     def information(self, state: np.ndarray, frames: Frames, mass: np.ndarray) -> np.ndarray:
         """Minus the second derivatives of sum_t mass_t log p, (e, e)."""
         return -jacobian(grad(lambda row: mass @ self.log_density(row, frames)))(state)
@@ -122,7 +126,7 @@ def _climbed(emission, row, frames, mass, prior):
 
     value = loss(row)
     for _ in range(MAX_STEPS):
-        gradient = prior.gradient(row) - mass @ emission.scores(row, frames)
+        gradient = prior.gradient(row) - emission.gradient(row, frames, mass)
         information = emission.information(row, frames, mass) + prior.hessian(row).toarray()
         curvatures, axes = np.linalg.eigh(information)
         move = axes @ ((axes.T @ gradient) / np.maximum(abs(curvatures), np.finfo(float).tiny))
@@ -151,6 +155,13 @@ class Point:
         self.frames = frames
         columns = [emission.log_density(state, frames) for state in states]
         self.log_density = anp.stack(columns, axis=1) * frames.observed[:, None]
+
+    def gradient(self, k, mass):
+        """d sum_t mass_t log p of all frames in state k, (e,); mass (M,)."""
+        rows = np.flatnonzero(mass > NEGLIGIBLE)
+        if 2 * len(rows) > len(mass):  # few to leave out: no copy
+            return self.emission.gradient(self.states[k], self.frames, mass)
+        return self.emission.gradient(self.states[k], self.frames.rows(rows), mass[rows])
 
     def layers(self, k, frames):
         """d log p of some frames in state k, as `Layer`s in the order of its e parameters."""

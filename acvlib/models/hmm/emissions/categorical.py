@@ -14,6 +14,8 @@ from ..sequences import check_codes, local_means
 from .base import Emission
 from .priors import Dirichlet, Prior
 
+MOST = 10**5  # categories
+
 
 class CategoricalParams(NamedTuple):
     """probability (K, C), rows that sum to 1."""
@@ -36,7 +38,8 @@ class Categorical(Emission):
         concentration = real_number("concentration", self.concentration, least=1.0)
         object.__setattr__(self, "concentration", concentration)
         if self.n_categories is not None:
-            check_whole("n_categories", self.n_categories, 2)
+            n_categories = check_whole("n_categories", self.n_categories, 2, MOST)
+            object.__setattr__(self, "n_categories", n_categories)
 
     def settled(self, sequences):
         x = np.concatenate(sequences)
@@ -44,6 +47,9 @@ class Categorical(Emission):
             raise ValueError(f"{x.shape[1]} channels of codes: categorical emissions have one")
         check_codes(x)
         found = int(np.nanmax(x)) + 1
+        if self.n_categories is None and found > max(len(x), 2):
+            largest = f"the code {found - 1} in {len(x)} frames"
+            raise ValueError(f"{largest}: number the categories from 0, or pass n_categories")
         return replace(self, n_categories=self.n_categories or found)
 
     def prepared(self, x):

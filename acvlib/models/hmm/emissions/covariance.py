@@ -23,7 +23,7 @@ class CovarianceParams(NamedTuple):
 
 
 class Triangle(NamedTuple):
-    """The entries of a lower triangle, row by row: row, column, is_diagonal (n,), places (n, R²)."""
+    """Entries of a lower triangle, row by row: row, column, is_diagonal (n,); places (n, R R)."""
 
     row: np.ndarray
     column: np.ndarray

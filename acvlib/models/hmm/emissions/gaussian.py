@@ -106,8 +106,18 @@ class Gaussian(Standardised):
 
     def scores(self, state, frames):
         scaled, precision = self._scaled(state, frames)
-        by_log_sd = self._tied(scaled**2 - frames.seen)
-        return np.hstack([scaled * precision, by_log_sd])
+        scores = np.empty((len(scaled), len(state)))
+        np.multiply(scaled, precision, out=scores[:, : frames.n_channels])
+        scaled *= scaled
+        scaled -= frames.seen
+        scores[:, frames.n_channels :] = self._tied(scaled)
+        return scores
+
+    def gradient(self, state, frames, mass):
+        scaled, precision = self._scaled(state, frames)
+        by_mean = (mass @ scaled) * precision
+        scaled *= scaled
+        return np.append(by_mean, self._tied((mass @ scaled - mass @ frames.seen)[None]))
 
     def information(self, state, frames, mass):
         scaled, precision = self._scaled(state, frames)
@@ -125,7 +135,10 @@ class Gaussian(Standardised):
     def _scaled(self, state, frames):
         """(x - mean) / sd (n, R), 0 where missing, and 1 / sd."""
         precision = anp.exp(-state[frames.n_channels :])
-        return frames.seen * (frames.x - state[: frames.n_channels]) * precision, precision
+        scaled = frames.x - state[: frames.n_channels]
+        scaled *= precision
+        scaled *= frames.seen
+        return scaled, precision
 
     def _tied(self, by_channel):
         """Derivatives by log sd (n, 1 or R), from those by each channel's own (n, R)."""

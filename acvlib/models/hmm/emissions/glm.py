@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit, gammaln
 
-from ....checks import check_choice, check_whole, real_number
+from ....checks import LARGEST, check_choice, check_whole, real_number
 from ..sequences import check_codes, local_means
 from .base import Emission
 from .priors import Normal, Prior
@@ -41,8 +41,10 @@ class GLM(Emission):
 
     def __post_init__(self):
         check_choice("family", self.family, FAMILIES)
+        if self.intercept not in (True, False):
+            raise ValueError(f"intercept = {self.intercept!r:.60}: must be True or False")
         check_whole("n_inputs", self.n_inputs, 0 if self.intercept else 1)
-        weight_sd = real_number("weight_sd", self.weight_sd, above=0.0)
+        weight_sd = real_number("weight_sd", self.weight_sd, above=1.0 / LARGEST)
         object.__setattr__(self, "weight_sd", weight_sd)
 
     def prepared(self, x):

@@ -1,4 +1,4 @@
-"""What normal emissions of one common variance share: x_t | z_t = k ~ Normal(mean_kt, sigma^2 I)."""
+"""x_t | z_t = k ~ Normal(mean_kt, sigma^2 I): what emissions of one common variance share."""
 
 import autograd.numpy as anp
 import numpy as np
@@ -7,7 +7,7 @@ from scipy.linalg import solve
 from .base import Emission
 from .gaussian import LOG_2PI
 from .priors import LogSd, Normal, Prior
-from .scores import Layer
+from .scores import NEGLIGIBLE, Layer, StateScores
 
 FARTHEST = 1e4  # from 0, in spreads of a channel, where regressions on its values lose their digits
 
@@ -67,6 +67,10 @@ class IsotropicPoint:
         constant = frames.n_channels * (log_sd + 0.5 * LOG_2PI)
         density = -0.5 * self.precision * self.squares - constant
         self.log_density = density * frames.observed[:, None]
+
+    def gradient(self, k, mass):
+        frames = np.flatnonzero(mass > NEGLIGIBLE)
+        return StateScores(self.layers(k, frames)).adjoint(mass[frames, None])[0]
 
     def layers(self, k, frames):
         by_log_sd = self.precision * self.squares[frames, k] - self.frames.n_channels

@@ -1,4 +1,4 @@
-"""p(x_t | z_t = k) = sum_c weight_kc p(x_t | component k, c): mixtures of any emission in each state.
+"""p(x_t | z_t = k) = sum_c weight_kc p(x_t | component c of state k), components of any emission.
 
 Parameters of a state: log weight_kc / weight_k,C-1, (C - 1,), then those of its C components.
 """
@@ -18,6 +18,8 @@ from .base import Emission
 from .gaussian import Gaussian
 from .priors import Dirichlet, Prior
 
+MOST = 10**4  # components
+
 
 class MixtureParams(NamedTuple):
     """weight (K, C), rows that sum to 1; component: its parameters, (K C, ...), state by state."""
@@ -35,7 +37,12 @@ class Mixture(Emission):
     concentration: float = 1.1
 
     def __post_init__(self):
-        check_whole("n_components", self.n_components, 1)
+        n_components = check_whole("n_components", self.n_components, 1, MOST)
+        object.__setattr__(self, "n_components", n_components)
+        if not isinstance(self.component, Emission) or self.component.order:
+            raise TypeError(
+                f"component {self.component!r:.60}: an emission that looks back at none"
+            )
         real_number("concentration", self.concentration, least=1.0)
 
     @property
