@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import autograd.numpy as anp
 import numpy as np
 import pytest
-from autograd import grad
+from autograd import grad, jacobian
 from autograd import hessian as dense_hessian
-from autograd import jacobian
 from hmmlearn import hmm as peers
 from numpy.testing import assert_allclose
 from oracles.enumerate import weighted_log_sum

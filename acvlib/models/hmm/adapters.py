@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logit
 
 from ...checks import real_array
+from ...folds.checks import as_fold
 from . import HMM
 from .dirichlet import TINY
 from .emissions import (
@@ -152,7 +153,7 @@ def _of_lengths(X, lengths):
     X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X {X.shape}: 2-d, as hmmlearn takes it")
-    lengths = [len(X)] if lengths is None else real_array("lengths", lengths, 1).astype(int)
+    lengths = [len(X)] if lengths is None else as_fold(lengths, "lengths").tolist()
     if sum(lengths) != len(X) or min(lengths, default=0) < 1:
         raise ValueError(f"lengths sum to {sum(lengths)}, must be above 0: X has {len(X)} rows")
     return np.split(X, np.cumsum(lengths)[:-1])
