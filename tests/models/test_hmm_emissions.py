@@ -438,6 +438,20 @@ def test_bad_input_is_named(build, message):
         build()
 
 
+def test_a_state_of_one_frame_starts_a_mixture():
+    x = np.random.default_rng(11).normal(size=(60, 1))
+    x[7] = 1e4
+    model = MixtureHMM(x, 2, 2)
+    assert acv.fit(model).newton_decrement <= 1e-6
+
+
+def test_a_frame_without_inputs_is_missing():
+    y, inputs = choices(np.random.default_rng(12), "bernoulli")
+    inputs[0][3, 1] = np.nan
+    model = GLMHMM(y, inputs, 2)
+    assert np.flatnonzero(~model.observed).tolist() == [3, LENGTHS[0] + 2]
+
+
 def test_shared_parameters_need_an_m_step_of_their_own():
     class Shared(Laplace):
         n_shared = 1

@@ -134,12 +134,13 @@ class Mixture(Emission):
         return (mass[:, None] * scores).T @ scores
 
     def start(self, frames, labels, n_states):
-        """The frames of each state parted by K-means."""
+        """The frames of each state parted by K-means; by the prior alone where they are too few."""
         parts = np.zeros(len(labels), int)
         features = self.component.features(frames)
         for k in range(n_states):
             rows = np.flatnonzero((labels == k) & frames.observed)
-            parts[rows] = k_means(features[rows], self.n_components, 0, "n_components")
+            if len(np.unique(features[rows], axis=0)) >= self.n_components:
+                parts[rows] = k_means(features[rows], self.n_components, 0, "n_components")
         split = labels * self.n_components + parts
         counts = np.bincount(split[frames.observed], minlength=n_states * self.n_components)
         components = self.component.start(frames, split, n_states * self.n_components)
