@@ -1,6 +1,6 @@
 """Emissions of the HMM family: densities, derivatives, M-steps, against autograd and hmmlearn."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import autograd.numpy as anp
 import numpy as np
@@ -26,8 +26,10 @@ from acvlib.models import (
 )
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import Emission, Mixture, Normal, Poisson, Prior
+from acvlib.models.hmm.posterior import hidden_states
 
 LENGTHS = (9, 14, 7)
+COVARIANCES = ("diag", "spherical", "full", "tied")
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def counted(rng, lengths=LENGTHS, **settings):
 
 
 BUILDS = {
-    **{name: gaussian(name) for name in ("diag", "spherical", "full", "tied")},
+    **{name: gaussian(name) for name in COVARIANCES},
     "mixture": mixture,
     "mixture of full": lambda rng, lengths=LENGTHS, **s: MixtureHMM(
         continuous(rng, lengths, 4.0), 2, 2, "full", **s
@@ -361,6 +363,49 @@ def test_likelihoods_and_posteriors_are_hmmlearns(name):
     assert_allclose(-model.sequence_losses(params, complete).sum(), log_p, rtol=1e-10)
     again = HMM(complete, 2, model.emission)
     close(again.posterior(params), posterior, 1e-9)
+
+
+FLAT = {"concentration": 1.0}
+FLAT_GAUSSIAN = FLAT | {"mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
+FLAT_BUILDS = {
+    **{name: FLAT_GAUSSIAN for name in PEERS[:5]},
+    "categorical": FLAT | {"emission_concentration": 1.0},
+    "poisson": FLAT | {"rate_prior": (1.0, 0.0)},
+}
+
+
+@pytest.mark.parametrize("name", FLAT_BUILDS)
+def test_m_steps_under_flat_priors_are_hmmlearns(name):
+    rng = np.random.default_rng(10)
+    holes = BUILDS[name](rng, (40, 50))
+    complete = [x[~np.isnan(x).any(axis=1)] for x in holes.sequences]
+    kinds = {"categorical": CategoricalHMM, "poisson": PoissonHMM, "mixture": MixtureHMM}
+    settings = dict(FLAT_BUILDS[name])
+    if name in COVARIANCES:
+        settings["covariance"] = name
+    model = kinds.get(name, GaussianHMM)(complete, 2, sites="sequences", **settings)
+    emission = model.emission
+    if name == "mixture":
+        model = replace(model, emission=replace(emission, concentration=1.0))
+    params = model.initial_params()
+    peer = peer_of(model, params).set_params(init_params="", n_iter=1)
+    if name in COVARIANCES:
+        peer.set_params(covars_prior=0.0, covars_weight=0.0, min_covar=0.0)
+    x = np.concatenate(complete)
+    x = x.astype(int) if name in ("categorical", "poisson") else x
+    peer.fit(x, [len(one) for one in complete])
+    moved = em.m_step(hidden_states(model, params, np.ones(2)))
+    again = peer_of(model, moved)
+    for attribute in ("startprob_", "transmat_", "means_", "lambdas_", "emissionprob_", "weights_"):
+        if hasattr(again, attribute):
+            close(getattr(again, attribute), getattr(peer, attribute), 1e-9)
+    if name == "spherical":
+        close(again._covars_, peer._covars_[:, 0], 1e-8)
+    elif name == "mixture":  # theirs spread around the means before the step
+        gap = again.means_ - peer_of(model, params).means_
+        close(again.covars_ + gap**2, peer.covars_, 1e-8)
+    elif hasattr(again, "means_"):
+        close(again.covars_, peer.covars_, 1e-8)
 
 
 # what is refused
