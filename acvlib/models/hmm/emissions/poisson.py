@@ -24,7 +24,7 @@ class PoissonParams(NamedTuple):
 
 @dataclass(frozen=True)
 class Poisson(Emission):
-    """Rates ~ Gamma(shape, rate) of `rate_prior`; flat is (1, 0), a shape above 1 keeps them > 0."""
+    """Rates ~ Gamma(shape, rate) of `rate_prior`; (1, 0) is flat, a shape > 1 keeps them > 0."""
 
     rate_prior: tuple[float, float] = (1.1, 0.01)
     misses_channels = True
