@@ -131,12 +131,10 @@ def leave_group_out(
     """
     labels = _labels("labels", labels)
     if lengths is not None:
-        lengths = as_fold(lengths, "lengths")
-        if lengths.shape != labels.shape or (lengths < 1).any():
-            raise ValueError(
-                f"{len(lengths)} lengths of {len(labels)} labels: one above 0 for each"
-            )
-        labels = np.repeat(labels, lengths)
+        sizes = as_fold(lengths, "lengths")
+        if sizes.shape != labels.shape or (sizes < 1).any():
+            raise ValueError(f"{len(sizes)} lengths of {len(labels)} labels: one above 0 for each")
+        labels = np.repeat(labels, sizes)
     mask = observed_mask(len(labels), observed)
     groups, numbers = np.unique(labels[mask], return_inverse=True)
     if len(groups) < 2:

@@ -1,6 +1,6 @@
-"""HMMs fitted by hmmlearn, dynamax and nemos, as (model, params) of ours with the same likelihood."""
+"""HMMs fitted by hmmlearn, dynamax and nemos, as (model, params) with the same likelihood."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -249,7 +249,7 @@ HMMLEARN = {
     "PoissonHMM": _of_poisson,
     "GMMHMM": _of_mixture,
 }
-DYNAMAX = {
+DYNAMAX: dict[tuple[str, ...], Callable] = {
     ("means", "covs"): lambda mean, full: _gaussian("full", mean, full),
     ("means", "scale_diags"): lambda mean, sd: _gaussian("diag", mean, sd**2),
     ("means", "scales"): lambda mean, sd: _gaussian("spherical", mean, sd**2),

@@ -44,17 +44,17 @@ class Predictions:
     """Methods of an `HMM`. Frames are the model's own, end to end, or those of other sequences."""
 
     @checked
-    def sequence_losses(self, params: np.ndarray, sequences: Any = None) -> np.ndarray:
+    def sequence_losses(self: Any, params: np.ndarray, sequences: Any = None) -> np.ndarray:
         """-log p(x_n; params) of the model's, or of any sequences (T_n, R), one for each."""
         return -self._hidden(params, sequences).smoothed.log_z
 
     @checked
-    def posterior(self, params: np.ndarray, sequences: Any = None) -> np.ndarray:
+    def posterior(self: Any, params: np.ndarray, sequences: Any = None) -> np.ndarray:
         """P(z_t = k | x; params) of all frames, (M, K)."""
         return self._hidden(params, sequences).smoothed.gamma
 
     @checked
-    def decode(self, params: np.ndarray, sequences: Any = None) -> Decoded:
+    def decode(self: Any, params: np.ndarray, sequences: Any = None) -> Decoded:
         """The most probable path of states of each sequence, argmax_z p(x, z), by Viterbi."""
         frames = self._frames(sequences)
         starts = frames.starts
@@ -69,7 +69,7 @@ class Predictions:
         return Decoded(states, np.add.reduceat(terms, first))
 
     @checked
-    def predict(self, params: np.ndarray, sequences: Any = None) -> Predicted:
+    def predict(self: Any, params: np.ndarray, sequences: Any = None) -> Predicted:
         """Predict every frame from the frames before it: its state, its mean and its density."""
         hidden = self._hidden(params, sequences)
         frames = hidden.frames
@@ -88,7 +88,7 @@ class Predictions:
 
     @checked
     def sample(
-        self,
+        self: Any,
         params: np.ndarray,
         lengths: Sequence[int],
         rng: np.random.Generator,
@@ -107,6 +107,8 @@ class Predictions:
         if len(inputs) != len(lengths):
             raise ValueError(f"{len(inputs)} inputs for {len(lengths)} lengths")
         rng = generator(rng)
+        if not np.isfinite(params).all():
+            raise ValueError("params must be finite: there is nothing else to draw from")
         p = np.exp(np.vstack(self.log_chain(params)))
         found = Sampled([], [])
         for length, given in zip(lengths, inputs, strict=True):

@@ -96,7 +96,6 @@ for name in zoo()[0]:
     for extra in (
         "unpack",
         "posterior",
-        "decode",
         "log_densities",
         "log_chain",
         "log_prior",
@@ -123,16 +122,16 @@ method(
     params=(zoo()[1]["AutoRegressiveHMM"], odd.PARAMS),
     sequences=(sequences, odd.without(SEQUENCES, "none")),
 )
-for attribute in ("posterior", "decode", "predict"):
+for attribute in ("posterior", "predict", "decode"):
     add(
-        f"hmm.{attribute}",
+        f"HMM.{attribute}",
         lambda attribute=attribute, **a: list(getattr(zoo()[0]["GaussianHMM"], attribute)(**a)),
         lambda rng: {"params": zoo()[1]["GaussianHMM"], "sequences": [series(rng)[:, None]]},
         params=odd.PARAMS,
         unbounded=True,
     )
 add(
-    "hmm.sample",
+    "HMM.sample",
     lambda **a: zoo()[0]["GaussianHMM"].sample(**a).sequences,
     lambda rng: {
         "params": zoo()[1]["GaussianHMM"],
