@@ -6,7 +6,15 @@ from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .glm.vector import VectorGLM
 from .hmm import HMM, HMMParams
-from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
+from .hmm.families import (
+    GLMHMM,
+    AutoRegressiveHMM,
+    CategoricalHMM,
+    GaussianHMM,
+    MixtureHMM,
+    NeuralHMM,
+    PoissonHMM,
+)
 from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
@@ -28,8 +36,10 @@ __all__ = [
     "FAMILIES",
     "Family",
     "GLM",
+    "GLMHMM",
     "GraphAffinity",
     "AutoRegressiveHMM",
+    "CategoricalHMM",
     "GaussianHMM",
     "HMM",
     "HMMParams",
@@ -37,9 +47,11 @@ __all__ = [
     "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",
+    "MixtureHMM",
     "NeuralHMM",
     "NoFiniteOptimum",
     "PairwiseLinear",
+    "PoissonHMM",
     "PoissonTraffic",
     "RBFAffinity",
     "SemiSupervised",
