@@ -4,7 +4,7 @@ from .crf import LinearChainCRF
 from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
-from .hmm import HMM, HMMParams
+from .hmm import HMM
 from .hmm.families import (
     GLMHMM,
     AutoRegressiveHMM,
@@ -14,6 +14,7 @@ from .hmm.families import (
     NeuralHMM,
     PoissonHMM,
 )
+from .hmm.posterior import HMMParams
 from .mrf import EmptyState, HiddenMRF
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
