@@ -5,7 +5,7 @@ from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .glm.vector import VectorGLM
-from .hmm import HMM, HMMParams
+from .hmm import HMM
 from .hmm.families import (
     GLMHMM,
     AutoRegressiveHMM,
@@ -15,6 +15,7 @@ from .hmm.families import (
     NeuralHMM,
     PoissonHMM,
 )
+from .hmm.posterior import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
