@@ -2,6 +2,8 @@
 
 from .crf import LinearChainCRF
 from .crf.chains import CRFParams
+from .crf.crfsuite import from_crfsuite
+from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM, HMMParams
@@ -26,6 +28,8 @@ __all__ = [
     "CRFParams",
     "FAMILIES",
     "Family",
+    "FeatureCRF",
+    "FeatureParams",
     "GLM",
     "GraphAffinity",
     "AutoRegressiveHMM",
@@ -45,6 +49,7 @@ __all__ = [
     "TrafficPrior",
     "contrastive",
     "em",
+    "from_crfsuite",
     "kernel_form",
     "median_square_distance",
     "ranking",
