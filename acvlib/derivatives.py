@@ -178,6 +178,10 @@ class Derivatives:
         """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
         raise NotImplementedError(f"{type(self).__name__} forms its Hessians")
 
+    def anchored(self, params: np.ndarray) -> "Derivatives":
+        """The same for refits from params (D,), with what they can share; of `matrix_free` models."""
+        return self
+
     def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits | None:
         """Each fold refitted from params (D,) by the model's own solver; None where it has none."""
         return None

@@ -79,7 +79,6 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
         raise ValueError("no sentences: give one or more")
     matrix = csr_array((values, columns, ends), shape=(len(ends) - 1, len(numbers)), dtype=float)
     matrix.sum_duplicates()
-    matrix.eliminate_zeros()
     return Attributes(matrix, np.array(starts), tuple(numbers))
 
 

@@ -15,6 +15,7 @@ from ...protocol import FoldProducts, override
 from ...solvers.inverse import Solvable
 from ...solvers.operators import HessianOperator
 from ...weighting import check, hide_labels
+from .preconditioner import Preconditioner
 from .tangent import link_variances, tangent
 
 
@@ -69,6 +70,15 @@ class FeatureDerivatives(Derivatives):
     """With sentences as sites: F is linear in their weights, and own is -log p(z_n | x_n)."""
 
     matrix_free = True
+
+    def __init__(self, model, preconditioner=None):
+        super().__init__(model)
+        self._preconditioner = preconditioner
+
+    @override
+    def anchored(self, params: np.ndarray) -> "FeatureDerivatives":
+        """With the preconditioner of these params, which takes the time of many products."""
+        return type(self)(self.model, self.products(params, WHOLE).preconditioners[0])
 
     @override
     def value_and_gradient(
@@ -197,6 +207,7 @@ class FeatureProducts:
 
     def __init__(self, derivatives, params, folds):
         self.model = derivatives.model
+        self.anchor = derivatives._preconditioner
         self.params = np.atleast_2d(params)
         self.point = np.arange(len(folds)) if params.ndim == 2 else np.zeros(len(folds), int)
         parts = [self.model.unpack(point) for point in self.params]
@@ -214,12 +225,22 @@ class FeatureProducts:
         return out + self.model.ridge * vectors
 
     def precondition(self, vectors, rows):
-        return vectors / self._diagonals[self.point[rows]]
+        if self.anchor:
+            return self.anchor.solve(vectors)
+        out = np.empty_like(vectors)
+        for point in np.unique(self.point[rows]):
+            here = self.point[rows] == point
+            out[here] = self.preconditioners[point].solve(vectors[here])
+        return out
 
     @cached_property
-    def _diagonals(self):
-        found = [self.model.pack(paths.variances(_ones(paths))) for paths in self.whole]
-        return np.array(found) + self.model.ridge
+    def preconditioners(self):
+        """That of each point."""
+        found = []
+        for paths in self.whole:
+            diagonal = self.model.pack(paths.variances(_ones(paths))) + self.model.ridge
+            found.append(Preconditioner(self.model, paths, diagonal))
+        return found
 
     def evaluate(self):
         """(F (n,), dF/dparams (n, D)) of the folds."""

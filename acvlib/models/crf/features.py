@@ -69,7 +69,7 @@ class FeatureCRF(ModelDefaults):
         object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
         object.__setattr__(self, "sentences", encoded)
         object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
-        free = self._seen() if self.free is None else _numbers(self.free, self._n_pairs)
+        free = self._seen() if self.free is None else _numbers(self.free, self.n_pairs)
         object.__setattr__(self, "free", own_copy(free, np.int64))
 
     @cached_property
@@ -110,7 +110,7 @@ class FeatureCRF(ModelDefaults):
         return HiddenLabelDerivatives(self) if self.scheme else FeatureDerivatives(self)
 
     @property
-    def _n_pairs(self):
+    def n_pairs(self) -> int:
         """Attributes x labels and labels x labels, with a weight or without."""
         return (len(self.names) + len(self.classes)) * len(self.classes)
 
@@ -131,7 +131,7 @@ class FeatureCRF(ModelDefaults):
     @checked
     def unpack(self, params: np.ndarray) -> FeatureParams:
         """Name the parts of params (D,)."""
-        flat = np.zeros(self._n_pairs)
+        flat = np.zeros(self.n_pairs)
         flat[self.free] = params
         return self._split(flat)
 
@@ -171,7 +171,7 @@ class FeatureCRF(ModelDefaults):
     def _placing(self):
         """Params to all pairs, (n_pairs, D), sparse."""
         cells = (self.free, np.arange(self.n_params))
-        return csr_array((np.ones(self.n_params), cells), (self._n_pairs, self.n_params))
+        return csr_array((np.ones(self.n_params), cells), (self.n_pairs, self.n_params))
 
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -222,8 +222,7 @@ def _labels(labels, lengths):
 
 def _numbers(free, n_pairs):
     numbers = real_array("free", free, 1)
-    distinct = np.unique(numbers)
-    whole = (numbers % 1 == 0).all() and distinct.size
-    if not whole or distinct.size < numbers.size or distinct[0] < 0 or distinct[-1] >= n_pairs:
-        raise ValueError(f"free must be distinct whole numbers 0 ... {n_pairs - 1}, one or more")
+    whole = numbers.size and (numbers % 1 == 0).all() and (np.diff(numbers) > 0).all()
+    if not whole or numbers[0] < 0 or numbers[-1] >= n_pairs:
+        raise ValueError(f"free must be rising whole numbers from 0 to {n_pairs - 1}, one or more")
     return numbers

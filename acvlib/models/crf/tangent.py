@@ -116,3 +116,25 @@ def link_variances(posterior, starts, coefficients):
                     p = filtered[t - 1, j] * transition[j, k] * ahead[t, k]
                     out[j, k] += coefficients[n] * p * (1.0 - p)
     return out
+
+
+@_jit
+def responses(posterior, places, tags):
+    """How one sentence's posteriors move with a tag's score at each of some places.
+
+    (len(places), T K + K^2): covariances of that tag's presence with all features.
+    """
+    gamma = posterior[0]
+    length, K = gamma.shape
+    starts = np.array([0, length])
+    one = np.ones(1)
+    still = np.zeros((K, K))
+    field = np.zeros((length, K))
+    out = np.empty((len(places), length * K + K * K))
+    for i in range(len(places)):
+        field[places[i], tags[i]] = 1.0
+        excess, moves = tangent(posterior, starts, one, field, still)
+        out[i, : length * K] = excess.ravel()
+        out[i, length * K :] = moves.ravel()
+        field[places[i], tags[i]] = 0.0
+    return out
