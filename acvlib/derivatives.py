@@ -179,7 +179,7 @@ class Derivatives:
         raise NotImplementedError(f"{type(self).__name__} forms its Hessians")
 
     def anchored(self, params: np.ndarray) -> "Derivatives":
-        """The same for refits from params (D,), with what they can share; of `matrix_free` models."""
+        """The same for refits from params (D,), with what they share; of `matrix_free` models."""
         return self
 
     def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits | None:

@@ -203,7 +203,7 @@ class FeatureProducts:
     params (D,) for all folds, or a row for each.
     """
 
-    rough = None
+    rough: FoldProducts | None = None
 
     def __init__(self, derivatives, params, folds):
         self.model = derivatives.model

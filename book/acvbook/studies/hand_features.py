@@ -33,5 +33,9 @@ def _token(words, t):
 
 def shape(word):
     """Upper-case letters as X, others as x, digits as 9, runs of one kind as a single sign."""
-    kinds = ["9" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word]
-    return "".join(kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before)
+    kinds = [
+        "9" if c.isdigit() else "X" if c.isupper() else "x" if c.isalpha() else c for c in word
+    ]
+    return "".join(
+        kind for kind, before in zip(kinds, ["", *kinds], strict=False) if kind != before
+    )
