@@ -1,5 +1,5 @@
 """A book of two notebooks that builds in about a second, made of the real Makefile, dodo.py, tools
-and acvbook; stubs take the place of Jupyter Book and MathJax and, unless asked for, of kernels.
+and acvbook; stubs take the place of Jupyter Book, of npm and, unless asked for, of kernels.
 """
 
 import os
@@ -49,8 +49,9 @@ def main():
     output.mkdir(parents=True)
     pages = [source / "scoreboard.md", *sorted(source.glob("figures/*.svg"))]
     text = "".join(f"{page.name} {page.read_text()}" for page in pages)
-    (output / "index.html").write_text(text)
-    (output / "end.html").write_text("whole")
+    page = "<html><head><title>Demo</title></head><body><article>{}</article></body></html>"
+    for name, body in {"index": text, "genindex": "", "end": "whole"}.items():
+        (output / f"{name}.html").write_text(page.replace("{}", body))
 """,
     "kernel/jupytext.py": """
 import json, pathlib
@@ -59,7 +60,8 @@ class Notebook(str):
 def read(path):
     return Notebook(pathlib.Path(path).read_text())
 def writes(executed, fmt):
-    return json.dumps({"cells": [], "text": executed.text})
+    title = {"cell_type": "markdown", "metadata": {}, "source": "# Title\\n"}
+    return json.dumps({"cells": [title], "text": executed.text})
 """,
     "kernel/papermill/__init__.py": """
 from types import SimpleNamespace
@@ -101,7 +103,7 @@ class SmallBook:
         no_cache = shutil.ignore_patterns("__pycache__")
         for name in ("tools", "book/acvbook"):
             shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
-        self.write("tools/mathjax.py", MATHJAX)
+        self.write("tools/npm_package.py", NPM_PACKAGE)
         self.write("acvlib/__init__.py", "")
         self.write("book/claims/papers.toml", PAPERS)
         self.write("book/claims/demo.toml", CLAIMS)
@@ -177,12 +179,12 @@ class SmallBook:
         return found
 
 
-MATHJAX = """
+NPM_PACKAGE = """
 import sys
 from acvbook.whole import replacing_folder
-with replacing_folder(sys.argv[1]) as draft:
+with replacing_folder(sys.argv[2]) as draft:
     draft.mkdir()
-    (draft / "tex-svg-full.js").write_text("")
+    (draft / {"mathjax": "node-main.js", "axe-core": "axe.min.js"}[sys.argv[1]]).write_text("")
 """
 
 
