@@ -677,7 +677,7 @@ pd.concat(found).round(3)
 # %% [markdown]
 # F1 is {value}`beyond.features.conll.f1` on CoNLL-2003, where the network has {value}`ghosh.fig2.conll.f1`, and
 # {value}`beyond.features.wnut.f1` on WNUT-17, where it has {value}`ghosh.fig2.wnut.f1`. Cross-validation is another matter. The
-# layer above had 99 parameters on scores that never change. Here there are {value}`beyond.features.conll.parameters | ,.0f` of
+# layer above had {given}`99` parameters on scores that never change. Here there are {value}`beyond.features.conll.parameters | ,.0f` of
 # them for all of CoNLL-2003, and most weights see a few words only: the model has nearly learnt its sentences by heart. On its
 # first {given}`1500` sentences (600 at quick scale), 20 draws of sentences, left out one by one:
 
