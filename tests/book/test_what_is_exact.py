@@ -18,6 +18,8 @@ DOORS = {
     "PoissonTraffic",
     "HiddenMRF",
     "LinearChainCRF",
+    "FeatureCRF",
+    "from_crfsuite",
     "GLM",
     "SemiSupervised",
     "PairwiseLinear",

@@ -90,7 +90,7 @@ class FeatureDerivatives(Derivatives):
 
     def _penalised(self, params, value, parts):
         ridge = self.model.ridge * params
-        return float(value + 0.5 * ridge @ params), self.model.pack(parts) + ridge
+        return float(value + 0.5 * ridge @ params), self.model.restrict(parts) + ridge
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
@@ -117,7 +117,7 @@ class FeatureDerivatives(Derivatives):
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         parts = self.model.unpack(params)
-        return -np.array([self.model.pack(self._slope(parts, fold)) for fold in folds])
+        return -np.array([self.model.restrict(self._slope(parts, fold)) for fold in folds])
 
     def _slope(self, parts, fold):
         """d own / dw at weights 1, as parts."""
@@ -238,7 +238,7 @@ class FeatureProducts:
         """That of each point."""
         found = []
         for paths in self.whole:
-            diagonal = self.model.pack(paths.variances(_ones(paths))) + self.model.ridge
+            diagonal = self.model.restrict(paths.variances(_ones(paths))) + self.model.ridge
             found.append(Preconditioner(self.model, paths, diagonal))
         return found
 
@@ -255,9 +255,9 @@ class FeatureProducts:
     def _of_both(self, row, function):
         """function of all sentences less that of the fold's own terms, as a vector (D,)."""
         whole = self.whole[self.point[row]]
-        found = self.model.pack(function(whole, _ones(whole)))
+        found = self.model.restrict(function(whole, _ones(whole)))
         own = self.own[row]
-        return found if own is None else found - self.model.pack(function(own, _ones(own)))
+        return found if own is None else found - self.model.restrict(function(own, _ones(own)))
 
 
 def _ones(paths):

@@ -15,7 +15,7 @@ import numpy as np
 from autograd.tracer import isbox
 from scipy.sparse import csr_array
 
-from ...checks import real_array, real_number
+from ...checks import check_kind, real_array, real_number
 from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...protocol import ModelDefaults, checked, own_copy
@@ -64,6 +64,8 @@ class FeatureCRF(ModelDefaults):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
+        for name in ("all_possible_states", "all_possible_transitions"):
+            check_kind(name, getattr(self, name), bool)
         given = self.sentences
         encoded = given if isinstance(given, Attributes) else attributes(given)
         object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
@@ -141,7 +143,16 @@ class FeatureCRF(ModelDefaults):
         return FeatureParams(states, flat[-k * k :].reshape(k, k))
 
     def pack(self, parts: FeatureParams) -> np.ndarray:
-        """The params (D,) with these parts."""
+        """The params (D,) with these parts; ValueError for a weight that the model has not."""
+        params = self.restrict(parts)
+        if np.count_nonzero(params) < sum(np.count_nonzero(part) for part in parts):
+            raise ValueError(
+                "there are weights that are not free: build with all_possible_... =True"
+            )
+        return params
+
+    def restrict(self, parts: FeatureParams) -> np.ndarray:
+        """Those of all pairs that are free, (D,)."""
         return np.concatenate([np.ravel(part) for part in parts])[self.free]
 
     @checked

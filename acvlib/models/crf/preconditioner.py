@@ -36,7 +36,7 @@ class Preconditioner:
         certain = paths.tokens.squared @ np.where(variance > UNCERTAIN, 0.0, variance)
         squares = every[MOST:].power(2).sum(axis=0)
         none = np.zeros_like(paths.smoothed.transition)
-        self.diagonal = model.ridge + squares + model.pack((certain, none))
+        self.diagonal = model.ridge + squares + model.restrict((certain, none))
         self.frequent = np.sort(np.argsort(self.diagonal)[-FREQUENT:])
         self.block = cho_factor(self._block(every[MOST:]))
         self.factor = cho_factor(np.eye(self.directions.shape[0]) + self._met())

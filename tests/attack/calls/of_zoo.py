@@ -14,6 +14,8 @@ from .of_graphs import close
 from .of_models import (
     LISTS,
     SEQUENCES,
+    TOKENS,
+    described,
     each_of,
     energy,
     glm,
@@ -43,6 +45,7 @@ def zoo():
         "LinearChainCRF tokens": models.LinearChainCRF(
             **sentences(rng), scheme=weighting.hide_labels
         ),
+        "FeatureCRF": models.FeatureCRF(**described(rng)),
         "SemiSupervised": models.SemiSupervised(energy(rng), half_labelled(rng), "logistic"),
         "PairwiseLinear": models.PairwiseLinear(dyadic(rng, N, 2), dyadic(rng, N)),
     }
@@ -95,7 +98,14 @@ for name in zoo()[0]:
     for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior", "hold"):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
-for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", "LinearChainCRF"):
+for name in (
+    "GaussianHMM",
+    "AutoRegressiveHMM",
+    "NeuralHMM",
+    "PoissonTraffic",
+    "LinearChainCRF",
+    "FeatureCRF",
+):
     add(
         f"{name}.pack",
         lambda params, name=name: zoo()[0][name].pack(zoo()[0][name].unpack(params)),
@@ -123,6 +133,13 @@ for attribute in ("predict", "marginals"):
         attribute,
         params=(zoo()[1]["LinearChainCRF"], odd.PARAMS),
         emissions=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
+    )
+for attribute in ("predict", "marginals"):
+    method(
+        "FeatureCRF",
+        attribute,
+        params=(zoo()[1]["FeatureCRF"], odd.PARAMS),
+        sentences=(lambda rng: described(rng)["sentences"], odd.without(TOKENS, "fewer", "None ")),
     )
 for name in ("SemiSupervised", "PairwiseLinear"):
     method(
