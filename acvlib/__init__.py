@@ -38,6 +38,7 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
+    "from_crfsuite": ".models.crf.crfsuite",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

@@ -22,7 +22,8 @@ from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import check, hide_labels
 from .attributes import Attributes, Tokens, attributes
 from .by_place import log_partition, places, sparse_product
-from .feature_derivatives import FeatureDerivatives, HiddenLabelDerivatives, Paths
+from .feature_derivatives import FeatureDerivatives, HiddenLabelDerivatives
+from .paths import Paths
 
 
 class FeatureParams(NamedTuple):
@@ -35,6 +36,9 @@ class FeatureParams(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class FeatureCRF(ModelDefaults):
     """Fit weights of attributes x labels, and of transitions, by ridge-penalised likelihood.
+
+    There is no Hessian matrix. A result of n folds has params (n, D): take thousands of folds in
+    portions where D is large.
 
     Parameters
     ----------
