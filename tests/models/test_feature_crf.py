@@ -202,7 +202,7 @@ def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longes
     ("change", "match"),
     [
         ({"sentences": [[["a"]], "text"]}, "sentence 1 must be a list of tokens"),
-        ({"sentences": [["a"], [["b"]]]}, "sentence 0, token 0 must be a list of tokens"),
+        ({"sentences": [["a"], [["b"]]]}, "sentence 0, token 0 must be a list of names"),
         ({"sentences": [[{"a": None}], [["b"]]]}, "token 0: 'a' is None"),
         ({"sentences": [[{"a": np.nan}], [["b"]]]}, "token 0: 'a' is nan"),
         ({"sentences": [[{3: 1.0}], [["b"]]]}, "names of attributes must be strings"),

@@ -58,15 +58,13 @@ class Tokens:
 
 def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:
     """The `Attributes` of sentences; with `known` names, others are left out, as a tagger does."""
-    if not isinstance(sentences, Iterable) or isinstance(sentences, str | bytes | Mapping):
-        raise TypeError(f"sentences must be a list of lists of dicts; got {sentences!r:.60}")
     numbers = dict(zip(known or (), range(len(known or ())), strict=True))
     columns = []
     values = []
     ends = [0]
     starts = [0]
-    for n, sentence in enumerate(sentences):
-        for t, token in enumerate(_items(sentence, f"sentence {n}")):
+    for n, sentence in enumerate(listed("sentences", sentences, "sentences")):
+        for t, token in enumerate(listed(f"sentence {n}", sentence, "tokens")):
             for name, value in _pairs(token, f"sentence {n}, token {t}"):
                 if known is None or name in numbers:
                     columns.append(numbers.setdefault(name, len(numbers)))
@@ -82,16 +80,17 @@ def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes
     return Attributes(matrix, np.array(starts), tuple(numbers))
 
 
-def _items(sentence, place):
-    if not isinstance(sentence, Iterable) or isinstance(sentence, str | bytes | Mapping):
-        raise TypeError(f"{place} must be a list of tokens; got {sentence!r:.60}")
-    return sentence
+def listed(name: str, values: Any, kind: str) -> Iterable:
+    """The values as they are; TypeError unless they are a list, or the like."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"{name} must be a list of {kind}; got {values!r:.60}")
+    return values
 
 
 def _pairs(token, place):
     """(name, value) of each attribute of a token."""
     if not isinstance(token, Mapping):
-        for name in _items(token, place):
+        for name in listed(place, token, "names, or a dict"):
             yield _name(name, place), 1.0
         return
     for name, value in token.items():

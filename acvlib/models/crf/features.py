@@ -20,7 +20,7 @@ from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import check, hide_labels
-from .attributes import Attributes, Tokens, attributes
+from .attributes import Attributes, Tokens, attributes, listed
 from .by_place import log_partition, places, sparse_product
 from .feature_derivatives import FeatureDerivatives, HiddenLabelDerivatives
 from .paths import Paths
@@ -223,16 +223,19 @@ class FeatureCRF(ModelDefaults):
 
 def _labels(labels, lengths):
     """Labels as tuples of strings, one for each token."""
-    given = list(labels)
-    if len(given) != len(lengths):
-        raise ValueError(f"{len(lengths)} sentences, but labels of {len(given)}: give as many")
-    for n, (own, length) in enumerate(zip(given, lengths, strict=True)):
-        if isinstance(own, str) or len(own) != length:
-            raise ValueError(f"sentence {n} has {length} tokens: give a list of as many labels")
-        for t, label in enumerate(own):
+    given = []
+    for n, own in enumerate(listed("labels", labels, "lists of strings")):
+        given.append(tuple(listed(f"labels of sentence {n}", own, "strings")))
+        for t, label in enumerate(given[n]):
             if not isinstance(label, str):
                 raise ValueError(f"sentence {n}, token {t}: label {label!r:.60} is not a string")
-    return tuple(tuple(own) for own in given)
+    if len(given) != len(lengths):
+        raise ValueError(f"{len(lengths)} sentences, but labels of {len(given)}: give as many")
+    wrong = np.flatnonzero(lengths != [len(own) for own in given])
+    if wrong.size:
+        n = wrong[0]
+        raise ValueError(f"sentence {n} has {lengths[n]} tokens, but {len(given[n])} labels")
+    return tuple(given)
 
 
 def _numbers(free, n_pairs):
