@@ -81,6 +81,10 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     assert model.predict(params, others) == [list(labels) for labels in fitted.predict(others)]
     assert model.predict(params) == [list(labels) for labels in fitted.predict(X)]
     np.testing.assert_allclose(acv.fit(model).params, params, atol=2e-5)
+    stopped = crfsuite(X, y, max_iterations=3, min_freq=2, **settings)
+    model, params = from_crfsuite(stopped, X, y)
+    assert model.n_params == len(stopped.state_features_) + len(stopped.transition_features_)
+    assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
 
 
 def test_objective_is_enumeration():
@@ -235,5 +239,8 @@ def test_from_crfsuite_refuses_what_it_cannot_hold():
     fitted = crfsuite(X, y)
     with pytest.raises(ValueError, match="give the X and y that it was fitted to"):
         from_crfsuite(fitted, X[:5], y[:5])
+    swapped = [labels[::-1] for labels in y]
+    with pytest.raises(ValueError, match="crfsuite's log ends at F"):
+        from_crfsuite(fitted, X, swapped)
     with pytest.raises(ValueError, match="its labels are"):
         from_crfsuite(fitted, X, [["A"] * len(labels) for labels in y])

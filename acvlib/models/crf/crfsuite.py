@@ -9,6 +9,7 @@ import numpy as np
 from .features import FeatureCRF
 
 OFFSET = 28  # byte of the model file at which that of the table of features stands
+LOGGED = 1e-4  # relative error of F in crfsuite's log
 FEATURE = np.dtype([("kind", "<u4"), ("source", "<u4"), ("target", "<u4"), ("weight", "<f8")])
 
 
@@ -37,7 +38,13 @@ def from_crfsuite(
         both = f"{sorted(fitted.classes_)}, those of y {list(model.classes)}"
         raise ValueError(f"its labels are {both:.300}: give the X and y that it was fitted to")
     free, params = _weights(fitted, model)
-    return FeatureCRF(model.sentences, y, 2.0 * c2, free=free), params
+    model = FeatureCRF(model.sentences, y, 2.0 * c2, free=free)
+    last = getattr(getattr(fitted, "training_log_", None), "last_iteration", None) or {}
+    own = model.objective(params, np.ones(model.n_sites))
+    if abs(last.get("loss", own) - own) > LOGGED * (1.0 + abs(own)):
+        both = f"crfsuite's log ends at F = {last['loss']:g}, and F of X, y is {own:g}"
+        raise ValueError(f"{both}: give the X and y that it was fitted to")
+    return model, params
 
 
 def _weights(fitted, model):
