@@ -18,7 +18,7 @@ from acvbook.claims import load_claims
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "pyproject.toml")
+NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
 
 
@@ -49,10 +49,13 @@ def assemble(folder, target):
 
 
 def make_chapters(target, folder, records):
-    """Turn the executed notebooks into chapters."""
+    """Turn the executed notebooks into chapters, and list them on the start page."""
+    index = target / "index.md"
+    table = chapters.contents(target, folder, records)
+    index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
     for path in target.glob("*.ipynb"):
         notebook = json.loads(path.read_text("utf-8"))
-        chapter = chapters.chapter(notebook, chapters.run_line(path.stem, folder, records))
+        chapter = chapters.chapter(notebook, chapters.frame(path.stem, folder, records))
         path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
 
 

@@ -41,6 +41,10 @@ CLAIMS = """
 "demo.one" = { source = "s", shows = "s", data = "simulated", notebook = "one" }
 "demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
 """
+CHAPTERS = """
+one = { question = "?", learn = ["this"], needs = "that" }
+two = { question = "?", learn = ["this"], needs = "that" }
+"""
 STUBS = {
     "html/jupyter_book/cli/main.py": """
 import pathlib, sys
@@ -108,6 +112,8 @@ class SmallBook:
         self.write("book/claims/papers.toml", PAPERS)
         self.write("book/claims/demo.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
+        self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
+        self.write("book/chapters.toml", CHAPTERS)
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")

@@ -1,11 +1,15 @@
 """Pages after Jupyter Book: formulas and icons drawn, and what a reader of any kind needs."""
 
+import re
+from pathlib import Path
+
 import chapters
 import pandas as pd
 import pytest
 from finish_html import description, finish
 from prerender import FORMULA, Icons, formulas, with_math
 
+ROOT = Path(__file__).parent.parent.parent
 HEAD = "<html><head><title>A &amp; b &#8212; Book</title></head>"
 PAGE = (
     f"{HEAD}<body><article><h1>A</h1><p>It says \\(x &lt; 1\\) here.</p>"
@@ -96,11 +100,22 @@ def test_chapter_is_for_readers():
     assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
 
 
-def test_run_line_says_data_and_cost(tmp_path):
+def test_frame_says_what_is_asked_and_what_it_took(tmp_path, monkeypatch):
+    asked = {"question": "Why?", "learn": ["this", "that"], "needs": "algebra"}
+    monkeypatch.setattr(chapters, "FRAMES", {"a": asked, "b": asked})
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/a.json").write_text('{"minutes": 1.5, "gigabytes": 2.0}')
     records = [{"notebook": "a", "data": "real", "scale": "quick"}]
-    line = chapters.run_line("a", tmp_path, records)
-    assert "Data: real." in line
-    assert "quick scale) took 1.5 minutes and 2 GB" in line
-    assert chapters.run_line("b", tmp_path, records) == ""
+    frame = chapters.frame("a", tmp_path, records)
+    assert "**Question**: Why?" in frame
+    assert "**You learn**: this; that." in frame
+    assert "**Data**: real" in frame
+    assert "1.5 minutes and 2 GB, quick scale" in frame
+    assert "Run" not in chapters.frame("b", tmp_path, records)
+
+
+def test_each_chapter_has_a_frame_and_a_place_in_the_contents():
+    names = {path.stem for path in (ROOT / "notebooks").glob("*.py")}
+    assert set(chapters.FRAMES) == names
+    listed = re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text("utf-8"))
+    assert [name for name in listed if name in names] == list(chapters.FRAMES)

@@ -23,7 +23,7 @@ def save(fig, name, data=None):
         strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it
         fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
         text = f"{data.provenance} data"
-        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=9)
+        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=11)
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
     with replacing(path) as draft:
         fig.savefig(draft, format="svg", metadata={"Date": None})
