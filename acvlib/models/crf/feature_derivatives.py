@@ -46,6 +46,8 @@ class FeatureDerivatives(Derivatives):
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
+        if (np.asarray(weights) != 1.0).any():
+            raise ValueError("the Hessian of a FeatureCRF is had at weights 1, or of folds")
         return _Convex(self.products(params[None], WHOLE), len(params))
 
     # folds
