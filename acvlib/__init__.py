@@ -39,6 +39,8 @@ _LAZY_NAMES = {
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
     "from_crfsuite": ".models.crf.crfsuite",
+    "from_jax": ".adapters.jax",
+    "from_torch": ".adapters.torch",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

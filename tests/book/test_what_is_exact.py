@@ -25,10 +25,13 @@ DOORS = {
     "PairwiseLinear",
     "treecv",
     "kfold",
+    "Examples",
     "check_result",
     "refit_unreliable",
     "compare_models",
     "compare_methods",
+    "from_jax",
+    "from_torch",
     "Model",
     "EstimatingEquation",
 }
