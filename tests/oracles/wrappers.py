@@ -105,6 +105,9 @@ class _InterruptingDerivatives:
     def __init__(self, own, model):
         self._own, self._model = own, model
 
+    def anchored(self, params):
+        return _InterruptingDerivatives(self._own.anchored(params), self._model)
+
     def __getattr__(self, name):
         found = getattr(self._own, name)
         return self._model.counted(found) if name == self._model._name else found

@@ -65,6 +65,9 @@ class TargetHessian:
         blocks = np.einsum("ij,ab->iajb", np.eye(q), self.gram).reshape(self.shape)
         return (blocks + np.diag(self.penalty.ravel())).astype(dtype or float)
 
+    def __matmul__(self, columns):
+        return (np.transpose(columns) @ self).T
+
     def __rmatmul__(self, rows):
         blocks = np.reshape(rows, (*np.shape(rows)[:-1], *self.penalty.shape))
         return (blocks @ self.gram + blocks * self.penalty).reshape(np.shape(rows))
