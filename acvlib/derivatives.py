@@ -172,6 +172,13 @@ class Derivatives:
         hessians = [np.asarray(self.hessian(p, w)) for p, w in pairs]
         return np.array(values), np.array(gradients), np.array(hessians)
 
+    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
+        """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
+        raise TypeError(
+            f"{type(self.model).__name__} is no series that weights in time leave out: give an HMM "
+            "or PoissonTraffic, under keep_latents"
+        )
+
     # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:

@@ -11,7 +11,8 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...inference import smoothing
-from .emissions.scores import gradient
+from ...inference.prefixes import Chain
+from .emissions.scores import StateScores, gradient
 from .sequences import Frames
 
 
@@ -97,6 +98,29 @@ def hidden_states(model, params, weights):
 def states_of_sequences(model, params, numbers):
     """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
     return HiddenStates(model, params, model.frames.take(numbers), prior=False)
+
+
+def filter_tables(hidden):
+    """The `Chain` whose filter runs through all frames; scores of all params, held ones too."""
+    model = hidden.model
+    k = model.n_states
+    every = np.arange(len(hidden.frames.x))
+    own = [StateScores(hidden.point.layers(j, every)).matrix() for j in range(k)]
+    by_row = np.zeros((k + 1, k, k + 1, k - 1))
+    rows = np.arange(k + 1)
+    by_row[rows, :, rows] = np.eye(k)[:, :-1] - hidden.p[:, None, :-1]
+    by_row = by_row.reshape(k + 1, k, -1)
+    log_p = np.log(hidden.p)
+    return Chain(
+        row=np.where(hidden.frames.observed, every, -1),
+        log_density=hidden.point.log_density,
+        density_score=np.stack(own, axis=1),
+        log_initial=log_p[0],
+        initial_score=by_row[0],
+        log_transition=log_p[1:],
+        transition_score=by_row[1:],
+        places=(0, model.n_chain, model.n_nuisance, model.n_chain + model.emission_prior.mean.size),
+    )
 
 
 def log_probabilities(log_ratios):
