@@ -132,13 +132,11 @@ def leave_future_out(
     warn_unconverged(fit, TOLERANCE, "leave_future_out")
     origins = _Origins(model, fit, starts, horizon, gap)
     n = len(origins.starts)
-    left = check_whole("anchors", anchors, min(n, 2))
-    rows = np.unique(np.linspace(0, n - 1, max(2, -(-left // 2))).astype(int))
-    spans = origins.spans(rows)
-    left -= len(rows)
-    while left > 0 and (origins.errors > LIMIT).any():
-        spans = origins.refined(spans, left)
-        left = anchors - origins.refitted.sum()
+    check_whole("anchors", anchors, min(n, 2))
+    first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
+    spans = origins.spans(np.unique(first.astype(int)))
+    while origins.tried.sum() < anchors and (origins.open > LIMIT).any():
+        spans = origins.refined(spans, anchors - origins.tried.sum())
     return origins.result(time.perf_counter() - started)
 
 
@@ -159,8 +157,14 @@ class _Origins:
         self.params = np.empty((n, len(fit.params)))
         self.log_p = np.empty((n, 1 if horizon == 1 else 1 + horizon))
         self.errors = np.zeros(n)
-        self.refitted = np.zeros(n, bool)
+        self.tried = np.zeros(n, bool)
+        self.refitted = np.zeros(n, bool)  # those of the tried that converged
         self.evaluations = Counter()
+
+    @property
+    def open(self):
+        """The errors, but 0 where a refit was tried."""
+        return np.where(self.tried, 0.0, self.errors)
 
     def _check(self):
         if not len(self.starts):
@@ -178,7 +182,14 @@ class _Origins:
 
     def spans(self, rows):
         """The spans between refits at some rows, the first and the last origin among them."""
-        anchors = self._refit(rows)
+        rows, anchors = self._refit(rows)
+        for end in {0, len(self.starts) - 1}.difference(rows):
+            start = self.starts[end]
+            n_before = self.observed[: start - self.window[1]].sum()
+            raise ValueError(
+                f"no refit to the {n_before} sites before {start} converges: start later, or "
+                "simplify the model"
+            )
         reach = np.concatenate([rows[:1], rows, rows[-1:]])
         passes = [
             self._futures(anchor, slice(reach[i], reach[i + 2] + 1))
@@ -196,15 +207,16 @@ class _Origins:
 
     def refined(self, spans, n_more):
         """The spans after refits where errors are largest, in each at most one."""
-        worst = [span.rows.start + np.argmax(self.errors[span.rows]) for span in spans]
-        order = np.argsort(-self.errors[worst], kind="stable")[:n_more]
-        chosen = sorted(i for i in order if self.errors[worst[i]] > LIMIT)
-        found = dict(zip(chosen, self._refit([worst[i] for i in chosen]), strict=True))
+        errors = self.open
+        worst = np.array([span.rows.start + np.argmax(errors[span.rows]) for span in spans])
+        worst = worst[np.argsort(-errors[worst], kind="stable")[:n_more]]
+        rows, anchors = self._refit(np.sort(worst[errors[worst] > LIMIT]))
+        found = dict(zip(rows, anchors, strict=True))
         refined = []
-        for i, span in enumerate(spans):
+        for span in spans:
             parts = [span]
-            if i in found:
-                parts = span.cut(worst[i], found[i], self._futures(found[i], span.rows))
+            for row in found.keys() & set(range(span.rows.start + 1, span.rows.stop - 1)):
+                parts = span.cut(row, found[row], self._futures(found[row], span.rows))
                 for part in parts:
                     self._step(part)
             refined.extend(parts)
@@ -215,18 +227,17 @@ class _Origins:
         return self.derivatives.futures(anchor.params, self.starts[rows], *self.window)
 
     def _refit(self, rows):
-        """An `_Anchor` for each row."""
-        starts = self.starts[rows]
-        folds = future_folds(self.n_sites, starts, *self.window, self.observed)
+        """The rows whose refits converge, and an `_Anchor` for each."""
+        self.tried[rows] = True
+        folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
         found = Refits.unfinished(len(folds), len(self.fit.params))
         found = refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
-        for start, fold in zip(starts[~found.converged], folds, strict=False):
-            n_before = self.observed.sum() - len(fold)
-            raise ValueError(f"the {n_before} sites before {start} are too few to fit: start later")
-        self.derivatives.defaults.check_refits(found.params, folds)
-        self.refitted[rows] = True
-        self.evaluations.update({"refit": len(folds), "hessian": len(folds)})
-        return [self._anchor(point, fold) for point, fold in zip(found.params, folds, strict=True)]
+        good = np.flatnonzero(found.converged)
+        self.derivatives.defaults.check_refits(found.params[good], folds[good])
+        self.refitted[rows[good]] = True
+        self.evaluations.update({"refit": len(folds), "hessian": len(good)})
+        pairs = zip(found.params[good], folds[good], strict=True)
+        return rows[good], [self._anchor(*pair) for pair in pairs]
 
     def _anchor(self, params, fold):
         hessian = self.derivatives.hessian(params, fold_weights(self.n_sites, fold))

@@ -100,7 +100,7 @@ BAD = {
     "anchors = 1": {"anchors": 1},
     "horizon = 0": {"horizon": 0},
     "gap = -1": {"gap": -1},
-    "too few to fit: start later": {"starts": OBSERVED[3:20]},
+    "no refit to the 3 sites before": {"starts": OBSERVED[3:20]},
 }
 
 
@@ -131,5 +131,5 @@ def test_large_models_must_form_their_hessian(rng):
 
 def test_a_week_that_was_never_seen_is_too_early():
     model = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 800))
-    with pytest.raises(ValueError, match="sites before 100 are too few"):
+    with pytest.raises(ValueError, match="sites before 100 converges"):
         acv.leave_future_out(model, acv.fit(model), [100, 700])
