@@ -149,7 +149,8 @@ def _slope(phi, params):
         value = np.asarray(value, float)
         slope = vjp(1.0) if value.shape == () else None
     except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
-        raise TypeError(f"phi does not pass through autograd ({error}): write it by autograd.numpy")
+        remedy = "write it by autograd.numpy, as a number"
+        raise TypeError(f"phi does not pass through autograd ({error}): {remedy}") from None
     if slope is None or not (np.isfinite(value) and np.isfinite(slope).all()):
         raise ValueError(f"phi must be one finite number with a finite gradient; it is {value}")
     if not np.any(slope):

@@ -1,7 +1,7 @@
 """Leave-future-out at every origin, by steps between refits at a few of them.
 
 F_t is the objective of what comes before origin t, and g_t its gradient; one forward pass at any
-params gives g_t of all t. Between refits at a and b, s of the way from a, with H_s between H_a, H_b:
+params gives g_t of all t. Between refits at a and b, s of the way, with H_s between H_a and H_b:
 
     theta_t = (1 - s) (theta_a - H_s^-1 g_t(theta_a)) + s (theta_b - H_s^-1 g_t(theta_b))
 
@@ -73,7 +73,7 @@ class FutureLosses(HeldOutLosses):
         return fold, self.starts[fold] + step, self.losses[fold, step]
 
     def folds(self, rows: Any = slice(None)) -> Folds:
-        """The `Folds` of some origins, for exact refits of these; of all they may fill the memory."""
+        """The `Folds` of some origins, for exact refits; those of all may fill the memory."""
         starts = self.starts[rows]
         return future_folds(self.n_sites, starts, self.horizon, self.gap, self.observed)
 
@@ -98,7 +98,9 @@ class _Span(NamedTuple):
         after = [_part(each, slice(place, None)) for each in (futures, self.futures[1])]
         first = slice(self.rows.start, row + 1)
         last = slice(row, self.rows.stop)
-        return _Span(first, (self.ends[0], anchor), before), _Span(last, (anchor, self.ends[1]), after)
+        return _Span(first, (self.ends[0], anchor), before), _Span(
+            last, (anchor, self.ends[1]), after
+        )
 
 
 def _part(futures, part):
@@ -146,8 +148,6 @@ class _Origins:
     def __init__(self, model, fit, starts, horizon, gap):
         self.derivatives = derivatives_of(model)
         self.n_sites = model.n_sites
-        if self.derivatives.matrix_free:
-            raise ValueError(f"{len(fit.params)} parameters: raise dense_limit, to form Hessians")
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
         self.starts = check_starts(starts, self.n_sites, horizon, gap)
@@ -172,13 +172,14 @@ class _Origins:
         if (np.diff(self.starts) <= 0).any():
             raise ValueError("starts must ascend, each a site of its own")
         seen = np.append(0, np.cumsum(self.observed))
-        self.derivatives.futures(self.fit.params, self.starts[:1], *self.window)  # is it a series?
+        self.derivatives.futures(self.fit.params, self.starts[:1], *self.window)  # a series?
+        if self.derivatives.matrix_free:
+            n_params = len(self.fit.params)
+            raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
         empty = seen[self.starts + self.window[0]] == seen[self.starts]
         if empty.any():
-            first = self.starts[np.argmax(empty)]
-            raise ValueError(
-                f"nothing is observed in {empty.sum()} windows, the first at site {first}: drop them"
-            )
+            first = f"{empty.sum()} windows, the first at site {self.starts[np.argmax(empty)]}"
+            raise ValueError(f"nothing is observed in {first}: drop them")
 
     def spans(self, rows):
         """The spans between refits at some rows, the first and the last origin among them."""
@@ -245,7 +246,7 @@ class _Origins:
         return _Anchor(params, np.asarray(hessian), prior)
 
     def _step(self, span):
-        """Params, errors and scores of a span's origins, a portion that the cache holds at a time."""
+        """Params, errors and scores of a span's origins, as many at a time as the cache holds."""
         basis = eigh(span.ends[1].hessian, span.ends[0].hessian)
         starts = self.starts[span.rows]
         shares = (starts - starts[0]) / max(starts[-1] - starts[0], 1)

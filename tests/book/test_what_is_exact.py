@@ -27,6 +27,8 @@ DOORS = {
     "refit_unreliable",
     "compare_models",
     "compare_methods",
+    "leave_future_out",
+    "most_influential",
     "Model",
     "EstimatingEquation",
 }

@@ -74,7 +74,8 @@ def test_greedy_linearises_anew_at_each_refit(regression):
         part = GLM(model.X[left], model.y[left], "gaussian")
         alone = acv.most_influential(part, acv.fit(part), slope, 1, verify=False)
         assert left.pop(alone.sites[0]) == site
-        assert np.isnan(alone.exact) and alone.params is None
+        assert np.isnan(alone.exact)
+        assert alone.params is None
 
 
 def test_hidden_states(traffic_fit):

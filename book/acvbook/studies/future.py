@@ -90,7 +90,7 @@ def _folds(series, rows):
 
 
 def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
-    """Exact refits of some origins, nan where one does not converge; seconds of all, in proportion."""
+    """Exact refits of some origins, nan where one fails; the seconds are in proportion for all."""
     began = time.perf_counter()
     parts = [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
     with warnings.catch_warnings():
@@ -140,7 +140,9 @@ def _until_degraded(model, starts, first, draws, losses):
     for begin in range(first, len(starts), DAY):
         rows = np.arange(begin, min(begin + DAY, len(starts)))
         derivatives = acv.derivatives_of(model)
-        log_p = np.array([derivatives.futures(one, starts[rows], 1, 0).log_p[:, 0] for one in draws])
+        log_p = np.array(
+            [derivatives.futures(one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
+        )
         for row, each in zip(rows, log_p.T, strict=True):
             log_weights, k = smoothed(past)
             if k > DEGRADED and row > first:
@@ -201,7 +203,7 @@ def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: 
 
 
 def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> pd.DataFrame:
-    """One row a scheme: median errors, that of the loss over the spread of losses, and the price."""
+    """Median errors over random halves of the origins, one row a draw, and the spread."""
     middle = found.median().unstack(0)
     table = middle.reindex(list(schemes))
     table["over_spread"] = table.loss / np.nanstd(exact.losses)

@@ -1,4 +1,4 @@
-"""Which data decide: the one-shot answer, the greedy one and what refits say, setting by setting."""
+"""Which data decide: the one-shot answer, the greedy one and what refits say."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -94,9 +94,7 @@ def effects(setting: Setting, n_random: int, rng: np.random.Generator) -> dict:
     """Changes of phi in its standard errors: predicted, by a Newton step, by refits, at random."""
     row = {"data": setting.data, "conclusion": setting.conclusion, "k": setting.k}
     for method in METHODS:
-        found = acv.most_influential(
-            setting.model, setting.fit, setting.phi, setting.k, method
-        )
+        found = acv.most_influential(setting.model, setting.fit, setting.phi, setting.k, method)
         for name in ("linear", "newton", "exact"):
             row[f"{method}_{name}"] = getattr(found, name) / found.standard_error
     sites = np.flatnonzero(~np.isnan(found.psi))
