@@ -84,25 +84,6 @@ class _Anchor(NamedTuple):
     prior: np.ndarray  # gradient of minus the log prior
 
 
-class _Span(NamedTuple):
-    """Origins `rows` between refits at the first and the last, and the futures at both's params."""
-
-    rows: slice
-    ends: tuple
-    futures: Sequence
-
-    def cut(self, row, anchor, futures):
-        """Two spans, with another refit at a row between."""
-        place = row - self.rows.start
-        before = [_part(each, slice(0, place + 1)) for each in (self.futures[0], futures)]
-        after = [_part(each, slice(place, None)) for each in (futures, self.futures[1])]
-        first = slice(self.rows.start, row + 1)
-        last = slice(row, self.rows.stop)
-        return _Span(first, (self.ends[0], anchor), before), _Span(
-            last, (anchor, self.ends[1]), after
-        )
-
-
 def _part(futures, part):
     return type(futures)(*(each[part] for each in futures))
 
@@ -136,9 +117,9 @@ def leave_future_out(
     n = len(origins.starts)
     check_whole("anchors", anchors, min(n, 2))
     first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
-    spans = origins.spans(np.unique(first.astype(int)))
+    origins.refit(np.unique(first.astype(int)))
     while origins.tried.sum() < anchors and (origins.open > LIMIT).any():
-        spans = origins.refined(spans, anchors - origins.tried.sum())
+        origins.refit(origins.worst(anchors - origins.tried.sum()))
     return origins.result(time.perf_counter() - started)
 
 
@@ -158,7 +139,7 @@ class _Origins:
         self.log_p = np.empty((n, 1 if horizon == 1 else 1 + horizon))
         self.errors = np.zeros(n)
         self.tried = np.zeros(n, bool)
-        self.refitted = np.zeros(n, bool)  # those of the tried that converged
+        self.anchors = {}  # of the tried rows, those whose refits converged
         self.evaluations = Counter()
 
     @property
@@ -181,79 +162,64 @@ class _Origins:
             first = f"{empty.sum()} windows, the first at site {self.starts[np.argmax(empty)]}"
             raise ValueError(f"nothing is observed in {first}: drop them")
 
-    def spans(self, rows):
-        """The spans between refits at some rows, the first and the last origin among them."""
-        rows, anchors = self._refit(rows)
-        for end in {0, len(self.starts) - 1}.difference(rows):
-            start = self.starts[end]
-            n_before = self.observed[: start - self.window[1]].sum()
-            raise ValueError(
-                f"no refit to the {n_before} sites before {start} converges: start later, or "
-                "simplify the model"
-            )
-        reach = np.concatenate([rows[:1], rows, rows[-1:]])
-        passes = [
-            self._futures(anchor, slice(reach[i], reach[i + 2] + 1))
-            for i, anchor in enumerate(anchors)
-        ]
-        spans = []
-        for i, (a, b) in enumerate(pairwise(rows)):
-            first = _part(passes[i], slice(a - reach[i], None))
-            last = _part(passes[i + 1], slice(0, b - a + 1))
-            spans.append(_Span(slice(a, b + 1), tuple(anchors[i : i + 2]), (first, last)))
-        spans = spans or [_Span(slice(0, 1), (*anchors, *anchors), (*passes, *passes))]
-        for span in spans:
-            self._step(span)
-        return spans
-
-    def refined(self, spans, n_more):
-        """The spans after refits where errors are largest, in each at most one."""
+    def worst(self, n_more):
+        """Rows with the largest errors above the limit, at most one between two refits."""
         errors = self.open
-        worst = np.array([span.rows.start + np.argmax(errors[span.rows]) for span in spans])
-        worst = worst[np.argsort(-errors[worst], kind="stable")[:n_more]]
-        rows, anchors = self._refit(np.sort(worst[errors[worst] > LIMIT]))
-        found = dict(zip(rows, anchors, strict=True))
-        refined = []
-        for span in spans:
-            parts = [span]
-            for row in found.keys() & set(range(span.rows.start + 1, span.rows.stop - 1)):
-                parts = span.cut(row, found[row], self._futures(found[row], span.rows))
-                for part in parts:
-                    self._step(part)
-            refined.extend(parts)
-        return refined
+        rows = np.array([a + np.argmax(errors[a : b + 1]) for a, b in pairwise(self._ends())])
+        rows = rows[np.argsort(-errors[rows], kind="stable")[:n_more]]
+        return np.sort(rows[errors[rows] > LIMIT])
 
-    def _futures(self, anchor, rows):
-        self.evaluations["pass"] += 1
-        return self.derivatives.futures(anchor.params, self.starts[rows], *self.window)
+    def _ends(self):
+        """The rows that have been refitted; a single one counts as both ends."""
+        rows = sorted(self.anchors)
+        return rows if len(self.starts) > 1 else rows * 2
 
-    def _refit(self, rows):
-        """The rows whose refits converge, and an `_Anchor` for each."""
+    def refit(self, rows):
+        """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
         folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
         found = Refits.unfinished(len(folds), len(self.fit.params))
         found = refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])
-        self.refitted[rows[good]] = True
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})
-        pairs = zip(found.params[good], folds[good], strict=True)
-        return rows[good], [self._anchor(*pair) for pair in pairs]
+        for i in good:
+            self.anchors[int(rows[i])] = self._anchor(found.params[i], folds[i])
+        for end in {0, len(self.starts) - 1}.difference(self.anchors):
+            start = self.starts[end]
+            n_before = self.observed[: start - self.window[1]].sum()
+            sites = f"the {n_before} sites before {start}"
+            raise ValueError(f"no refit to {sites} converges: start later, or simplify the model")
+        self._step()
 
     def _anchor(self, params, fold):
         hessian = self.derivatives.hessian(params, fold_weights(self.n_sites, fold))
         _, prior = self.derivatives.value_and_gradient(params, np.zeros(self.n_sites))
         return _Anchor(params, np.asarray(hessian), prior)
 
-    def _step(self, span):
-        """Params, errors and scores of a span's origins, as many at a time as the cache holds."""
-        basis = eigh(span.ends[1].hessian, span.ends[0].hessian)
-        starts = self.starts[span.rows]
+    def _step(self):
+        """Params, errors and scores of all origins, as many at a time as the cache holds."""
+        ends = self._ends()
+        reach = [ends[0], *ends, ends[-1]]
+        before = None
+        for i, end in enumerate(ends):
+            served = self.starts[reach[i] : reach[i + 2] + 1]
+            futures = self.derivatives.futures(self.anchors[end].params, served, *self.window)
+            if i > 0:
+                self._between(ends[i - 1], end, before, futures)
+            before = _part(futures, slice(end - reach[i], None))
+        self.evaluations["pass"] += len(ends)
+
+    def _between(self, a, b, at_a, at_b):
+        """The origins between two refits, given the futures at both's params."""
+        ends = self.anchors[a], self.anchors[b]
+        basis = eigh(ends[1].hessian, ends[0].hessian)
+        starts = self.starts[a : b + 1]
         shares = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
         for part in pieces(len(starts), PORTION):
-            rows = slice(span.rows.start + part.start, span.rows.start + part.stop)
-            futures = [_part(each, part) for each in span.futures]
-            self._steps(rows, shares[part, None], span.ends, futures, basis)
+            rows = slice(a + part.start, a + part.stop)
+            futures = _part(at_a, part), _part(at_b, part)
+            self._steps(rows, shares[part, None], ends, futures, basis)
 
     def _steps(self, rows, s, ends, futures, basis):
         """The equation at the top; H_s^-1 = V diag(scale) V', as V'H_a V = I, V'H_b V = diag."""
@@ -295,7 +261,7 @@ class _Origins:
             joint=-self.log_p[:, 0],
             params=self.params,
             errors=self.errors,
-            refitted=self.refitted,
+            refitted=np.isin(np.arange(len(bad)), list(self.anchors)),
             seconds=seconds,
             evaluations=self.evaluations,
         )
