@@ -115,7 +115,7 @@ def leave_future_out(
     warn_unconverged(fit, TOLERANCE, "leave_future_out")
     origins = _Origins(model, fit, starts, horizon, gap)
     n = len(origins.starts)
-    check_whole("anchors", anchors, min(n, 2))
+    anchors = check_whole("anchors", anchors, min(n, 2))
     first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
     origins.refit(np.unique(first.astype(int)))
     while origins.tried.sum() < anchors and (origins.open > LIMIT).any():
@@ -131,8 +131,8 @@ class _Origins:
         self.n_sites = model.n_sites
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
-        self.starts = check_starts(starts, self.n_sites, horizon, gap)
-        self.window = horizon, gap
+        self.window = check_whole("horizon", horizon, 1), check_whole("gap", gap, 0)
+        self.starts = check_starts(starts, self.n_sites, *self.window)
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))
