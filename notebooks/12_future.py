@@ -66,7 +66,7 @@ exact = future.refitted(series, rows)
 schemes = {
     "nothing": future.doing_nothing(series),
     "weekly": future.one_refit_a_week(series),
-    "psis": future.psis(series, 200 if paper else 60, rng),
+    "psis": future.psis(series, 100 if paper else 60, rng),
     "2 refits": future.in_one_pass(series, 2),
     "ours": future.in_one_pass(series, 16),
 }
@@ -81,13 +81,12 @@ table = future.summary(errors, schemes, exact)
 table.round(5)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(10, 3.8))
+fig, axes = figures.subplots(1, 2, figsize=(9, 5.4))
 names = ("nothing", "weekly", "ours")
 stay = {name: 1 / (1 + np.exp(schemes[name].params[:, 9])) for name in names}
 refits = data.timestamp[starts[rows]], 1 / (1 + np.exp(exact.params[:, 9]))
 figures.moving_params(axes[0], data.timestamp[starts], stay, refits)
 axes[0].set(ylabel="P(night ends) a step")
-axes[0].tick_params(axis="x", rotation=30)
 figures.errors_by_price(axes[1], table, exact.seconds)
 figures.save(fig, "future", data)
 
@@ -143,9 +142,9 @@ for name, value in price.items():
 
 # %%
 motion = datasets.load_or_simulate("mocap, long", rng)
-one = future.recording(motion, *((12, 1484) if paper else (4, 1000)), rng)
+one = future.recording(motion, *((8, 1484) if paper else (4, 1000)), rng)
 every = np.arange(len(one.starts))
-sampled = np.sort(rng.choice(every, 40 if paper else 12, replace=False))
+sampled = np.sort(rng.choice(every, 30 if paper else 12, replace=False))
 refitted = future.refitted(one, sampled, 10)
 found = {"nothing": future.doing_nothing(one), "ours": future.in_one_pass(one, 16)}
 gaps = future.errors(one, found, sampled, refitted)

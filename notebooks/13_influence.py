@@ -93,7 +93,7 @@ for name in shares.index.drop("random"):
     )
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(10, 4.2))
+fig, axes = figures.subplots(1, 2, figsize=(9, 4.2))
 figures.predicted_and_exact(axes[0], effects)
 field = settings[-1]
 tracts = acv.most_influential(field.model, field.fit, lambda p: p[1], 10, "greedy")
@@ -105,7 +105,7 @@ figures.save(fig, "influence", june)
 # %% [markdown]
 # ```{figure} figures/influence.svg
 # :name: fig-influence
-# :alt: Left, dots far below the diagonal, blue ones above grey ones. Right, a map in two colours with ten tracts outlined.
+# :alt: Left, dots far below the diagonal, diamonds at or above triangles. Right, a map in two colours with ten tracts outlined.
 # Left: the change that the sum of the $\psi$ predicts, and the change by a refit, one dot a setting. Below the dashed line a set does
 # less than predicted. Right: $\psi$ of each tract for the high rate; outlined, the ten that the greedy search takes.
 # {verdict}`beyond.influence.greedy`
