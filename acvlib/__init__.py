@@ -40,6 +40,8 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
+    "from_jax": ".adapters.jax",
+    "from_torch": ".adapters.torch",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

@@ -6,7 +6,7 @@ from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM, HMMParams
 from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
-from .mrf import EmptyState, HiddenMRF
+from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
 from .semisupervised import SemiSupervised
@@ -33,6 +33,7 @@ __all__ = [
     "HMM",
     "HMMParams",
     "HiddenMRF",
+    "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",
     "NeuralHMM",

@@ -103,6 +103,18 @@ add(
     coupling=odd.NUMBER,
     n_states=odd.LIMITED,
 )
+add(
+    "HiddenMRF exposed",
+    built(models.HiddenMRF),
+    lambda rng: {
+        "counts": counts(rng),
+        "edges": grid_edges(),
+        "coupling": 0.25,
+        "exposure": 1.0 + np.arange(N) % 3,
+    },
+    exposure=odd.without(odd.TABLE, "None ", "zeros", "tiny", "huge")
+    | odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a),
+)
 
 
 def series(rng, n=40):

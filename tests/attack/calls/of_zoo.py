@@ -95,6 +95,11 @@ for name in zoo()[0]:
     for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior", "hold"):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
+method(
+    "HiddenMRF",
+    "log_partition",
+    weights=(lambda rng: rng.integers(1, 9, 12) / 8.0, odd.without(odd.WEIGHTS, "None ")),
+)
 for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", "LinearChainCRF"):
     add(
         f"{name}.pack",
