@@ -42,6 +42,9 @@ _LAZY_NAMES = {
     "approx_tune": ".sklearn.tune",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
+    "from_dynamax": ".models.hmm.adapters",
+    "from_hmmlearn": ".models.hmm.adapters",
+    "from_nemos": ".models.hmm.adapters",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

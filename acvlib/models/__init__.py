@@ -4,8 +4,18 @@ from .crf import LinearChainCRF
 from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
-from .hmm import HMM, HMMParams
-from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
+from .glm.vector import VectorGLM
+from .hmm import HMM
+from .hmm.families import (
+    GLMHMM,
+    AutoRegressiveHMM,
+    CategoricalHMM,
+    GaussianHMM,
+    MixtureHMM,
+    NeuralHMM,
+    PoissonHMM,
+)
+from .hmm.posterior import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
@@ -27,8 +37,10 @@ __all__ = [
     "FAMILIES",
     "Family",
     "GLM",
+    "GLMHMM",
     "GraphAffinity",
     "AutoRegressiveHMM",
+    "CategoricalHMM",
     "GaussianHMM",
     "HMM",
     "HMMParams",
@@ -36,14 +48,17 @@ __all__ = [
     "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",
+    "MixtureHMM",
     "NeuralHMM",
     "NoFiniteOptimum",
     "PairwiseLinear",
+    "PoissonHMM",
     "PoissonTraffic",
     "RBFAffinity",
     "SemiSupervised",
     "TrafficParams",
     "TrafficPrior",
+    "VectorGLM",
     "contrastive",
     "em",
     "kernel_form",

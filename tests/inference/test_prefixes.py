@@ -5,7 +5,7 @@ import pytest
 from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
 
 from acvlib.derivatives import Derivatives, derivatives_of
-from acvlib.models import AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonTraffic
+from acvlib.models import AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM, PoissonTraffic
 
 STARTS = np.array([4, 5, 9, 14])
 
@@ -35,7 +35,17 @@ def held(rng):
     return model.hold(model.initial_params())[0]
 
 
-MODELS = {"HMM": gaussian, "AR": autoregressive, "network": network, "traffic": traffic}
+def counts(rng):
+    return PoissonHMM(rng.poisson(5.0, 20), 2)
+
+
+MODELS = {
+    "counts": counts,
+    "HMM": gaussian,
+    "AR": autoregressive,
+    "network": network,
+    "traffic": traffic,
+}
 
 
 def made(name):

@@ -84,23 +84,11 @@ class Point:
     def error_bounds(self, params: np.ndarray, newton: np.ndarray, sites: np.ndarray) -> np.ndarray:
         """Bound the distance (n,) of params (n, D) without single sites from their refits, in H.
 
-        newton (n, D): the Newton steps of the same sites. Along a step of length s no eta moves by
-        more than M = reach s; a Hessian along it differs from H(w_o) by a factor within exp(+-M),
-        on average by at most slack = (exp(M) - 1) / M - 1. So the gradient that is left, and by it
-        the distance -log(1 - R nu) / R, are bounded; kept = 1 - leverage is what H(w_o) has of H.
-
-        Source: Bach (2010), Proposition 2, for losses with |third| <= curvature.
+        newton (n, D): the Newton steps of the same sites.
         """
         length = self.distances(params - self.params)
-        furthest = np.maximum(self.reach * length, 1e-8)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            slack = np.expm1(furthest) / furthest - 1.0
-            kept = np.sqrt(1.0 - self.curvature[sites] * self.spreads[sites] ** 2)
-            stretch = np.exp(0.5 * furthest)
-            left = stretch * (self.distances(params - newton) + slack * length)
-            reach = stretch * self.reach / kept
-            bound = -np.log1p(-reach * left) / reach * stretch / kept
-        return np.where(reach * left < 1.0, bound, np.inf)
+        kept = 1.0 - self.curvature[sites] * self.spreads[sites] ** 2
+        return distance_bounds(self.reach, length, self.distances(params - newton), kept)
 
     def pull(self, sites: np.ndarray) -> np.ndarray:
         """The curvature (D, D) of the penalty that comes with some sites."""
@@ -108,8 +96,38 @@ class Point:
         return np.diag(total * self.model.pull)
 
 
-class _AroundOnePoint(FoldSolver):
-    point: Point
+def distance_bounds(
+    reach: float,
+    length: np.ndarray,
+    gap: np.ndarray,
+    kept: np.ndarray,
+    grown: np.ndarray | float = 1.0,
+) -> np.ndarray:
+    """Bound how far params are from their refits, from `length` and `gap`, all (n,) and in H.
+
+    length: of the step from the centre to the params; gap: from there to the Newton step. Along a
+    step of length s no eta moves by more than M = reach s; a Hessian along it differs from H(w_o)
+    by a factor within exp(+-M), on average by at most slack = (exp(M) - 1) / M - 1. So the gradient
+    that is left, and by it the distance -log(1 - R nu) / R, are bounded, as H(w_o) is between
+    `kept` H and `grown` H. inf where no bound is known.
+
+    Source: Bach (2010), Proposition 2, for losses with |third| <= curvature.
+    """
+    furthest = np.maximum(reach * length, 1e-8)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        slack = np.expm1(furthest) / furthest - 1.0
+        kept = np.sqrt(kept)
+        stretch = np.exp(0.5 * furthest)
+        left = stretch * np.sqrt(grown) * (gap + slack * length)
+        reach = stretch * reach / kept
+        bound = -np.log1p(-reach * left) / reach * stretch / kept
+    return np.where(reach * left < 1.0, bound, np.inf)
+
+
+class AroundOnePoint(FoldSolver):
+    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
+
+    point: Any
 
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
@@ -135,7 +153,7 @@ class SiteVectors(NamedTuple):
     factor: np.ndarray
 
 
-class SingleSites(_AroundOnePoint):
+class SingleSites(AroundOnePoint):
     """base - curvature_n x_n x_n' for single sites n: rank-one downdates of one inverse base^-1."""
 
     def __init__(self, point: Point, sites: np.ndarray, inverse: np.ndarray, curvature: np.ndarray):
@@ -199,20 +217,24 @@ def _finish(z, x, curvature, factor, rest, start, spare):
             z[n, d] = start[d] - rest[shared, d] - length * z[n, d]
 
 
-class Blocks(_AroundOnePoint, DenseFolds):
+class Blocks(AroundOnePoint, DenseFolds):
     """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
 
     def __init__(self, point: Point, hessian: np.ndarray, folds: Folds):
         self.point = point
         super().__init__(np.array([self._downdated(hessian, sites) for sites in folds]))
-        values = np.linalg.eigvalsh(self.matrices)
-        spare = values[:, 0] / values[:, -1]
-        check_spare(spare, "fold", np.arange(len(folds)))
+        if not self.conditioned:
+            values = np.linalg.eigvalsh(self.matrices)
+            spare = values[:, 0] / values[:, -1]
+            check_spare(spare, "fold", np.arange(len(folds)))
 
     def _downdated(self, hessian, sites):
         x = self.point.model.design[sites]
-        curvature = (x.T * self.point.curvature[sites]) @ x
-        return hessian - curvature - self.point.pull(sites)
+        left = (x.T * -self.point.curvature[sites]) @ x
+        left += hessian
+        if self.point.model.site_penalty:
+            left -= self.point.pull(sites)
+        return left
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:

@@ -78,6 +78,8 @@ class HMMDerivatives(Derivatives):
         if self.model.sites != "steps" or n_sequences > 1:
             sites = f'{n_sequences} sequences with sites="{self.model.sites}"'
             raise ValueError(f'{sites}: time runs through one, with sites="steps"')
+        if (self.model.sample_weight != 1.0).any():
+            raise ValueError("sample_weight: leave_future_out takes a model without")
         found = prefixes.futures(filter_tables(self._whole(params)), starts, horizon, gap)
         return prefixes.Futures(
             found.gradient[:, -len(params) :], found.log_p, found.slopes[..., -len(params) :]
