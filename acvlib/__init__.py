@@ -11,8 +11,10 @@ from .folds import Folds
 from .methods.as_printed import as_printed, linearised
 from .methods.exact import exact
 from .methods.frozen_newton import frozen_newton
+from .methods.influence import most_influential
 from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
+from .methods.leave_future_out import leave_future_out
 from .methods.newton_step import newton_step
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
@@ -63,6 +65,8 @@ __all__ = [
     "linearised",
     "exact",
     "ladder",
+    "leave_future_out",
+    "most_influential",
     "CVResult",
     "Interrupted",
     "compare_methods",

@@ -92,11 +92,7 @@ class Derivatives:
         return np.array(found), np.array(gradients)
 
     def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
         """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
         if self.matrix_free:
@@ -107,11 +103,7 @@ class Derivatives:
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]))
 
     def fold_expansion(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> tuple[Any, FoldSolver]:
         """(gradients (n_folds, D), `fold_hessians`) at one point (D,), together where that saves.
 
@@ -171,7 +163,12 @@ class Derivatives:
         hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
         return np.array(values), np.array(gradients), np.array(hessians)
 
-    # large matrices, and estimating equations
+    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
+        """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
+        found = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
+        raise TypeError(f"{found}: give an HMM or PoissonTraffic")
+
+    # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
@@ -234,11 +231,7 @@ class EquationDerivatives(Derivatives):
 
     @override
     def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
         """dr/dparams + damping I of each fold."""
         matrices = np.array(each_fold(self._fold_hessian, params, folds, "Jacobians"))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_whole, generator, real_number
-from .checks import Flags, as_fold, observed_mask
+from .checks import Flags, as_fold, check_starts, observed_mask
 from .folds import WHOLE, Folds, weights
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
@@ -81,18 +81,10 @@ def leave_future_out(
 
     Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
     """
-    gap = check_whole("gap", gap, 0)
-    if horizon is not None:
-        horizon = check_whole("horizon", horizon, 1)
     mask = observed_mask(n_sites, observed)
-    latest = n_sites - (horizon or 1)
     omitted = []
     scored = []
-    for number, start in enumerate(as_fold(starts, "starts")):
-        if not gap < start <= latest:
-            found = f"fold {number} starts at site {start}"
-            bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
-            raise ValueError(f"{found}: must be {bounds}")
+    for start in check_starts(starts, n_sites, horizon, gap):
         end = start + (horizon or n_sites)
         omitted.append(_between(mask, start - gap, n_sites))
         scored.append(_between(mask, start, end))

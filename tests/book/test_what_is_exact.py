@@ -38,6 +38,8 @@ DOORS = {
     "refit_unreliable",
     "compare_models",
     "compare_methods",
+    "leave_future_out",
+    "most_influential",
     "from_jax",
     "from_torch",
     "Model",

@@ -6,11 +6,12 @@ import numpy as np
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
+from ...inference import prefixes
 from ...parallel import pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature
-from .posterior import hidden_states, states_of_sequences
+from .posterior import filter_tables, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -70,6 +71,19 @@ class HMMDerivatives(Derivatives):
             weights = fold_weights(self.n_sites, fold)
             hidden.append(hidden_states(self.model, at(params, i), weights))
         return SeparateProducts(hidden)
+
+    @override
+    def futures(self, params, starts, horizon, gap):
+        n_sequences = len(self.model.sequences)
+        if self.model.sites != "steps" or n_sequences > 1:
+            sites = f'{n_sequences} sequences with sites="{self.model.sites}"'
+            raise ValueError(f'{sites}: time runs through one, with sites="steps"')
+        if (self.model.sample_weight != 1.0).any():
+            raise ValueError("sample_weight: leave_future_out takes a model without")
+        found = prefixes.futures(filter_tables(self._whole(params)), starts, horizon, gap)
+        return prefixes.Futures(
+            found.gradient[:, -len(params) :], found.log_p, found.slopes[..., -len(params) :]
+        )
 
     def _shared(self, params, folds):
         """Whether folds at one point differ by the sequences that each leaves out."""

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse import block_diag, csr_array
 
 from ...inference import smoothing
-from .emissions.scores import gradient
+from ...inference.prefixes import Chain
+from .emissions.scores import StateScores, gradient
 from .sequences import Frames
 from .simplex import log_probabilities, score
 
@@ -106,3 +107,26 @@ def states_of_sequences(model, params, numbers):
     own = model.sample_weight[numbers]
     frames = model.frames.take(numbers)
     return HiddenStates(model, params, frames, sequence_weights=own, prior=False)
+
+
+def filter_tables(hidden):
+    """The `Chain` whose filter runs through all frames; scores of all params, held ones too."""
+    model = hidden.model
+    k = model.n_states
+    every = np.arange(len(hidden.frames.x))
+    own = [StateScores(hidden.point.layers(j, every)).matrix() for j in range(k)]
+    by_row = np.zeros((k + 1, k, k + 1, k - 1))
+    rows = np.arange(k + 1)
+    by_row[rows, :, rows] = np.eye(k)[:, :-1] - hidden.p[:, None, :-1]
+    by_row = by_row.reshape(k + 1, k, -1)
+    n_own = own[0].shape[1] - model.emission.n_shared
+    return Chain(
+        row=np.where(hidden.frames.observed, every, -1),
+        log_density=hidden.point.log_density,
+        density_score=np.stack(own, axis=1),
+        log_initial=hidden.log_p[0],
+        initial_score=by_row[0],
+        log_transition=hidden.log_p[1:],
+        transition_score=by_row[1:],
+        places=(0, model.n_chain, model.n_nuisance, model.n_nuisance + k * n_own),
+    )

@@ -15,6 +15,7 @@ from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference import chain
+from ...inference.prefixes import Chain, Futures, futures
 from ...inference.smoothing import UNLIKELY
 from ...inference.two_state import Chains, Smoothed, left_out_densities, smooth, tangent
 from ...inference.two_state_sweep import N_LANES
@@ -23,7 +24,7 @@ from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .complete_data import CompleteData
-from .emission import N_PARAMS, TO0
+from .emission import N_PARAMS, TO0, Emission
 
 BLOCK = 256  # sites whose messages stay in cache
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
@@ -156,6 +157,28 @@ class TrafficDerivatives(Derivatives):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
+
+    @override
+    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Futures:
+        """What follows each prefix of the series."""
+        return futures(self._filter_tables(params), starts, horizon, gap)
+
+    def _filter_tables(self, params):
+        emission = Emission(self._classes, params[None], n_moments=2)
+        quiet, ratio = emission.score_tables()[:, :, :TO0]
+        initial, transition = self.model.log_chain(params)
+        (stay0, leave0), (leave1, stay1) = np.exp(transition)
+        p0, p1 = np.exp(initial)
+        return Chain(
+            row=np.where(self.model.observed, self._of_site, -1),
+            log_density=emission.log_density[:, :, 0].T,
+            density_score=np.stack([quiet, quiet + ratio], axis=1),
+            log_initial=initial,
+            initial_score=np.array([[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]),
+            log_transition=transition,
+            transition_score=np.array([[[leave0, 0], [-stay0, 0]], [[0, -stay1], [0, leave1]]]),
+            places=(TO0, 0, N_PARAMS, N_PARAMS),
+        )
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)

@@ -18,6 +18,7 @@ from acvlib.plots import (
 
 from .epochs import bound_along, error_against, hidden_label_errors, probabilities, training_losses
 from .files import save
+from .future import errors_by_price, moving_params
 from .general import (
     both_panels,
     criteria,
@@ -28,6 +29,7 @@ from .general import (
 )
 from .genomics import TIMES_ESTIMATES, by_df, changes, gene_cluster, gene_curve, stage_ladder
 from .incremental import against_bound, cv_spread, running_time, running_times, stability
+from .influence import influential_areas, predicted_and_exact
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
@@ -56,6 +58,10 @@ __all__ = [
     "lines_by_rung",
     "published",
     "estimated_errors",
+    "errors_by_price",
+    "influential_areas",
+    "moving_params",
+    "predicted_and_exact",
     "probabilities",
     "error_against",
     "bound_along",

@@ -23,7 +23,7 @@ def areas(ax, data, values, label, cmap="viridis", **limits):
         "linewidths": 0.2,
         "cmap": colormaps[cmap].with_extremes(bad="#d9d9d9"),
     }
-    shapes = PathCollection([_path(rings) for rings in data.outlines], array=values, **style)
+    shapes = PathCollection([outline(rings) for rings in data.outlines], array=values, **style)
     shapes.set_clim(limits.get("vmin"), limits.get("vmax"))
     ax.add_collection(shapes)
     ax.set_aspect(data.aspect)
@@ -33,7 +33,7 @@ def areas(ax, data, values, label, cmap="viridis", **limits):
     return ax
 
 
-def _path(rings):
+def outline(rings):
     """One path of all rings of an area; a hole is one by its direction."""
     codes = [[Path.MOVETO, *[Path.LINETO] * (len(ring) - 2), Path.CLOSEPOLY] for ring in rings]
     return Path(np.concatenate(rings), np.concatenate(codes))

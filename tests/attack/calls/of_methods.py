@@ -1,5 +1,6 @@
 """Fits, methods and what compares them."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -149,6 +150,44 @@ add(
     )
     | odd.kinds("equal", list=lambda a: a.tolist()),
     **CHECKED,
+)
+add(
+    "leave_future_out",
+    # how long it took is no result
+    lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
+    lambda rng: (
+        a_model("GaussianHMM")(rng)
+        | {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
+        | {"horizon": 1, "gap": 1}
+    ),
+    model=odd.OBJECTS | odd.kinds("refuse", other=lambda m: zoo()[0]["GLM"]),
+    fit=FITTED,
+    starts=odd.without(odd.SITES, "turned"),
+    horizon=odd.LIMITED,
+    gap=odd.WHOLE_0,
+    anchors=odd.without(odd.COUNT, "one"),
+)
+add(
+    "most_influential",
+    acv.most_influential,
+    lambda rng: (
+        a_model()(rng) | {"fit": fitted(), "phi": lambda p: p[0], "k": 2, "method": "greedy"}
+    ),
+    model=odd.OBJECTS,
+    fit=FITTED,
+    phi=odd.kinds(
+        "refuse",
+        None_=odd.constant(None),
+        number=odd.constant(1.0),
+        constant=lambda phi: lambda p: 1.0,
+        vector=lambda phi: lambda p: p,
+        floats=lambda phi: lambda p: float(p[0]),
+        nan=lambda phi: lambda p: np.nan * p[0],
+    ),
+    k=odd.without(odd.LIMITED, "one", "bool"),
+    method=odd.kinds(
+        "refuse", None_=odd.constant(None), other=odd.constant("best"), list=lambda m: [m]
+    ),
 )
 add(
     "compare_methods",

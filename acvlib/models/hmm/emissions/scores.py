@@ -115,13 +115,14 @@ class StateScores:
 
     def _operands(self, x):
         """The matrix of scores (n, e) and x, in the precision of their product."""
-        return (self._rough_matrix, _single(x)) if self.rough else (self._matrix(), x)
+        return (self._rough_matrix, _single(x)) if self.rough else (self.matrix(), x)
 
     @cached_property
     def _rough_matrix(self):
-        return _single(self._matrix())
+        return _single(self.matrix())
 
-    def _matrix(self):
+    def matrix(self):
+        """The scores, (n, e)."""
         parts = []
         for signal, inputs in self.layers:
             product = signal[:, :, None] * inputs[:, None, :]

@@ -1,0 +1,186 @@
+"""What follows each prefix of a chain, and the gradient of every log p(x_1..t): one forward pass.
+
+With u_t(k) = E[d log p(x_1..t, z_1..t) / dparams | z_t = k, x_1..t], the filter's sensitivities,
+
+    d log p(x_1..t) / dparams = sum_k P(z_t = k | x_1..t) u_t(k)
+    u_t(k) = sum_j P(z_t-1 = j | z_t = k, x_1..t-1) (u_t-1(j) + d log A_jk) + d log p(x_t | k)
+
+A window after a prefix goes on from copies of its filter. Time O(K^2 D) a site.
+Source: Cappé, Moulines and Rydén (2005), section 10.2.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from .smoothing import UNLIKELY
+
+_FAST = {"contract", "nsz", "arcp", "reassoc"}
+_inline = njit(inline="always", error_model="numpy", fastmath=_FAST)
+_jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+
+
+class Chain(NamedTuple):
+    """A chain at some params, its logarithms and their derivatives (scores) in tables.
+
+    row (T,): of each site in the tables of densities, -1 where missing. log_density (C, K),
+    density_score (C, K, s + e): s parameters shared by all states, then e of state k alone.
+    log_initial (K,), initial_score (K, c); log_transition (K, K), transition_score (K, K, c).
+    places: of the first one of the c, the s and the K e parameters, and the number of all.
+    """
+
+    row: np.ndarray
+    log_density: np.ndarray
+    density_score: np.ndarray
+    log_initial: np.ndarray
+    initial_score: np.ndarray
+    log_transition: np.ndarray
+    transition_score: np.ndarray
+    places: tuple[int, int, int, int]
+
+
+class Futures(NamedTuple):
+    """Of n prefixes: gradient (n, D) of log p(prefix), and log p of a window after each.
+
+    log_p (n, m) is log p(window | prefix), and then, of a window of several sites, log p(x_t |
+    prefix) of each, 0 where missing; slopes (n, m, D) are their derivatives.
+    """
+
+    gradient: np.ndarray
+    log_p: np.ndarray
+    slopes: np.ndarray
+
+
+def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures:
+    """Of windows that begin at ascending starts, given all sites before the gap.
+
+    Raises ValueError where a transition is so unlikely that a path would underflow.
+    """
+    if np.ptp(chain.log_transition) > UNLIKELY:
+        least = chain.log_transition.min()
+        raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
+    n_values = 1 if horizon == 1 else 1 + horizon
+    n_params = chain.places[3]
+    shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
+    found = Futures(*map(np.zeros, shapes))
+    _sweep(_tables(chain), starts, gap, horizon, *found)
+    return found
+
+
+def _tables(chain):
+    """Densities scaled to a maximum of 1, their scale and scores, places; first law; moves."""
+    top = chain.log_density.max(axis=1)
+    factor = np.exp(chain.log_density - top[:, None])
+    tables = [chain.row.astype(np.int64), factor, top, chain.density_score]
+    tables += [np.exp(chain.log_initial), chain.initial_score]
+    tables += [np.exp(chain.log_transition), chain.transition_score]
+    return *map(np.ascontiguousarray, tables), chain.places
+
+
+@_jit
+def _sweep(tables, starts, gap, horizon, gradient, log_p, slopes):
+    """Fills the arrays of `Futures`.
+
+    Places 0 and 1 of p and u are the filter and its sensitivities, in turns; 2, 3 and 4 are those
+    of a window. Without a gap log p(window | prefix) is the difference between two prefixes.
+    """
+    p = np.zeros((5, len(tables[4])))
+    u = np.zeros((5, p.shape[1], gradient.shape[1]))
+    value = np.zeros(len(starts))
+    total = 0.0
+    mean = np.zeros(gradient.shape[1])
+    now = 0
+    opened = 0
+    closed = 0
+    for seen in range(1, starts[-1] - gap + (0 if gap else horizon) + 1):
+        total += _step(tables, seen - 1, True, p, u, now, 1 - now)
+        now = 1 - now
+        _mean(p, u, now, mean)
+        while opened < len(starts) and starts[opened] - gap == seen:
+            i = opened
+            opened += 1
+            value[i] = total
+            for d in range(len(mean)):
+                gradient[i, d] = mean[d]
+            if gap > 0:
+                _follow(tables, p, u, now, seen, gap, horizon, True, log_p[i, :1], slopes[i, :1])
+            if horizon > 1:
+                _follow(tables, p, u, now, seen, gap, horizon, False, log_p[i, 1:], slopes[i, 1:])
+            for h in range(slopes.shape[1]):
+                for d in range(len(mean)):
+                    slopes[i, h, d] -= mean[d]
+        while gap == 0 and closed < opened and starts[closed] + horizon == seen:
+            log_p[closed, 0] = total - value[closed]
+            for d in range(len(mean)):
+                slopes[closed, 0, d] += mean[d]
+            closed += 1
+
+
+@_jit
+def _follow(tables, p, u, now, seen, gap, horizon, together, log_p, slopes):
+    """log p of a window after the first `seen` sites: as a whole, or of each site alone."""
+    start = seen + gap
+    source = now
+    target = 2
+    for t in range(seen, start + horizon):
+        if t >= start and not together:
+            log_p[t - start] = _step(tables, t, True, p, u, source, 4)
+            _mean(p, u, 4, slopes[t - start])
+        log_norm = _step(tables, t, together and t >= start, p, u, source, target)
+        log_p[0] += log_norm if together else 0.0
+        source = target
+        target = 5 - source
+    if together:
+        _mean(p, u, source, slopes[0])
+
+
+@_inline
+def _step(tables, t, seeing, p, u, source, target):
+    """P(z_t = k | x_1..t) and sensitivities from those of t - 1; log p(x_t | x_1..t-1).
+
+    Without seeing, or where x_t is missing, given x_1..t-1, and 0.
+    """
+    row, factor, log_scale, score, first, first_score, transition, move_score, places = tables
+    place, shared, own, n_params = places
+    n_states = len(first)
+    n_chain = first_score.shape[1]
+    n_own = (n_params - own) // n_states
+    n_shared = score.shape[2] - n_own
+    r = row[t] if seeing else -1
+    norm = 0.0
+    for k in range(n_states):
+        reach = first[k] if t == 0 else 0.0
+        for j in range(n_states if t > 0 else 0):
+            reach += p[source, j] * transition[j, k]
+        inverse = 1.0 / reach
+        for d in range(n_params):
+            u[target, k, d] = 0.0
+        for i in range(n_shared if r >= 0 else 0):
+            u[target, k, shared + i] = score[r, k, i]
+        for i in range(n_own if r >= 0 else 0):
+            u[target, k, own + k * n_own + i] = score[r, k, n_shared + i]
+        for c in range(n_chain if t == 0 else 0):
+            u[target, k, place + c] = first_score[k, c]
+        for j in range(n_states if t > 0 else 0):
+            share = p[source, j] * transition[j, k] * inverse
+            for d in range(n_params):
+                u[target, k, d] += share * u[source, j, d]
+            for c in range(n_chain):
+                u[target, k, place + c] += share * move_score[j, k, c]
+        p[target, k] = reach * (factor[r, k] if r >= 0 else 1.0)
+        norm += p[target, k]
+    inverse = 1.0 / norm
+    for k in range(n_states):
+        p[target, k] *= inverse
+    return np.log(norm) + log_scale[r] if r >= 0 else 0.0
+
+
+@_inline
+def _mean(p, u, place, out):
+    """sum_k p_k u_k."""
+    for d in range(len(out)):
+        out[d] = 0.0
+    for k in range(p.shape[1]):
+        for d in range(len(out)):
+            out[d] += p[place, k] * u[place, k, d]

@@ -1,0 +1,170 @@
+"""Which k sites a conclusion phi(theta) rests on: those whose removal raises phi most.
+
+    psi_n = dphi/dtheta' H^-1 J_n,   J = d2F / dtheta dw
+
+is what leaving site n out adds to phi, to first order. The k largest are the one-shot answer. Their
+sum misleads, as sites mask each other: an exact refit without them has the verdict, and the greedy
+search linearises anew, at the refit, before it picks the next.
+
+Source: Broderick, Giordano and Meager (2020); greedily, Kuschnig, Zens and Crespo Cuaresma (2021).
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from autograd.core import make_vjp
+
+from ..checks import check_choice, check_whole
+from ..derivatives import derivatives_of, is_equation
+from ..fit import TOLERANCE, warn_unconverged
+from ..folds import Folds, leave_one_out
+from ..folds.checks import observed_mask
+from ..protocol import Fit, check_fit
+from ..solvers.inverse import SameForAll
+from ..solvers.newton import newton
+from .exact import exact
+from .newton_step import newton_step
+
+METHODS = ("one_shot", "greedy")
+NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with differences
+AGREED = 0.05
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What leaving out k sites together does to phi.
+
+    sites (k,), in the order in which they were picked; phi: at the fit; standard_error: of phi, by
+    the delta method; linear, newton, exact: changes of phi as the sum of the psi, by a Newton step,
+    and by a refit (nan unless it was asked for); path (k,): changes as sites leave one by one, by
+    refits of the greedy search or as sums of psi; psi (n_sites,): of each site alone at the fit,
+    nan where missing; params (D,): those of the refit.
+    """
+
+    method: str
+    sites: np.ndarray
+    phi: float
+    standard_error: float
+    linear: float
+    newton: float
+    exact: float
+    path: np.ndarray = field(repr=False)
+    psi: np.ndarray = field(repr=False)
+    params: np.ndarray | None = field(repr=False)
+
+
+def most_influential(
+    model: Any,
+    fit: Fit,
+    phi: Callable[[np.ndarray], float],
+    k: int,
+    method: str = "one_shot",
+    verify: bool = True,
+) -> Influence:
+    """Find the k sites whose removal raises phi(params) most; pass -phi for the other direction.
+
+    Parameters
+    ----------
+    phi : a number, from params (D,) by autograd.numpy, as of `model.unpack(params)`
+    method : "one_shot" takes the largest psi; "greedy" refits after each site, k refits
+    verify : refit without all of them, for the exact effect
+
+    Raises
+    ------
+    ValueError : k is not less than the number of observed sites; phi does not change with params,
+        is not finite or has no gradient that differences confirm
+    TypeError : an `EstimatingEquation`, or phi does not pass through autograd
+    """
+    check_fit(model, fit)
+    check_choice("method", method, METHODS)
+    warn_unconverged(fit, TOLERANCE, "most_influential")
+    derivatives = derivatives_of(model)
+    if is_equation(model):
+        raise TypeError("an EstimatingEquation has no objective: give a Model")
+    observed = observed_mask(model.n_sites, derivatives.defaults.observed)
+    n_observed = int(observed.sum())
+    k = check_whole("k", k, 1, n_observed - 1, f" of {n_observed} observed sites")
+    value, slope = _slope(phi, fit.params)
+    direction = fit.hessian.solve(slope)
+    _check_slope(phi, fit.params, slope, direction)
+    alone = leave_one_out(model.n_sites, observed)
+    psi = np.full(model.n_sites, np.nan)
+    psi[observed] = -derivatives.cross(fit.params, alone) @ direction
+    if method == "greedy":
+        sites, linear, path = _greedy(derivatives, fit, phi, k, observed)
+    else:
+        sites = np.argsort(-psi, kind="stable")[:k]  # nan comes last
+        path = np.cumsum(psi[sites])
+        linear = path[-1]
+    together = Folds([sites])
+    stepped = newton_step(model, fit, together).params[0]
+    refitted = exact(model, fit, together).params[0] if verify else None
+    return Influence(
+        method=method,
+        sites=sites,
+        phi=value,
+        standard_error=float(np.sqrt(slope @ direction)),
+        linear=float(linear),
+        newton=float(phi(stepped)) - value,
+        exact=float(phi(refitted)) - value if verify else float("nan"),
+        path=path,
+        psi=psi,
+        params=refitted,
+    )
+
+
+def _greedy(derivatives, fit, phi, k, observed):
+    """(sites, sum of psi at the refit before each, changes of phi by refits)."""
+    params = fit.params
+    weights = observed.astype(float)
+    sites = []
+    linear = 0.0
+    path = []
+    for _ in range(k):
+        hessian = derivatives.hessian(params, weights)
+        _, slope = _slope(phi, params)
+        psi = hessian.solve(slope) @ derivatives.cross_matrix(params, weights)
+        psi[weights == 0.0] = -np.inf
+        sites.append(int(np.argmax(psi)))
+        linear += psi[sites[-1]]
+        weights[sites[-1]] = 0.0
+        chord = SameForAll(hessian, np.ones(1))
+        refit = newton(derivatives, params, Folds([sites]), TOLERANCE, chord)
+        if not refit.converged[0]:
+            raise ValueError(f"no refit without sites {sites}: choose fewer than {len(sites)}")
+        params = refit.params[0]
+        path.append(float(phi(params)) - float(phi(fit.params)))
+    return np.array(sites), linear, np.array(path)
+
+
+def _slope(phi, params):
+    """(phi, its gradient (D,)) by autograd."""
+    try:
+        with warnings.catch_warnings():  # of autograd's: a phi that is constant is refused below
+            warnings.simplefilter("ignore")
+            vjp, value = make_vjp(phi, params)
+        value = np.asarray(value, float)
+        slope = vjp(1.0) if value.shape == () else None
+    except (TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        remedy = "write it by autograd.numpy, as a number"
+        raise TypeError(f"phi does not pass through autograd ({error}): {remedy}") from None
+    if slope is None or not (np.isfinite(value) and np.isfinite(slope).all()):
+        raise ValueError(f"phi must be one finite number with a finite gradient; it is {value}")
+    if not np.any(slope):
+        raise ValueError("phi does not change with params at the fit: there is nothing to move")
+    return float(value), slope
+
+
+def _check_slope(phi, params, slope, direction):
+    """Raise ValueError where phi does not change along a direction as its gradient says."""
+    expected = np.sqrt(slope @ direction)
+    step = NUDGE / expected * direction
+    found = float(phi(params + step) - phi(params - step)) / (2.0 * NUDGE)
+    if not abs(found - expected) <= AGREED * expected:
+        raise ValueError(
+            f"phi is not differentiable at the fit: a standard error moves it by {found:.3g}, and "
+            f"by {expected:.3g} according to its gradient"
+        )

@@ -1,0 +1,267 @@
+"""Leave-future-out at every origin, by steps between refits at a few of them.
+
+F_t is the objective of what comes before origin t, and g_t its gradient; one forward pass at any
+params gives g_t of all t. Between refits at a and b, s of the way, with H_s between H_a and H_b:
+
+    theta_t = (1 - s) (theta_a - H_s^-1 g_t(theta_a)) + s (theta_b - H_s^-1 g_t(theta_b))
+
+The two steps agree where both are right: their difference estimates the error, and says where the
+next refit is needed. Scores are expanded about theta_a and theta_b, and mixed in the same shares.
+"""
+
+import time
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from ..checks import check_whole
+from ..derivatives import derivatives_of
+from ..fit import TOLERANCE, warn_unconverged
+from ..folds import Folds
+from ..folds import leave_future_out as future_folds
+from ..folds import weights as fold_weights
+from ..folds.checks import check_starts, observed_mask
+from ..parallel import pieces
+from ..protocol import Fit, Refits, check_fit
+from ..scores import HeldOutLosses
+from .exact import refit_folds
+
+PORTION = 512
+LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
+
+
+class UnreliableOrigins(UserWarning):
+    """The refits that were allowed leave some origins too far from their own."""
+
+
+@dataclass(frozen=True)
+class FutureLosses(HeldOutLosses):
+    """Held-out losses of n origins, as of `exact` on `folds()`, and the params behind them.
+
+    losses (n, horizon): -log p(x_t | past) of each site of a window, nan where missing; joint (n,):
+    -log p(window | past); params (n, D); errors (n,): the estimated distance from the refit, in
+    standard errors of the full fit; refitted (n,) bool.
+    """
+
+    fit: Fit = field(repr=False)
+    n_sites: int
+    observed: np.ndarray = field(repr=False)
+    starts: np.ndarray = field(repr=False)
+    horizon: int
+    gap: int
+    losses: np.ndarray = field(repr=False)
+    joint: np.ndarray = field(repr=False)
+    params: np.ndarray = field(repr=False)
+    errors: np.ndarray = field(repr=False)
+    refitted: np.ndarray = field(repr=False)
+    seconds: float
+    evaluations: Counter
+
+    @property
+    def _n_folds(self):
+        return len(self.starts)
+
+    @property
+    def _pairs(self):
+        fold, step = np.nonzero(~np.isnan(self.losses))
+        return fold, self.starts[fold] + step, self.losses[fold, step]
+
+    def folds(self, rows: Any = slice(None)) -> Folds:
+        """The `Folds` of some origins, for exact refits; those of all may fill the memory."""
+        starts = self.starts[rows]
+        return future_folds(self.n_sites, starts, self.horizon, self.gap, self.observed)
+
+
+class _Anchor(NamedTuple):
+    params: np.ndarray
+    hessian: np.ndarray
+    prior: np.ndarray  # gradient of minus the log prior
+
+
+def _part(futures, part):
+    return type(futures)(*(each[part] for each in futures))
+
+
+def leave_future_out(
+    model: Any,
+    fit: Fit,
+    starts: Sequence[int],
+    horizon: int = 1,
+    gap: int = 0,
+    anchors: int = 8,
+) -> FutureLosses:
+    """Score each window {t, ..., t + horizon - 1} given all sites before t - gap, t in `starts`.
+
+    For an `HMM` of one sequence with sites="steps", and `PoissonTraffic`. The losses are those of
+    `exact` on `folds.leave_future_out(n_sites, starts, horizon, gap)`, for the price of at most
+    `anchors` refits and as many passes through the series. Half of the refits are spread evenly;
+    the others go where the estimated error is above half a standard error and largest. Warns
+    `UnreliableOrigins` where some remain.
+
+    Raises
+    ------
+    ValueError : starts that do not ascend, leave no room for gap and horizon, have nothing observed
+        in their window, or come too early for a fit
+    TypeError : a model that is no series in time
+    """
+    started = time.perf_counter()
+    check_fit(model, fit)
+    warn_unconverged(fit, TOLERANCE, "leave_future_out")
+    origins = _Origins(model, fit, starts, horizon, gap)
+    n = len(origins.starts)
+    anchors = check_whole("anchors", anchors, min(n, 2))
+    first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
+    origins.refit(np.unique(first.astype(int)))
+    while origins.tried.sum() < anchors and (origins.open > LIMIT).any():
+        origins.refit(origins.worst(anchors - origins.tried.sum()))
+    return origins.result(time.perf_counter() - started)
+
+
+class _Origins:
+    """What is known of every origin so far."""
+
+    def __init__(self, model, fit, starts, horizon, gap):
+        self.derivatives = derivatives_of(model)
+        self.n_sites = model.n_sites
+        self.fit = fit
+        self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
+        self.window = check_whole("horizon", horizon, 1), check_whole("gap", gap, 0)
+        self.starts = check_starts(starts, self.n_sites, *self.window)
+        self._check()
+        n = len(self.starts)
+        self.params = np.empty((n, len(fit.params)))
+        self.log_p = np.empty((n, 1 if horizon == 1 else 1 + horizon))
+        self.errors = np.zeros(n)
+        self.tried = np.zeros(n, bool)
+        self.anchors = {}  # of the tried rows, those whose refits converged
+        self.evaluations = Counter()
+
+    @property
+    def open(self):
+        """The errors, but 0 where a refit was tried."""
+        return np.where(self.tried, 0.0, self.errors)
+
+    def _check(self):
+        if not len(self.starts):
+            raise ValueError("no starts: give the first site of each window")
+        if (np.diff(self.starts) <= 0).any():
+            raise ValueError("starts must ascend, each a site of its own")
+        seen = np.append(0, np.cumsum(self.observed))
+        self.derivatives.futures(self.fit.params, self.starts[:1], *self.window)  # a series?
+        if self.derivatives.matrix_free:
+            n_params = len(self.fit.params)
+            raise ValueError(f"{n_params} parameters: raise dense_limit, to form Hessians")
+        empty = seen[self.starts + self.window[0]] == seen[self.starts]
+        if empty.any():
+            first = f"{empty.sum()} windows, the first at site {self.starts[np.argmax(empty)]}"
+            raise ValueError(f"nothing is observed in {first}: drop them")
+
+    def worst(self, n_more):
+        """Rows with the largest errors above the limit, at most one between two refits."""
+        errors = self.open
+        rows = np.array([a + np.argmax(errors[a : b + 1]) for a, b in pairwise(self._ends())])
+        rows = rows[np.argsort(-errors[rows], kind="stable")[:n_more]]
+        return np.sort(rows[errors[rows] > LIMIT])
+
+    def _ends(self):
+        """The rows that have been refitted; a single one counts as both ends."""
+        rows = sorted(self.anchors)
+        return rows if len(self.starts) > 1 else rows * 2
+
+    def refit(self, rows):
+        """Refit some rows, and step to all others anew. The first and the last must converge."""
+        self.tried[rows] = True
+        folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
+        found = Refits.unfinished(len(folds), len(self.fit.params))
+        found = refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
+        good = np.flatnonzero(found.converged)
+        self.derivatives.defaults.check_refits(found.params[good], folds[good])
+        self.evaluations.update({"refit": len(folds), "hessian": len(good)})
+        for i in good:
+            self.anchors[int(rows[i])] = self._anchor(found.params[i], folds[i])
+        for end in {0, len(self.starts) - 1}.difference(self.anchors):
+            start = self.starts[end]
+            n_before = self.observed[: start - self.window[1]].sum()
+            sites = f"the {n_before} sites before {start}"
+            raise ValueError(f"no refit to {sites} converges: start later, or simplify the model")
+        self._step()
+
+    def _anchor(self, params, fold):
+        hessian = self.derivatives.hessian(params, fold_weights(self.n_sites, fold))
+        _, prior = self.derivatives.value_and_gradient(params, np.zeros(self.n_sites))
+        return _Anchor(params, np.asarray(hessian), prior)
+
+    def _step(self):
+        """Params, errors and scores of all origins, as many at a time as the cache holds."""
+        ends = self._ends()
+        reach = [ends[0], *ends, ends[-1]]
+        before = None
+        for i, end in enumerate(ends):
+            served = self.starts[reach[i] : reach[i + 2] + 1]
+            futures = self.derivatives.futures(self.anchors[end].params, served, *self.window)
+            if i > 0:
+                self._between(ends[i - 1], end, before, futures)
+            before = _part(futures, slice(end - reach[i], None))
+        self.evaluations["pass"] += len(ends)
+
+    def _between(self, a, b, at_a, at_b):
+        """The origins between two refits, given the futures at both's params."""
+        ends = self.anchors[a], self.anchors[b]
+        basis = eigh(ends[1].hessian, ends[0].hessian)
+        starts = self.starts[a : b + 1]
+        shares = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
+        for part in pieces(len(starts), PORTION):
+            rows = slice(a + part.start, a + part.stop)
+            futures = _part(at_a, part), _part(at_b, part)
+            self._steps(rows, shares[part, None], ends, futures, basis)
+
+    def _steps(self, rows, s, ends, futures, basis):
+        """The equation at the top; H_s^-1 = V diag(scale) V', as V'H_a V = I, V'H_b V = diag."""
+        a, b = ends
+        curvature, V = basis
+        scale = 1.0 / (1.0 - s + s * curvature)
+        g_a = (a.prior - futures[0].gradient) @ V
+        g_b = (b.prior - futures[1].gradient) @ V
+        step = (scale * ((1.0 - s) * g_a + s * g_b)) @ V.T
+        params = (1.0 - s) * a.params + s * b.params - step
+        apart = b.params - a.params - (scale * (g_b - g_a)) @ V.T
+        distance = self.fit.standard_errors_between(apart, 0.0)
+        from_a, from_b = (
+            each.log_p + np.einsum("nmd,nd->nm", each.slopes, params - end.params)
+            for end, each in zip(ends, futures, strict=True)
+        )
+        self.params[rows] = params
+        self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
+        self.log_p[rows] = (1.0 - s) * from_a + s * from_b
+
+    def result(self, seconds):
+        """The `FutureLosses`; warns of errors above the limit."""
+        horizon, gap = self.window
+        bad = self.errors > LIMIT
+        if bad.any():
+            worst = f"the largest {self.errors.max():.2g} standard errors"
+            message = f"{bad.sum()} of {len(bad)} origins may be off, {worst}: raise anchors"
+            warnings.warn(message, UnreliableOrigins, stacklevel=3)
+        sites = self.starts[:, None] + np.arange(horizon)
+        losses = np.where(self.observed[sites], -self.log_p[:, -horizon:], np.nan)
+        return FutureLosses(
+            fit=self.fit,
+            n_sites=self.n_sites,
+            observed=self.observed,
+            starts=self.starts,
+            horizon=horizon,
+            gap=gap,
+            losses=losses,
+            joint=-self.log_p[:, 0],
+            params=self.params,
+            errors=self.errors,
+            refitted=np.isin(np.arange(len(bad)), list(self.anchors)),
+            seconds=seconds,
+            evaluations=self.evaluations,
+        )

@@ -1,0 +1,257 @@
+"""Leave-future-out beside what users run: a refit for each origin, one a week, and PSIS-LFO."""
+
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib.models import AutoRegressiveHMM, PoissonTraffic
+from acvlib.models.hmm import em
+
+DAY = 288  # five-minute counts
+WEEK = 7 * DAY
+DEGRADED = 0.7  # Pareto k from which on PSIS-LFO refits
+TAIL = 0.2  # share of the largest weights that are smoothed, at most
+
+
+class Scores(NamedTuple):
+    """Scores of all origins by one scheme: losses (n,), params (n, D) or None, refits, seconds."""
+
+    losses: np.ndarray
+    params: Any
+    refits: int
+    seconds: float
+
+
+class Series(NamedTuple):
+    """A fitted model of one series, and the origins whose next observation is predicted."""
+
+    model: Any
+    fit: acv.Fit
+    starts: np.ndarray
+
+
+def traffic(data: Any, first: int = 4 * WEEK) -> Series:
+    """Every observed count after four weeks, predicted from all counts before it."""
+    model = PoissonTraffic(data.counts, data.day)
+    sites = np.flatnonzero(model.observed)
+    return Series(model, acv.fit(model), sites[sites >= first])
+
+
+def recording(data: Any, n_channels: int, n_frames: int, rng: np.random.Generator) -> Series:
+    """The second half of one recording, by an autoregressive HMM of three states."""
+    x = data.sequences[0][:n_frames, :n_channels]
+    model = AutoRegressiveHMM([x / x.std(axis=0)], 3, sites="steps", dense_limit=1000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", em.UnconvergedEM)
+        fit = acv.fit(model, em.restarts(model, rng, 5).params)
+    return Series(model, fit, np.arange(model.n_sites // 2, model.n_sites))
+
+
+def in_one_pass(series: Series, anchors: int) -> Scores:
+    """`acv.leave_future_out`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = acv.leave_future_out(*series, anchors=anchors)
+    return Scores(found.losses[:, 0], found.params, found.evaluations["refit"], found.seconds)
+
+
+def doing_nothing(series: Series) -> Scores:
+    """All origins at the params of the full fit, which has seen their future."""
+    model, fit, starts = series
+    began = time.perf_counter()
+    found = acv.derivatives_of(model).futures(fit.params, starts, 1, 0)
+    params = np.tile(fit.params, (len(starts), 1))
+    return Scores(-found.log_p[:, 0], params, 0, time.perf_counter() - began)
+
+
+def one_refit_a_week(series: Series) -> Scores:
+    """A refit at the first origin of each week serves the whole week."""
+    model, fit, starts = series
+    began = time.perf_counter()
+    weeks = (starts - starts[0]) // WEEK
+    _, first = np.unique(weeks, return_index=True)
+    losses = np.empty(len(starts))
+    params = np.empty((len(starts), len(fit.params)))
+    refits = acv.exact(model, fit, _folds(series, first)).params
+    for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
+        found = acv.derivatives_of(model).futures(point, starts[rows], 1, 0)
+        losses[rows] = -found.log_p[:, 0]
+        params[rows] = point
+    return Scores(losses, params, len(first), time.perf_counter() - began)
+
+
+def _folds(series, rows):
+    model, _, starts = series
+    return acv.folds.leave_future_out(model.n_sites, starts[rows], 1, observed=model.observed)
+
+
+def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
+    """Exact refits of some origins, nan where one fails; the seconds are in proportion for all."""
+    began = time.perf_counter()
+    parts = [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = [acv.exact(series.model, series.fit, _folds(series, part)) for part in parts]
+    seconds = (time.perf_counter() - began) * len(series.starts) / len(rows)
+    losses = np.concatenate([loss for result in results for loss in result.losses])
+    params = np.concatenate([result.params for result in results])
+    lost = ~np.concatenate([result.diagnostics["converged"] for result in results])
+    losses[lost] = np.nan
+    params[lost] = np.nan
+    return Scores(losses, params, len(series.starts), seconds)
+
+
+def psis(series: Series, n_draws: int, rng: np.random.Generator) -> Scores:
+    """The scheme of PSIS-LFO, with draws from Laplace's approximation in place of a sampler's.
+
+    Draws of the params at one origin get weights p(counts since | draw), Pareto-smoothed; where
+    their k exceeds `DEGRADED`, the model is refitted and drawn from anew. A score is the weighted
+    mean of the draws' predictive densities. Source: Bürkner, Gabry and Vehtari (2020).
+    """
+    model, fit, starts = series
+    began = time.perf_counter()
+    losses = np.empty(len(starts))
+    first = 0
+    refits = 0
+    while first < len(starts):
+        draws = _drawn(series, first, n_draws, rng)
+        refits += 1
+        first = _until_degraded(model, starts, first, draws, losses)
+    return Scores(losses, None, refits, time.perf_counter() - began)
+
+
+def _drawn(series, first, n_draws, rng):
+    """Params (n_draws, D) around the refit at one origin."""
+    model, fit, _ = series
+    folds = _folds(series, np.array([first]))
+    mean = acv.exact(model, fit, folds).params[0]
+    weights = acv.folds.weights(model.n_sites, folds[0])
+    factor = np.linalg.cholesky(np.asarray(acv.derivatives_of(model).hessian(mean, weights)))
+    return mean + np.linalg.solve(factor.T, rng.standard_normal((len(mean), n_draws))).T
+
+
+def _until_degraded(model, starts, first, draws, losses):
+    """Fill losses from the first origin on; returns the first one with too large a k."""
+    past = np.zeros(len(draws))
+    for begin in range(first, len(starts), DAY):
+        rows = np.arange(begin, min(begin + DAY, len(starts)))
+        derivatives = acv.derivatives_of(model)
+        log_p = np.array(
+            [derivatives.futures(one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
+        )
+        for row, each in zip(rows, log_p.T, strict=True):
+            log_weights, k = smoothed(past)
+            if k > DEGRADED and row > first:
+                return row
+            losses[row] = -np.logaddexp.reduce(log_weights + each)
+            past = past + each
+    return len(starts)
+
+
+def smoothed(log_ratios: np.ndarray) -> tuple[np.ndarray, float]:
+    """(log weights that sum to one, Pareto k); k is 0 where all ratios are equal.
+
+    The largest ratios are replaced by quantiles of the generalised Pareto distribution fitted to
+    them. Source: Vehtari et al. (2024); the fit, Zhang and Stephens (2009).
+    """
+    n = len(log_ratios)
+    weights = np.exp(log_ratios - log_ratios.max())
+    order = np.argsort(weights)
+    n_tail = int(min(TAIL * n, 3.0 * np.sqrt(n)))
+    tail = order[-n_tail:]
+    excess = weights[tail] - weights[order[-n_tail - 1]]
+    if excess[-1] <= 1e-12:
+        return np.log(weights / weights.sum()), 0.0
+    k, scale = _pareto(np.maximum(excess, 1e-300))
+    ranks = (np.arange(n_tail) + 0.5) / n_tail
+    quantiles = scale * np.expm1(-k * np.log1p(-ranks)) / k
+    weights[tail] = np.minimum(weights[order[-n_tail - 1]] + quantiles, 1.0)
+    return np.log(np.maximum(weights, 1e-300) / weights.sum()), k
+
+
+def _pareto(x):
+    """(k, scale) of a generalised Pareto distribution, x (n,) ascending."""
+    n = len(x)
+    n_grid = 30 + int(np.sqrt(n))
+    steps = np.sqrt(n_grid / (np.arange(1, n_grid + 1) - 0.5))
+    theta = 1.0 / x[-1] + (1.0 - steps) / (3.0 * x[int(n / 4 + 0.5) - 1])
+    k = np.log1p(-theta[:, None] * x).mean(axis=1)
+    profile = n * (np.log(-theta / k) - k - 1.0)
+    share = 1.0 / np.exp(profile - profile[:, None]).sum(axis=1)
+    best = (theta * share).sum() / share.sum()
+    shape = np.log1p(-best * x).mean()
+    k = (n * shape + 10 * 0.5) / (n + 10.0)  # a weak prior, as in the loo package
+    return float(k), float(-shape / best)
+
+
+def errors(series: Series, schemes: dict[str, Scores], rows: np.ndarray, exact: Scores) -> Any:
+    """Errors at some origins, one column a scheme and one row an origin: of losses and of params.
+
+    Losses in nats; params in standard errors of the full fit.
+    """
+    tables = {}
+    for name, scores in schemes.items():
+        tables["loss", name] = np.abs(scores.losses[rows] - exact.losses)
+        if scores.params is not None:
+            gaps = series.fit.standard_errors_between(scores.params[rows], exact.params)
+            tables["params", name] = gaps
+    return pd.DataFrame(tables)
+
+
+def summary(found: pd.DataFrame, schemes: dict[str, Scores], exact: Scores) -> pd.DataFrame:
+    """Median errors over random halves of the origins, one row a draw, and the spread."""
+    middle = found.median().unstack(0)
+    table = middle.reindex(list(schemes))
+    table["over_spread"] = table.loss / np.nanstd(exact.losses)
+    table["refits"] = [scores.refits for scores in schemes.values()]
+    table["seconds"] = [scores.seconds for scores in schemes.values()]
+    table["ahead"] = exact.seconds / table.seconds
+    return table
+
+
+def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Generator) -> Any:
+    """Median errors over random halves of the origins, one row a draw."""
+    draws = []
+    for _ in range(n_draws):
+        rows = rng.choice(len(found), len(found) // 2, replace=False)
+        middle = found.iloc[rows].median()
+        draws.append(middle)
+        middle.loc["spread"] = np.nanstd(exact.losses[rows])
+    return pd.DataFrame(draws)
+
+
+def gradients(series: Series, anchors: int, repeats: int = 5) -> float:
+    """Processor time of all origins without the refits, in evaluations of F with its gradient."""
+    model, fit, _ = series
+    own = acv.derivatives_of(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = acv.leave_future_out(*series, anchors=anchors)
+    rows = np.flatnonzero(found.refitted)
+    ones = np.ones(model.n_sites)
+
+    def price():
+        for fold in acv.exact(model, fit, found.folds(rows)).folds:
+            own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
+
+    whole, refits, gradient = (
+        min(map(_processor_seconds, [function] * repeats))
+        for function in (
+            lambda: acv.leave_future_out(*series, anchors=anchors),
+            price,
+            lambda: own.value_and_gradient(fit.params, ones),
+        )
+    )
+    return (whole - refits) / gradient
+
+
+def _processor_seconds(function):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        began = time.process_time()
+        function()
+    return time.process_time() - began

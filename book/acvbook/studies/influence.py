@@ -1,0 +1,133 @@
+"""Which data decide: the one-shot answer, the greedy one and what refits say."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib.models import GLM, HiddenMRF, PoissonTraffic
+
+METHODS = ("one_shot", "greedy")
+
+
+class Setting(NamedTuple):
+    """A conclusion phi of a fitted model, and how many sites may go."""
+
+    data: str
+    conclusion: str
+    k: int
+    model: Any
+    fit: acv.Fit
+    phi: Callable
+
+
+def regression(rng: np.random.Generator, n: int = 10_000) -> Setting:
+    """A twin of zaminfluence's example: three regressors, slopes of up to .1, unit noise."""
+    slopes = 0.1 * rng.random(3)
+    X = rng.standard_normal((n, 3))
+    y = X @ slopes + rng.standard_normal(n)
+    model = GLM(X, y, "gaussian", intercept=False)
+    fit = acv.fit(model)
+    sign = -np.sign(fit.params[0])
+    return Setting("regression", "sign of slope 1", 1, model, fit, lambda p: sign * p[0])
+
+
+def flips(setting: Setting, rng: np.random.Generator) -> pd.Series:
+    """Fewest rows whose psi add up to a change of sign; and what refits without them say."""
+    model, fit, phi = setting[-3:]
+    first = acv.most_influential(model, fit, phi, 1, verify=False)
+    reach = np.cumsum(np.sort(first.psi)[::-1])
+    k = int(np.argmax(reach > -first.phi)) + 1
+    found = acv.most_influential(model, fit, phi, k)
+    random = acv.Folds([rng.choice(model.n_sites, k, replace=False)])
+    return pd.Series(
+        {
+            "slope": -found.phi,
+            "standard_error": found.standard_error,
+            "rows_left_out": k,
+            "predicted": -(found.phi + found.linear),
+            "refitted": -(found.phi + found.exact),
+            "flipped": found.phi + found.exact > 0.0,
+            "flipped_at_random": phi(acv.exact(model, fit, random).params[0]) > 0.0,
+        }
+    )
+
+
+def traffic_settings(data: Any, sizes: tuple[int, ...]) -> Iterator[Setting]:
+    """What decides when day begins and ends, how much more traffic it brings, and Sunday's rate."""
+    model = PoissonTraffic(data.counts, data.day)
+    fit = acv.fit(model)
+    conclusions = {
+        "night goes on": lambda p: p[9],
+        "day goes on": lambda p: p[10],
+        "mean excess": lambda p: p[7] - p[8],
+        "Sunday rate": lambda p: p[0],
+    }
+    yield from _settings("traffic", model, fit, conclusions, sizes)
+
+
+def map_settings(data: Any, coupling: float, sizes: tuple[int, ...]) -> Iterator[Setting]:
+    """Which tracts decide the low rate, the high rate and their ratio."""
+    model = HiddenMRF(data.counts, data.edges, coupling)
+    conclusions = {
+        "low rate": lambda p: p[0],
+        "high rate": lambda p: p[1],
+        "ratio": lambda p: p[1] - p[0],
+    }
+    yield from _settings("map", model, acv.fit(model), conclusions, sizes)
+
+
+def _settings(data, model, fit, conclusions, sizes):
+    for name, phi in conclusions.items():
+        for k in sizes:
+            yield Setting(data, f"{name} up", k, model, fit, phi)
+            yield Setting(data, f"{name} down", k, model, fit, _minus(phi))
+
+
+def _minus(phi):
+    return lambda params: -phi(params)
+
+
+def effects(setting: Setting, n_random: int, rng: np.random.Generator) -> dict:
+    """Changes of phi in its standard errors: predicted, by a Newton step, by refits, at random."""
+    row = {"data": setting.data, "conclusion": setting.conclusion, "k": setting.k}
+    for method in METHODS:
+        found = acv.most_influential(setting.model, setting.fit, setting.phi, setting.k, method)
+        for name in ("linear", "newton", "exact"):
+            row[f"{method}_{name}"] = getattr(found, name) / found.standard_error
+    sites = np.flatnonzero(~np.isnan(found.psi))
+    random = acv.Folds([rng.choice(sites, setting.k, replace=False) for _ in range(n_random)])
+    params = acv.exact(setting.model, setting.fit, random).params
+    changes = np.array([setting.phi(point) for point in params]) - found.phi
+    row["random"] = np.median(changes) / found.standard_error
+    return row
+
+
+def table(settings: list[Setting], n_random: int, rng: np.random.Generator) -> pd.DataFrame:
+    """`effects` of every setting, one row each."""
+    rows = [effects(setting, n_random, rng) for setting in settings]
+    return pd.DataFrame(rows).set_index(["data", "conclusion", "k"])
+
+
+def shares(found: pd.DataFrame) -> pd.Series:
+    """In what share of the settings greedy, or a random set, is at least as good as one-shot."""
+    slack = 1e-6  # standard errors: what refits leave open
+    one_shot = found.one_shot_exact
+    return pd.Series(
+        {
+            "greedy": np.mean(found.greedy_exact >= one_shot - slack),
+            "random": np.mean(found.random >= one_shot - slack),
+            "misled_traffic": _factor(found.loc["traffic"], "one_shot"),
+            "misled_traffic_greedy": _factor(found.loc["traffic"], "greedy"),
+            "misled_map": _factor(found.loc["map"], "one_shot"),
+            "gain": (found.greedy_exact / one_shot).median(),
+        }
+    )
+
+
+def _factor(found, method):
+    """The median factor, of either direction, between what was predicted and what a refit says."""
+    ratio = found[f"{method}_exact"] / found[f"{method}_linear"]
+    return np.exp(np.abs(np.log(ratio)).median())

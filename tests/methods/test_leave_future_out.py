@@ -1,0 +1,135 @@
+"""Leave-future-out at all origins against exact refits of each, and against their definition."""
+
+import warnings
+
+import numpy as np
+import pytest
+from ladder_cases import DROPPING, TRAFFIC
+from oracles.toy_models import simulate_traffic
+
+import acvlib as acv
+from acvlib.methods.leave_future_out import UnreliableOrigins
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonTraffic
+
+OBSERVED = np.flatnonzero(TRAFFIC.observed)
+STARTS = OBSERVED[OBSERVED >= 500][::3]
+
+
+def quietly(*args, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreliableOrigins)
+        return acv.leave_future_out(*args, **settings)
+
+
+@pytest.fixture(scope="module")
+def exact(traffic_fit):
+    folds = acv.folds.leave_future_out(800, STARTS, 1, observed=TRAFFIC.observed)
+    return acv.exact(TRAFFIC, traffic_fit, folds)
+
+
+@pytest.mark.parametrize(("horizon", "gap"), [(1, 0), (3, 0), (1, 4), (3, 2)])
+def test_with_a_refit_at_every_origin_it_is_exact(traffic_fit, horizon, gap):
+    starts = OBSERVED[OBSERVED >= 600][:40:8]
+    found = quietly(TRAFFIC, traffic_fit, starts, horizon, gap, anchors=len(starts))
+    # half of the origins are refitted first; the others only where the check asks
+    rows = np.flatnonzero(found.refitted)
+    reference = acv.exact(TRAFFIC, traffic_fit, found.folds(rows))
+    losses = [row[~np.isnan(row)] for row in found.losses[rows]]
+    np.testing.assert_allclose(np.concatenate(losses), np.concatenate(reference.losses), atol=1e-6)
+    np.testing.assert_allclose(found.params[rows], reference.params, atol=1e-5)
+
+
+def test_joint_score_is_a_ratio_of_densities(traffic_fit):
+    found = quietly(TRAFFIC, traffic_fit, STARTS[:2], 5, 3, anchors=2)
+    prior = TRAFFIC.log_prior(found.params[0])
+    start = STARTS[0]
+    past = np.arange(800) < start - 3
+    window = (np.arange(800) >= start) & (np.arange(800) < start + 5)
+
+    def log_p(sites):
+        return -TRAFFIC.objective(found.params[0], sites.astype(float)) - prior
+
+    assert found.joint[0] == pytest.approx(log_p(past) - log_p(past | window), abs=1e-5)
+
+
+def test_errors_fall_with_every_refit_and_are_known(traffic_fit, exact):
+    middle = []
+    for anchors in (2, 4, 8):
+        found = quietly(TRAFFIC, traffic_fit, STARTS, anchors=anchors)
+        errors = traffic_fit.standard_errors_between(found.params, exact.params)
+        middle.append(np.median(errors))
+        assert np.mean(errors <= 2.0 * found.errors + 0.02) > 0.9
+        assert found.refitted.sum() <= anchors
+    assert middle[2] < 0.5 * middle[0]
+    losses = np.concatenate(exact.losses)
+    none = np.concatenate(acv.no_adjustment(TRAFFIC, traffic_fit, exact.folds).losses)
+    error = np.median(abs(found.losses[:, 0] - losses))
+    assert error < 0.1 * np.median(abs(none - losses))
+    np.testing.assert_array_equal(found.pointwise[STARTS], found.losses[:, 0])
+    assert found.loss == pytest.approx(losses.mean(), abs=0.01)
+
+
+@pytest.mark.parametrize("kind", ["HMM", "AR"])
+def test_hidden_markov_models(kind, rng):
+    state = np.cumsum(rng.random(400) < 0.05) % 2
+    x = 3.0 * state + rng.standard_normal(400)
+    x = np.stack([x, rng.standard_normal(400)], axis=1)
+    model = GaussianHMM(x, 2) if kind == "HMM" else AutoRegressiveHMM([x], 2, sites="steps")
+    fit = acv.fit(model)
+    starts = np.arange(300, model.n_sites - 1, 7)
+    found = quietly(model, fit, starts, 2, anchors=4)
+    reference = acv.exact(model, fit, found.folds())
+    assert np.median(fit.standard_errors_between(found.params, reference.params)) < 0.3
+    np.testing.assert_allclose(found.losses, np.array(reference.losses), atol=0.05)
+    assert np.median(abs(found.losses - np.array(reference.losses))) < 0.02
+
+
+def test_unreliable_origins_are_warned_of(traffic_fit):
+    with pytest.warns(UnreliableOrigins, match="raise anchors"):
+        acv.leave_future_out(TRAFFIC, traffic_fit, STARTS, anchors=2)
+
+
+BAD = {
+    "must be from 1 to 799": {"starts": [0]},
+    "must be from 1 to 799, with gap 0": {"starts": [800]},
+    "with gap 5 and horizon 300": {"starts": [501], "horizon": 300, "gap": 5},
+    "from 6 to": {"starts": [5], "gap": 5},
+    "must ascend": {"starts": [700, 600]},
+    "no starts": {"starts": []},
+    "nothing is observed in 1 windows": {"starts": np.flatnonzero(~TRAFFIC.observed)[-1:]},
+    "anchors = 1": {"anchors": 1},
+    "horizon = 0": {"horizon": 0},
+    "gap = -1": {"gap": -1},
+    "no refit to the 3 sites before": {"starts": OBSERVED[3:20]},
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_bad_input_is_named(traffic_fit, message):
+    arguments = {"starts": STARTS[:5]} | BAD[message]
+    with pytest.raises(ValueError, match=message):
+        acv.leave_future_out(TRAFFIC, traffic_fit, **arguments)
+
+
+def test_models_that_are_no_series_are_refused(rng):
+    regression = GLM(rng.standard_normal((20, 2)), rng.standard_normal(20), "gaussian")
+    with pytest.raises(TypeError, match="GLM is no series"):
+        acv.leave_future_out(regression, acv.fit(regression), [10, 15])
+    with pytest.raises(TypeError, match="under keep_latents"):
+        acv.leave_future_out(DROPPING, acv.fit(DROPPING), [10, 15])
+    x = rng.standard_normal((3, 30))
+    several = GaussianHMM(list(x), 2)
+    with pytest.raises(ValueError, match="3 sequences"):
+        quietly(several, acv.fit(several), [50, 60])
+
+
+def test_large_models_must_form_their_hessian(rng):
+    model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
+    with pytest.raises(ValueError, match="raise dense_limit"):
+        acv.leave_future_out(model, acv.fit(model), [40, 50])
+
+
+def test_a_week_that_was_never_seen_is_too_early():
+    model = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 800))
+    with pytest.raises(ValueError, match="sites before 100 converges"):
+        acv.leave_future_out(model, acv.fit(model), [100, 700])
