@@ -18,12 +18,13 @@ ROWS = [
     {"checks"},
     {"folds", "weighting", "parallel", "extras", "scores", "kernel_cache"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
-    {"inference", "solvers.operators"},
+    {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
     {"models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
     {"reliability"},
+    {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
 APART = {"incremental": {"checks", "folds", "incremental", "parallel", "extras", "scores"}}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
+from ..certificates import Certificate
 from ..extras import require
 from ..folds.checks import end_to_end
 from ..parallel import pieces
@@ -75,6 +76,37 @@ def _names(scoring, is_binary):
     known = all(isinstance(name, str) and name in BY_ROW for name in asked.values())
     fits = known and all((name in OF_CLASSES) == is_binary for name in asked.values())
     return asked if fits else None
+
+
+def check_by_row(translation: Translation, scoring: Any) -> None:
+    """Raise ValueError unless every scorer is a mean over rows, of which intervals are known."""
+    if _names(scoring, translation.model.family.name == "logistic") is None:
+        known = ", ".join(BY_ROW)
+        raise ValueError(f"scoring = {scoring!r:.60} has no interval: use one or more of {known}")
+
+
+def score_intervals(
+    translation: Translation, scoring: Any, certificate: Certificate, tests: Sequence
+) -> dict:
+    """{"test_score_interval" or "test_<name>_interval": (n_folds, 2)}, of exact refits' scores.
+
+    The score of a row is best where its mean is nearest to y, and worst at an end of its interval.
+    """
+    model = translation.model
+    known = model.derivatives.concordance(certificate.result.fit)
+    rows, sizes = end_to_end(tests)
+    eta, moves = known.eta_range(certificate.centre, certificate.radius, rows, sizes)
+    own = model.y[rows]
+    ends = [model.family.mean(eta - moves), model.family.mean(eta + moves)]
+    starts = np.cumsum(sizes) - sizes
+    found = {}
+    for key, name in _names(scoring, model.family.name == "logistic").items():
+        score = BY_ROW[name]
+        worst = np.minimum(*(score(own, end).astype(float) for end in ends))
+        best = score(own, np.clip(own, *ends)).astype(float)
+        sums = [np.add.reduceat(each, starts) for each in (worst, best)]
+        found[f"{key}_interval"] = np.column_stack(sums) / sizes[:, None]
+    return found
 
 
 def means(translation: Translation, params: np.ndarray, tests: Sequence) -> np.ndarray:
