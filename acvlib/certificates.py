@@ -1,10 +1,10 @@
 """What a result guarantees: bounds, not estimates, of how far its folds are from their refits.
 
-`acvlib.concordance` has the proof. A fold is first looked at from the full fit, where the folds of
-a Newton step share their Hessian, or one-row folds their leverages; then from the params that the
-method gave it, by a gradient and a Hessian of its own, which is dearer and far sharper; where that
-proves nothing, from where Newton's method goes from there; and last, if that is asked for, it is
-refitted.
+`acvlib.concordance` has the proof. One-row folds of a GLM are first looked at from the full fit,
+by the leverages that a Newton step has at hand; where this proves nothing, and folds of several
+rows, from the params that the method gave them, by a gradient of their own and the Hessians around
+the full fit; where that proves nothing, and folds of other models, by a Hessian of their own; then
+from where Newton's method goes from there; and last, if that is asked for, they are refitted.
 """
 
 import time
@@ -16,13 +16,14 @@ import numpy as np
 
 from .checks import real_number
 from .concordance import EPSILON, Balls, Concordance, balls
-from .derivatives import Derivatives, at, derivatives_of
+from .derivatives import Derivatives, derivatives_of
 from .folds.checks import end_to_end
 from .protocol import CVResult, check_result_of
 from .reliability import refit_unreliable
 
-ANCHORS = ("fit", "own params", "further step", "refit")  # from where a fold was looked at
-FURTHER = 3  # Newton steps that are taken from a fold's own params where these prove nothing
+ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
+FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at
+LADDER = (GRADIENT, HESSIAN, FURTHER, FURTHER, FURTHER)
 SAME = 1e-9  # relative difference of objectives that are the same
 SHARE = 0.5  # of a wanted width that may be left to folds that are not made sharper
 
@@ -35,7 +36,7 @@ class Certificate:
     the bounds, which are infinite elsewhere. theta_bound: the distance of the result's params from
     the refit's in the fold's own H, theta_errors: in standard errors of the full fit. centre
     (n_folds, D), radius: the refit's params are within radius standard errors of the centre.
-    anchor: 0 to 3, a place in `ANCHORS`. slack: the share of the radius that is there for
+    anchor: 0 to 4, a place in `ANCHORS`. slack: the share of the radius that is there for
     rounding. result: the certified `CVResult`, in which folds may have been refitted. lower, upper:
     the same with bounds in place of its losses. seconds: without refits.
     """
@@ -65,7 +66,7 @@ class Certificate:
     @property
     def refitted(self) -> np.ndarray:
         """(n_folds,) bool: folds that were refitted to be certified."""
-        return self.anchor == ANCHORS.index("refit")
+        return self.anchor == REFIT
 
     @property
     def width(self) -> float:
@@ -95,7 +96,8 @@ def certify(
     ----------
     complete: refit what is not certified otherwise, so that `interval` is finite.
     width: refine folds, and refit some, the widest first, until `interval` is no longer than this.
-    sharp: look at every fold from its own params: bounds are then close to the true errors.
+    sharp: look at every fold from its own params, one-row folds too, whose bounds are then close to
+        the true errors, at the price of a gradient and a Hessian each.
 
     Raises
     ------
@@ -110,14 +112,15 @@ def certify(
     derivatives = derivatives_of(model)
     sought = _Search(derivatives, result)
     if sharp:
-        sought.refine(np.arange(len(result.folds)))
-    else:
-        sought.look(np.arange(len(result.folds)), 0, result.fit.params)
-        sought.refine(sought.widest(wanted))
+        sought.look(np.arange(len(result.folds)), HESSIAN)
+    elif sought.known.cheap(result.folds):
+        sought.look(np.arange(len(result.folds)), FIT)
+    for anchor in LADDER:
+        sought.look(sought.widest(wanted), anchor)
     if complete or width is not None:
         sought.refit(model, sought.widest(wanted))
         if sought.certificate().width > wanted:  # rounding apart, of folds that were left wide
-            sought.refit(model, np.flatnonzero(sought.anchor < 3))
+            sought.refit(model, np.flatnonzero(sought.anchor < REFIT))
     return sought.certificate()
 
 
@@ -147,16 +150,24 @@ class _Search:
         self.ends = np.concatenate([[0], np.cumsum(sizes)])
         self.losses = np.tile([[-np.inf], [np.inf]], self.ends[-1])
 
-    def look(self, rows: np.ndarray, anchor: int, start: np.ndarray) -> None:
-        """Put balls around the Newton steps of some folds from start, (D,) or (len(rows), D)."""
-        for part in self.derivatives.portions(self.result.folds[rows], start.shape[-1]):
-            self._look_at(rows[part], anchor, at(start, part))
+    def look(self, rows: np.ndarray, anchor: int) -> None:
+        """Put balls around the Newton steps of some folds, from one of ANCHORS."""
+        if anchor == GRADIENT and not self.known.shared:
+            return
+        start = self.balls.centre if anchor == FURTHER else self.result.params
+        rows = rows[np.isfinite(start[rows]).all(axis=1)]
+        if not rows.size:
+            return
+        for part in self.derivatives.portions(self.result.folds[rows], start.shape[1]):
+            few = rows[part]
+            self._look_at(few, anchor, self.result.fit.params if anchor == FIT else start[few])
 
     def _look_at(self, rows, anchor, start):
         every = len(rows) == len(self.anchor)
         folds = self.result.folds if every else self.result.folds[rows]
         points = self.result.params if every else self.result.params[rows]
-        found = balls(self.derivatives, self.known, start, points, folds)
+        chord = anchor == GRADIENT
+        found = balls(self.derivatives, self.known, start, points, folds, chord)
         known = np.flatnonzero(np.isfinite(found.radius))
         if known.size == len(self.anchor):
             self._bound_losses(rows, found.centre, found.radius)
@@ -181,16 +192,6 @@ class _Search:
         self.losses[0, places] = np.maximum(self.losses[0, places], low)
         self.losses[1, places] = np.minimum(self.losses[1, places], high)
 
-    def refine(self, rows: np.ndarray) -> None:
-        """Look at some folds from their own params, and where that is in vain from further on."""
-        for anchor in (1, *[2] * FURTHER):
-            start = self.balls.centre if anchor == 2 else self.result.params
-            rows = rows[np.isfinite(start[rows]).all(axis=1)]
-            if not rows.size:
-                break
-            self.look(rows, anchor, start[rows])
-            rows = rows[np.isinf(self.balls.radius[rows])]
-
     def refit(self, model: Any, rows: np.ndarray) -> None:
         """Refit some folds exactly, and look at them from there."""
         if not rows.size:
@@ -201,7 +202,7 @@ class _Search:
         self.result = refit_unreliable(model, self.result, flags)
         self.refitting += time.perf_counter() - started
         self.balls.radius[rows] = np.inf  # what was measured from the params that were
-        self.look(rows, 3, self.result.params[rows])
+        self.look(rows, REFIT)
 
     def widest(self, width: float) -> np.ndarray:
         """The folds without a bound, and the widest others, so that the rest is narrow enough."""

@@ -12,6 +12,8 @@ At an anchor a, with the fold's own gradient g and Hessian H there, and norms |v
 5. There 0 = g + H' (optimum - a), H' the mean Hessian of the way, which by 2 lies between
    H (1 - exp(-R d)) / (R d) and H (exp(R d) - 1) / (R d).
 6. Hence the optimum is within [R d / (1 - exp(-R d)) - 1] nu = d - nu of the Newton step's end.
+7. H may be that of another point, if F'' at the anchor is within exp(+-M) of it. exp(-M) then stands
+   before (1 - exp(-R t)) / R in 3, and d = -log(1 - exp(M) R nu) / R, d - nu as in 6.
 
 Source: steps 2 to 4, Bach (2010), Propositions 1 and 2.
 """
@@ -54,8 +56,11 @@ def refusal(model: Any) -> str:
 class Concordance:
     """What a convex model knows of its third derivative, near a fit.
 
-    terms: how many numbers a gradient sums up.
+    terms: how many numbers a gradient sums up; shared: whether folds' Hessians around the fit cost
+    less than their own.
     """
+
+    shared = False
 
     def __init__(self, fit: Fit, terms: int):
         self.fit = fit
@@ -64,6 +69,11 @@ class Concordance:
     def cheap(self, folds: Folds) -> bool:
         """Whether balls around Newton steps from the fit cost less than a gradient a fold."""
         return False
+
+    def drift(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """M (n,) of step 7 of each fold, from the fit's params to its own (n, D)."""
+        moves = self.fit.standard_errors_between(params, self.fit.params)
+        return moves * largest_kept(self.whole_rates, folds)
 
     def rates(self, factor: np.ndarray) -> np.ndarray:
         """The R of step 2 of each site's term, (n_sites,), with moves as long as H = L L' says.
@@ -149,14 +159,20 @@ class Balls(NamedTuple):
 
 
 def balls(
-    derivatives: Any, known: Concordance, anchors: np.ndarray, points: np.ndarray, folds: Folds
+    derivatives: Any,
+    known: Concordance,
+    anchors: np.ndarray,
+    points: np.ndarray,
+    folds: Folds,
+    chord: bool = False,
 ) -> Balls:
     """The ball of each fold, from the fit's params (D,), or anchors (n, D); points are measured.
 
-    Folds whose Hessian is singular have none.
+    chord: take the fold's Hessian at the fit's params for that at its anchor, as in step 7. Folds
+    whose Hessian is singular have none.
     """
     try:
-        return _balls(derivatives, known, anchors, points, folds)
+        return _balls(derivatives, known, anchors, points, folds, chord)
     except np.linalg.LinAlgError:
         if len(folds) == 1:
             return _nothing(points)
@@ -164,7 +180,7 @@ def balls(
     parts = [slice(0, half), slice(half, len(folds))]
     own = [anchors if anchors.ndim == 1 else anchors[part] for part in parts]
     found = [
-        balls(derivatives, known, anchor, points[part], folds[part])
+        balls(derivatives, known, anchor, points[part], folds[part], chord)
         for anchor, part in zip(own, parts, strict=True)
     ]
     return joined(found)
@@ -175,12 +191,21 @@ def joined(found: Sequence[Balls]) -> Balls:
     return Balls(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _balls(derivatives, known, anchors, points, folds):
+def _expanded(derivatives, known, anchors, folds, chord):
+    """(gradients, Hessians, exp(M)) of each fold."""
+    fit = known.fit
     if anchors.ndim == 1:
-        gradients, H = derivatives.fold_expansion(anchors, folds, 0.0, known.fit.hessian)
-    else:
-        _, gradients = derivatives.fold_gradients(anchors, folds, values=False)
-        H = derivatives.fold_hessians(anchors, folds)
+        return *derivatives.fold_expansion(anchors, folds, 0.0, fit.hessian), np.ones(len(folds))
+    _, gradients = derivatives.fold_gradients(anchors, folds, values=False)
+    if not chord:
+        return gradients, derivatives.fold_hessians(anchors, folds), np.ones(len(folds))
+    with np.errstate(over="ignore"):
+        changed = np.exp(known.drift(anchors, folds) * (1.0 + 1e-9) + 1e-12)
+    return gradients, derivatives.fold_hessians(fit.params, folds, 0.0, fit.hessian), changed
+
+
+def _balls(derivatives, known, anchors, points, folds, chord):
+    gradients, H, changed = _expanded(derivatives, known, anchors, folds, chord)
     if H.indefinite.any():
         raise np.linalg.LinAlgError("a Hessian is not positive definite")
     centre, nu = H.newton(anchors, gradients)
@@ -191,10 +216,11 @@ def _balls(derivatives, known, anchors, points, folds):
         share = share * (1.0 - slack)
         noise = known.noise(anchors, folds) / np.sqrt(share)
         longest = nu * (1.0 + slack) + noise
-        furthest = FURTHEST * longest / np.sqrt(share)
-        reach = _rate(known, H, anchors, folds, furthest, share) * longest
+        furthest = FURTHEST * changed * longest / np.sqrt(share)
+        own = None if chord or anchors.ndim == 1 else H.matrices
+        reach = _rate(known, own, anchors, folds, furthest, share) * changed * longest
         rounding = 2.0 * (slack * nu + noise)
-        own_radius = excess(reach) * longest + rounding
+        own_radius = (changed - 1.0 + changed * excess(reach)) * longest + rounding
         gap = np.zeros(len(points))
         if not np.array_equal(points, centre):
             gap = H.lengths(points - centre) * (1.0 + slack)
@@ -206,11 +232,11 @@ def _balls(derivatives, known, anchors, points, folds):
     return Balls(centre, own_radius, radius, gap, reach, share_of_slack)
 
 
-def _rate(known, H, anchors, folds, furthest, share):
-    """R of each fold in its own H; by way of the fit's metric where the folds share an anchor."""
-    if anchors.ndim == 1:
+def _rate(known, matrices, anchors, folds, furthest, share):
+    """R of each fold in its own H; by way of the fit's metric where no matrices are of the anchors."""
+    if matrices is None:
         return known.rate(anchors, folds, furthest, known.whole_rates) / np.sqrt(share)
-    each = [known.rates(np.linalg.cholesky(matrix)) for matrix in H.matrices]
+    each = [known.rates(np.linalg.cholesky(matrix)) for matrix in matrices]
     numbers = [slice(n, n + 1) for n in range(len(folds))]
     rates = [
         known.rate(anchors[n], folds[n], furthest[n], own)

@@ -25,6 +25,8 @@ AT_ONCE = 2**21  # numbers eta that are in memory together
 class GLMConcordance(Concordance):
     """c = 1, or 0 where the loss is quadratic, or the family's `steepness` near the params."""
 
+    shared = True
+
     def __init__(self, model: Any, fit: Fit, cheap: Callable):
         super().__init__(fit, model.n_sites)
         self.model = model
@@ -72,6 +74,23 @@ class GLMConcordance(Concordance):
             steep = rates * steepness(eta, moves, self.model.y)
             omitted = folds[few].indicator(self.model.n_sites).toarray() > 0.0
             found[few] = np.where(omitted, 0.0, steep).max(axis=1)
+        return found
+
+    def drift(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """By how far each eta that a fold keeps is from the full fit's, times the steepness."""
+        model = self.model
+        steepness = model.family.steepness
+        found = np.zeros(len(folds))
+        if model.quadratic:
+            return found
+        here = model.design @ self.fit.params + model.offset
+        for few, eta in self._etas(params):
+            moves = np.abs(eta - here) * model.observed
+            if steepness is not None:
+                moves *= steepness(here, moves, model.y)
+            omitted = folds[few].indicator(model.n_sites)
+            moves[omitted.nonzero()] = 0.0
+            found[few] = moves.max(axis=1)
         return found
 
     def noise(self, params: np.ndarray, folds: Folds) -> Any:

@@ -144,9 +144,11 @@ class SingleSites(_AroundOnePoint):
     def newton(
         self, params: np.ndarray, vectors: np.ndarray | SiteVectors
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Of `SiteVectors` by sums over sites alone; the leverages x_n' base^-1 x_n are kept."""
+        """The leverages x_n' base^-1 x_n are kept; lengths of `SiteVectors` come from them."""
         if not isinstance(vectors, SiteVectors):
-            return super().newton(params, vectors)
+            opposite = SiteVectors(-vectors, np.zeros(len(self.sites)))
+            steps, self.leverage, _ = self._moved(np.zeros(params.shape[-1]), opposite, self.sites)
+            return params - steps, np.sqrt(np.maximum(row_sums(steps, vectors), 0.0))
         ends, self.leverage, along = self._moved(params, vectors, self.sites)
         c = self._curvature[self.sites]
         squares = row_sums(vectors.rest @ self._inverse, vectors.rest)
