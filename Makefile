@@ -1,5 +1,6 @@
 # make book [SCALE=quick|paper]   run the notebooks and build the book: book/_build/html/index.html
 # make site                       build the book from the published notebooks, running nothing
+# make pdf                        the built book as one document: book/_build/html/acvlib.pdf
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
 # make test-book                  test the book's own code, in the environment of the book
@@ -14,7 +15,7 @@ LIBRARY := .venv/.library
 READY := .venv/.ready
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site publish test test-coverage test-book peers lint wheel bench check
+.PHONY: book site pdf publish test test-coverage test-book peers lint wheel bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -23,6 +24,9 @@ book: $(READY)
 site: $(READY)
 	@$(BIN)/doit html scale=published
 	@echo book/_build/html/index.html
+
+pdf: $(READY)
+	$(BIN)/python tools/make_pdf.py book/_build/html
 
 publish: $(READY)
 	@$(BIN)/doit publish scale=paper
@@ -51,7 +55,7 @@ bench: $(READY)
 	@set -e; for script in benchmarks/[!_]*.py; do $(BIN)/python $$script; done
 
 check: $(READY)
-	$(BIN)/python tools/check_html.py book/_build/html
+	$(BIN)/python tools/check_html.py book/_build/html build/packages/axe-core/axe.min.js
 
 # Each is touched last, so that an interrupted installation is never taken for a finished one.
 # Packages come by their sha256; what is left then is torch, and what another system needs besides.

@@ -27,8 +27,11 @@ OUTPUT = Path("book/published") if SCALE == "published" else Path("build", SCALE
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 EXECUTED = [OUTPUT / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
 NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
-MATHJAX = Path("build/extra/mathjax/tex-svg-full.js")
+MATHJAX = Path("build/packages/mathjax/node-main.js")
+AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
+PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
+PAGE_TOOLS += ("prerender.py", "typeset.js")
 STAMPS = Path("build/.made")
 
 
@@ -59,7 +62,7 @@ def prepare():
     except OSError as error:
         sys.exit(f"{Path('build').resolve()}: {error.strerror}; the book is built in this folder")
     descriptor = lock(".", "another make")  # until this process ends
-    for folder in (Path("book/published"), HTML, MATHJAX.parent):
+    for folder in (Path("book/published"), HTML, MATHJAX.parent, AXE.parent):
         recover(folder)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if "MAKELEVEL" in os.environ:
@@ -168,10 +171,13 @@ def task_publish():
     }
 
 
-def task_mathjax():
-    """Put MathJax in place, so that the book reads offline."""
-    fetch = python("tools/mathjax.py", MATHJAX.parent)
-    return step("mathjax", [fetch], partial(checksum, ["tools/mathjax.py"]), MATHJAX)
+def task_package():
+    """Put packages of npm in place: one typesets the formulas, one checks the pages."""
+    for target in (MATHJAX, AXE):
+        name = target.parent.name
+        fetch = python("tools/npm_package.py", name, target.parent)
+        state = partial(checksum, ["tools/npm_package.py"])
+        yield {"name": name, **step(name, [fetch], state, target)}
 
 
 def task_html():
@@ -179,12 +185,12 @@ def task_html():
 
     def state():
         pages = [path for path in files_in("book") if not NOT_PROSE & set(path.parts)]
-        tools = [f"tools/{name}.py" for name in ("assemble", "scoreboard", "build_html")]
+        tools = [f"tools/{name}" for name in PAGE_TOOLS]
         return checksum([*pages, *library(), *files_in(OUTPUT), *tools, MATHJAX], SCALE)
 
     actions = [
         python("tools/assemble.py", OUTPUT, "build/book"),
-        python("tools/build_html.py", "build/book", HTML),
+        python("tools/build_html.py", "build/book", HTML, MATHJAX.parent),
     ]
     made = step("html", actions, state, HTML / "index.html")
-    return {"task_dep": ["execute", "ledger", "mathjax"], **made}
+    return {"task_dep": ["execute", "ledger", "package"], **made}

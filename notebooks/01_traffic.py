@@ -454,7 +454,7 @@ for kind in kinds:
 # **The paper's claim.** The Newton step does not substantially improve on the IJ: the losses agree.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 4, figsize=(12, 3))
+fig, axes = figures.subplots(1, 4, figsize=(11, 3))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
     none, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{kind}, 10 %")

@@ -100,8 +100,11 @@ most = (learnt / n / np.log2(2 * np.array(ks))).max()
 ledger.record("joulani.thm3.rows", most, baseline=plain / n / np.log2(2 * 5))
 
 # %% [markdown]
-# For time the theorem says $T(k) \le n(1 + c)\,t_u \log_2(2k) + (k-1)\,t_c + k\,t_\ell$. All constants are measured, in
-# every repetition anew:
+# For time the theorem says
+#
+# $$ T(k) \le n(1 + c)\,t_u \log_2(2k) + (k-1)\,t_c + k\,t_\ell. $$
+#
+# All constants are measured, in every repetition anew:
 # - $t_u$, the time to learn a row: one pass over the data divided by $n$. The theorem allows the slowest row; a mean is
 #   stricter.
 # - $t_c$, what a call of the recursion costs besides learning, copying and testing: TreeCV of a learner that does nothing,
@@ -272,9 +275,7 @@ for name in ways:
     for k in ("5", "n"):
         id = f"joulani.tab2.reading.{name}.{k}"
         ledger.record(id, cells[f"treecv.fixed.{k}"], data=covtype, draws=parts[0][1])
-pd.concat(
-    {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}, axis=1
-)
+pd.concat({name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()})
 
 # %% [markdown]
 # With 5 folds and with n, TreeCV in fixed order gives

@@ -127,7 +127,7 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # therefore subtracts the *baseline*, which does nothing: it keeps $\hat\theta$.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 4, figsize=(12, 5.6))
+fig, axes = figures.subplots(2, 4, figsize=(11, 5.6))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     none, ij, frozen, ns, exact = field.results.values()
     figures.scatter(top, exact, ij).set_title(f"β = {beta}")
@@ -183,7 +183,7 @@ for beta in betas:
 # standard errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 4, figsize=(12, 3.4), sharey=True)
+fig, axes = figures.subplots(1, 4, figsize=(11, 3.4), sharey=True)
 for ax, (beta, field) in zip(axes, fields.items(), strict=True):
     figures.error_ladder(ax, dict(mrf.theta_table(field))).set_title(f"β = {beta}")
     ax.tick_params("x", rotation=60)
@@ -229,7 +229,7 @@ for ax, rung in zip(
     gap[folds.table[:, 0]] = abs(
         field.results[rung].fold_losses - field.results["exact"].fold_losses
     )
-    label = f"{figures.RUNGS[rung][0]}: log₁₀ error (nats)"
+    label = f"{figures.RUNGS[rung].label}: log₁₀ error (nats)"
     figures.areas(ax, june, np.log10(np.maximum(gap, 1e-8)), label, vmin=-6, vmax=0)
 figures.save(fig, "mrf_where", june)
 

@@ -491,7 +491,7 @@ slopes = pd.Series(
     index=data.hours.astype(int),
     name="d log share / d weight",
 )
-slopes.rename_axis("hours").round(3).to_frame().T
+slopes.rename_axis("hours").round(3).to_frame()
 
 # %% [markdown]
 # ## What to take away

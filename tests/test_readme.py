@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_example_runs_and_prints_the_table(capsys):
@@ -15,3 +16,8 @@ def test_example_runs_and_prints_the_table(capsys):
     without_seconds = [line.split()[:-1] for line in shown.splitlines()]
     assert [line.split()[:-1] for line in capsys.readouterr().out.splitlines()] == without_seconds
     assert names["table"]["theta_error"].is_monotonic_increasing
+
+
+def test_book_starts_with_the_same_example():
+    code = re.search(r"```python\n.*?```", README, re.S)[0]
+    assert code in (ROOT / "book/index.md").read_text("utf-8")

@@ -11,13 +11,14 @@ import shutil
 import sys
 from pathlib import Path
 
+import chapters
 import scoreboard
 from acvbook import prose
 from acvbook.claims import load_claims
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "pyproject.toml")
+NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
 
 
@@ -37,13 +38,25 @@ def main(folder, target):
 def assemble(folder, target):
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
     shutil.copytree(
-        folder, target, ignore=shutil.ignore_patterns(".*", "ledger"), dirs_exist_ok=True
+        folder, target, ignore=shutil.ignore_patterns(".*", "ledger", "runs"), dirs_exist_ok=True
     )
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    make_chapters(target, folder, records)
     fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:
         config.write(launch_settings())
+
+
+def make_chapters(target, folder, records):
+    """Turn the executed notebooks into chapters, and list them on the start page."""
+    index = target / "index.md"
+    table = chapters.contents(target, folder, records)
+    index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
+    for path in target.glob("*.ipynb"):
+        notebook = json.loads(path.read_text("utf-8"))
+        chapter = chapters.chapter(notebook, chapters.frame(path.stem, folder, records))
+        path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
 
 
 def fill_prose(target, records):

@@ -1,5 +1,9 @@
-"""build_html.py SOURCE HTML: build the book beside HTML, and put it there once it is whole."""
+"""build_html.py SOURCE HTML MATHJAX: build the book beside HTML, and put it there once it is whole.
 
+MATHJAX: the folder `es5` of its package.
+"""
+
+import os
 import shutil
 import subprocess
 import sys
@@ -9,11 +13,19 @@ from pathlib import Path
 
 from acvbook.orphan import end_with_parent
 from acvbook.whole import replacing_folder
+from finish_html import finish
+from prerender import prerender
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
 
 
-def main(source, html):
+def address():
+    """Where a CI service publishes the book, with a slash at its end; else empty."""
+    owner, _, name = os.environ.get("GITHUB_REPOSITORY", "").partition("/")
+    return f"https://{owner}.github.io/{name}/" if name else ""
+
+
+def main(source, html, mathjax):
     with tempfile.TemporaryDirectory(prefix=".html.", dir="build") as folder:
         end_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
         build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
@@ -21,8 +33,11 @@ def main(source, html):
         process = subprocess.run([*build, *strict], stdout=subprocess.PIPE, text=True)
         if process.returncode:  # otherwise it praises a folder that is about to be renamed
             sys.exit(process.stdout)
+        built = Path(folder, "_build", "html")
+        finish(built, address())
+        prerender(built, mathjax)
         with replacing_folder(html) as draft:
-            Path(folder, "_build", "html").rename(draft)
+            built.rename(draft)
 
 
 if __name__ == "__main__":

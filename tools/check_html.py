@@ -1,9 +1,10 @@
-"""check_html.py FOLDER: open every page of a built book in headless Chromium, from disk,
-as a reader offline would.
+"""check_html.py FOLDER AXE: open every page of a built book in headless Chromium, from disk,
+as a reader offline would, on a wide screen and on a phone.
 
-A page passes when it loads without a console error, asks for nothing outside FOLDER, typesets its
-math without an error, gives every picture a text alternative, and its badges lead to a place that
-is there; the search must find "jackknife".
+A page passes when it loads without a console error, asks for nothing outside FOLDER, is painted in
+1.5 s and reads at most 3 MB, shows its formulas, cuts nothing off, has badges that lead to a place
+that is there, and when axe (the script AXE) finds no barrier that is more than minor; the search
+must find "jackknife".
 Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
@@ -25,17 +26,36 @@ OPTIONS = (
     "disable-background-networking",
     "disable-sync",
 )
-TYPESET = """const done = arguments[0];
-const ready = window.MathJax?.startup?.promise ?? Promise.resolve();
-ready.then(() => done(null), error => done(String(error)));"""
-BAD_MATH = (
-    "return [...document.querySelectorAll('[data-mml-node=merror]')].map(node => node.textContent)"
-)
 RAW_MATH = """const math = [...document.querySelectorAll('.math')];
 return math.filter(node => !node.querySelector('mjx-container')).length"""
 # Badges are links in plain HTML, which Sphinx does not check.
 LINKS = "return [...document.querySelectorAll('a.verdict, a:has(.verdict)')].map(a => a.href)"
-NO_ALT = "return [...document.images].filter(image => !image.alt.trim()).map(image => image.src)"
+BARRIERS = """const done = arguments[0], minor = ['minor', null];
+const settings = {resultTypes: ['violations'], preload: false};
+axe.run(document, settings).then(result => done(result.violations
+  .filter(fault => !minor.includes(fault.impact))
+  .map(fault => `${fault.help} (${fault.nodes.length}: ${fault.nodes[0].html.slice(0, 80)})`)),
+  error => done([String(error)]));"""
+# What is wider than the screen and in nothing that scrolls; on a wide screen, nothing may scroll.
+CLIPPED = """const [scrolls, width] = [arguments[0], document.documentElement.clientWidth];
+const hidden = element => !element.getClientRects().length || element.closest('[aria-hidden]');
+const free = element => {
+  const right = element.getBoundingClientRect().right;
+  for (let at = element; at !== document.body; at = at.parentElement) {
+    const flow = getComputedStyle(at).overflowX;
+    const over = at === element ? at.scrollWidth > at.clientWidth + 1 && at.clientWidth
+      : right > at.getBoundingClientRect().right + 1;
+    if (over && ['auto', 'scroll'].includes(flow)) return scrolls;
+    if (over && flow === 'hidden') return false;
+  }
+  return right <= width + 1;
+};
+return [...document.querySelectorAll('article :is(table, pre, img, mjx-container)')]
+  .filter(element => !hidden(element) && !free(element))
+  .map(element => `${element.tagName} ${element.textContent.trim().slice(0, 40)}`)"""
+PAINT = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
+SIZES = {"wide": (1400, True), "phone": (390, False)}  # width, and whether all must fit
+LONGEST, LARGEST = 1500.0, 3e6  # milliseconds to the first paint, bytes
 FOUND = "return document.querySelectorAll('#search-results li').length"
 
 
@@ -60,23 +80,52 @@ def requests(driver):
     return [request["url"] for request in sent]
 
 
-def faults(driver, site, page):
+def faults(driver, site, page, axe):
     """Open one page; what is wrong with it, one sentence each."""
+    driver.set_window_size(SIZES["wide"][0], 1000)
     driver.get(site + page)
-    failure = driver.execute_async_script(TYPESET)
-    outside = [url for url in requests(driver) if not url.startswith((site, "data:", "blob:"))]
-    console = [
-        entry["message"] for entry in driver.get_log("browser") if entry["level"] == "SEVERE"
-    ]
-    return [
-        *([f"math: {failure}"] if failure else []),
-        *(f"math error: {text}" for text in driver.execute_script(BAD_MATH)),
-        *([f"{raw} formulas are not typeset"] if (raw := driver.execute_script(RAW_MATH)) else []),
-        *(f"asks for {url}" for url in outside),
-        *(f"console: {message}" for message in console),
-        *(f"no text alternative: {source}" for source in driver.execute_script(NO_ALT)),
+    asked = requests(driver)
+    found = [
+        *(f"asks for {url}" for url in asked if not url.startswith((site, "data:", "blob:"))),
+        *(f"console: {entry['message']}" for entry in severe(driver)),
         *(f"leads nowhere: {link}" for link in driver.execute_script(LINKS) if leads_nowhere(link)),
     ]
+    if raw := driver.execute_script(RAW_MATH):
+        found.append(f"{raw} formulas are not typeset")
+    if (paint := driver.execute_script(PAINT)) > LONGEST:
+        found.append(f"first paint after {paint:.0f} ms")
+    if (size := bytes_of(asked)) > LARGEST:
+        found.append(f"reads {size / 1e6:.1f} MB")
+    driver.execute_script(axe)
+    return [*found, *driver.execute_async_script(BARRIERS), *cut_off(driver)]
+
+
+def severe(driver):
+    return [entry for entry in driver.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def bytes_of(addresses):
+    """Size of all files that a page asked for."""
+    paths = {Path(unquote(urlparse(url).path)) for url in addresses if url.startswith("file:")}
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def cut_off(driver):
+    """What cannot be seen of the page that is open, at each size of the window."""
+    found = []
+    for name, (width, must_fit) in SIZES.items():
+        set_width(driver, width)
+        found += [
+            f"cut off ({name}): {what}" for what in driver.execute_script(CLIPPED, not must_fit)
+        ]
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    return found
+
+
+def set_width(driver, width):
+    """A window of this width: Chromium's own cannot be as narrow as a phone."""
+    metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
 def leads_nowhere(link):
@@ -96,14 +145,15 @@ def search_faults(driver, site, word):
     return []
 
 
-def main(folder):
+def main(folder, axe):
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         print("browser check skipped: it needs Debian's chromium and chromium-driver")
         return
     folder = Path(folder).resolve()
     site, pages = f"{folder.as_uri()}/", sorted(path.name for path in folder.glob("*.html"))
     with browser() as driver:
-        results = {page: faults(driver, site, page) for page in pages}
+        script = Path(axe).read_text("utf-8")
+        results = {page: faults(driver, site, page, script) for page in pages}
         results["search"] = search_faults(driver, site, "jackknife")
     for page, found in results.items():
         print(f"{page}: {'; '.join(found) or 'ok'}")
@@ -113,4 +163,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,13 +1,14 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
-FOLDER receives NAME.ipynb, figures/ and ledger/NAME.json once the whole notebook has run,
-and nothing before. FOLDER/.NAME/ lists what it received, so that the next run removes what it no
-longer makes.
+FOLDER receives NAME.ipynb, figures/, ledger/NAME.json and runs/NAME.json (minutes and memory that
+it took) once the whole notebook has run, and nothing before. FOLDER/.NAME/ lists what it received,
+so that the next run removes what it no longer makes.
 """
 
 import json
 import os
 import re
+import resource
 import shutil
 import sys
 import tempfile
@@ -80,6 +81,13 @@ def explain(name, error):
     return f"{name}: failed in cell {error.exec_count}\n\n{error.source}\n\n{trace}"
 
 
+def cost(started):
+    """Minutes since `started`, and the most memory of the kernel in gigabytes."""
+    minutes = (time.perf_counter() - started) / 60.0
+    kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return {"minutes": round(minutes, 1), "gigabytes": round(kilobytes / 1e6, 1)}
+
+
 def main(notebook, folder):
     name, folder, started = Path(notebook).stem, Path(folder).resolve(), time.perf_counter()
     private = folder / f".{name}"
@@ -95,9 +103,12 @@ def main(notebook, folder):
 
 def run(name, notebook, folder, staging, listing):
     end_with_parent(partial(shutil.rmtree, staging, ignore_errors=True))
+    started = time.perf_counter()
     try:
         executed = execute(notebook, str(staging), folder.name)
         (staging / f"{name}.ipynb").write_text(tidy(executed), "utf-8")
+        (staging / "runs").mkdir()
+        (staging / "runs" / f"{name}.json").write_text(json.dumps(cost(started)), "utf-8")
         deliver(staging, folder, listing)
     except PapermillExecutionError as error:
         sys.exit(explain(name, error))

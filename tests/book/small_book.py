@@ -1,5 +1,5 @@
 """A book of two notebooks that builds in about a second, made of the real Makefile, dodo.py, tools
-and acvbook; stubs take the place of Jupyter Book and MathJax and, unless asked for, of kernels.
+and acvbook; stubs take the place of Jupyter Book, of npm and, unless asked for, of kernels.
 """
 
 import os
@@ -41,6 +41,10 @@ CLAIMS = """
 "demo.one" = { source = "s", shows = "s", data = "simulated", notebook = "one" }
 "demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
 """
+CHAPTERS = """
+one = { question = "?", learn = ["this"], needs = "that" }
+two = { question = "?", learn = ["this"], needs = "that" }
+"""
 STUBS = {
     "html/jupyter_book/cli/main.py": """
 import pathlib, sys
@@ -49,8 +53,9 @@ def main():
     output.mkdir(parents=True)
     pages = [source / "scoreboard.md", *sorted(source.glob("figures/*.svg"))]
     text = "".join(f"{page.name} {page.read_text()}" for page in pages)
-    (output / "index.html").write_text(text)
-    (output / "end.html").write_text("whole")
+    page = "<html><head><title>Demo</title></head><body><article>{}</article></body></html>"
+    for name, body in {"index": text, "genindex": "", "end": "whole"}.items():
+        (output / f"{name}.html").write_text(page.replace("{}", body))
 """,
     "kernel/jupytext.py": """
 import json, pathlib
@@ -59,7 +64,8 @@ class Notebook(str):
 def read(path):
     return Notebook(pathlib.Path(path).read_text())
 def writes(executed, fmt):
-    return json.dumps({"cells": [], "text": executed.text})
+    title = {"cell_type": "markdown", "metadata": {}, "source": "# Title\\n"}
+    return json.dumps({"cells": [title], "text": executed.text})
 """,
     "kernel/papermill/__init__.py": """
 from types import SimpleNamespace
@@ -101,11 +107,13 @@ class SmallBook:
         no_cache = shutil.ignore_patterns("__pycache__")
         for name in ("tools", "book/acvbook"):
             shutil.copytree(ROOT / name, self.root / name, ignore=no_cache)
-        self.write("tools/mathjax.py", MATHJAX)
+        self.write("tools/npm_package.py", NPM_PACKAGE)
         self.write("acvlib/__init__.py", "")
         self.write("book/claims/papers.toml", PAPERS)
         self.write("book/claims/demo.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
+        self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
+        self.write("book/chapters.toml", CHAPTERS)
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")
@@ -177,12 +185,12 @@ class SmallBook:
         return found
 
 
-MATHJAX = """
+NPM_PACKAGE = """
 import sys
 from acvbook.whole import replacing_folder
-with replacing_folder(sys.argv[1]) as draft:
+with replacing_folder(sys.argv[2]) as draft:
     draft.mkdir()
-    (draft / "tex-svg-full.js").write_text("")
+    (draft / {"mathjax": "node-main.js", "axe-core": "axe.min.js"}[sys.argv[1]]).write_text("")
 """
 
 

@@ -57,7 +57,7 @@ def test_real_rows_are_those_described():
     data = datasets.load_msd()
     assert (len(data), data.provenance, data.year.min(), data.year.max()) == (
         1176,
-        "real",
+        "real, partial",
         1930,
         2010,
     )

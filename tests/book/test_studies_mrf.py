@@ -207,8 +207,8 @@ def test_figures_draw(data, fields):
     assert len(shapes.get_paths()) == 30
     assert np.ma.getmaskarray(shapes.get_array())[3]
     seconds, _, _ = mrf.fold_seconds(fields[0.1], 2, np.random.default_rng(0))
-    bars = figures.seconds_by_method(axes[1], mrf.work(seconds, 30))
-    assert len(bars.patches) == 7
+    marks = figures.seconds_by_method(axes[1], mrf.work(seconds, 30))
+    assert len(marks.lines) == 7
     chosen = mrf.choice(data, [0.1, 0.3], acv.folds.leave_one_out(30)[:4])
     assert len(figures.losses_against(axes[2], chosen).lines) == 6
     figures.plt.close(fig)

@@ -42,7 +42,7 @@ class Msd:
 
     X: np.ndarray
     year: np.ndarray
-    provenance: Literal["real", "simulated"]
+    provenance: Literal["real, partial", "simulated"]
     sha256: str
     name: ClassVar[str] = "msd"
 
@@ -96,7 +96,10 @@ def load_msd() -> Msd:
     path = registry.find("msd", ROWS_FILE)
     table = pd.read_csv(path, header=None).to_numpy(float)
     return Msd(
-        np.ascontiguousarray(table[:, 1:]), table[:, 0].copy(), "real", registry.file_sha256(path)
+        np.ascontiguousarray(table[:, 1:]),
+        table[:, 0].copy(),
+        "real, partial",
+        registry.file_sha256(path),
     )
 
 

@@ -15,16 +15,8 @@ def probabilities(ax, reference, *others):
     x = np.exp(-np.concatenate(reference.losses))
     ax.plot([0, 1], [0, 1], "k--", lw=0.8, zorder=1)
     for result in others:
-        name, colour = RUNGS[result.method]
-        ax.plot(
-            x,
-            np.exp(-np.concatenate(result.losses)),
-            ".",
-            ms=3,
-            color=colour,
-            label=name,
-            rasterized=True,
-        )
+        y = np.exp(-np.concatenate(result.losses))
+        ax.plot(x, y, ls="", ms=2, rasterized=True, **RUNGS[result.method].look)
     ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     return ax
 
@@ -34,10 +26,9 @@ def error_against(ax, table, x, column, xlabel, ylabel):
     one line a rung.
     """
     for method in table.index.unique("rung"):
-        name, colour = RUNGS[method]
         rows = table.xs(method, level="rung")
         place = rows[x] if isinstance(x, str) else [x[epoch] for epoch in rows.index]
-        ax.plot(place, rows[column], "o-", ms=3, color=colour, label=name)
+        ax.plot(place, rows[column], "-", ms=4, **RUNGS[method].look)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
     return _few_ticks(ax, ax.xaxis, ax.yaxis)
 
@@ -58,15 +49,16 @@ def bound_along(ax, table):
     an iterate a mark.
     """
     rows = table.sort_values("distance_se")
-    for column, name, colour in (
-        ("bound", "bound, Euclidean", "#c9a227"),
-        ("bound_se", "bound, in standard errors", "#e07a1f"),
-        ("error", "error of the mean loss", "#2a6f97"),
+    for column, name, line in (
+        ("bound", "bound, Euclidean", ":"),
+        ("bound_se", "bound, in standard errors", "--"),
+        ("error", "error of the mean loss", "-"),
     ):
         holds = np.full(len(rows), True)
         if column != "error":
             holds = rows[column.replace("bound", "applies")].astype(bool)
-        ax.plot(rows.distance_se[holds], rows[column][holds], "o-", ms=4, color=colour, label=name)
+        look = RUNGS["infinitesimal_jackknife"].look | {"label": name}
+        ax.plot(rows.distance_se[holds], rows[column][holds], line, ms=4, **look)
     ax.set(
         xscale="log",
         yscale="log",
@@ -83,8 +75,7 @@ def hidden_label_errors(ax, table, rungs):
     a mark a fold and rung.
     """
     for method in rungs:
-        name, colour = RUNGS[method]
-        ax.plot(table.loss, table[method], ".", ms=3, color=colour, label=name, rasterized=True)
+        ax.plot(table.loss, table[method], ls="", ms=2, rasterized=True, **RUNGS[method].look)
     ax.set(xscale="log", yscale="log", xlabel="exact held-out loss of the label (nats)")
     ax.set_ylabel("parameter error (standard errors)")
     return ax

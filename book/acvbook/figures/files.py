@@ -1,11 +1,15 @@
 """How a figure of the book is kept."""
 
 import os
+import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
 from ..whole import replacing
+
+OUTLINE = re.compile(r'(?<= d=")[^"]*')
+TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
 
 
 def save(fig, name, data=None):
@@ -19,9 +23,11 @@ def save(fig, name, data=None):
         strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it
         fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
         text = f"{data.provenance} data"
-        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=9)
+        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=11)
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
     with replacing(path) as draft:
         fig.savefig(draft, format="svg", metadata={"Date": None})
+        drawing = draft.read_text("utf-8")
+        draft.write_text(OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing), "utf-8")
     plt.close(fig)
     return fig

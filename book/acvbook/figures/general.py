@@ -5,12 +5,13 @@ seconds by the number of folds, rates.
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from acvlib.plots import RUNGS
+from acvlib.plots import COLOURS, RUNGS, Style
 
+EXACT, IJ = RUNGS["exact"], RUNGS["infinitesimal_jackknife"]
 WAYS = {
-    "cv": ("t-fold CV, fold by fold", "#222222"),
-    "acv": ("approximate CV", "#2a6f97"),
-    "shared": ("exact, sums shared", "#3a7d44"),
+    "cv": EXACT._replace(label="t-fold CV, fold by fold"),
+    "acv": IJ._replace(label="approximate CV"),
+    "shared": Style("exact, sums shared", COLOURS[1], "h"),
 }
 
 
@@ -21,17 +22,9 @@ def predicted_losses(ax, reference, *others):
     x = np.concatenate(reference.losses)
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for result in others:
-        name, colour = RUNGS[result.method]
-        ax.plot(
-            x,
-            np.concatenate(result.losses),
-            ".",
-            ms=3,
-            color=colour,
-            label=name,
-            rasterized=True,
-        )
-    ax.set(xlabel="actual loss", ylabel="predicted loss")
+        y = np.concatenate(result.losses)
+        ax.plot(x, y, ls="", ms=2, rasterized=True, **RUNGS[result.method].look)
+    ax.set(xlabel="actual loss (nats)", ylabel="predicted loss (nats)")
     return ax
 
 
@@ -54,10 +47,8 @@ def _differences(ax, losses, rungs, reference, base):
     x = losses[reference] - losses[base]
     ax.plot([x.min(), x.max()], [x.min(), x.max()], "k--", lw=0.8, zorder=3)
     for rung in rungs:
-        name, colour = RUNGS[rung]
-        ax.plot(
-            x, losses[rung] - losses[base], ".", ms=4, color=colour, label=name, rasterized=True
-        )
+        y = losses[rung] - losses[base]
+        ax.plot(x, y, ls="", ms=3, rasterized=True, **RUNGS[rung].look)
     ax.set_ylabel("predicted difference in loss")
 
 
@@ -68,8 +59,7 @@ def criteria(ax, table):
     ends = [table.exact.min(), table.exact.max()]
     ax.plot(ends, ends, "k--", lw=0.8)
     for method in table.columns.intersection(list(RUNGS)).drop("exact"):
-        name, colour = RUNGS[method]
-        ax.plot(table.exact, table[method], ".", color=colour, label=name)
+        ax.plot(table.exact, table[method], ls="", ms=4, **RUNGS[method].look)
     ax.set_xlabel("exact 20-fold CV")
     return ax
 
@@ -77,8 +67,7 @@ def criteria(ax, table):
 def seconds_by_folds(ax, table):
     """Seconds of each of WAYS (columns) against the number of folds, the index."""
     for column in table.columns.intersection(list(WAYS)):
-        name, colour = WAYS[column]
-        ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
+        ax.plot(table.index, table[column], "-", ms=4, **WAYS[column].look)
     ax.set(yscale="log", xlabel="folds", ylabel="seconds")
     ax.set_xticks(table.index)
     ax.yaxis.set_minor_formatter("")
@@ -90,8 +79,7 @@ def error_rates(ax, table):
     logarithmic.
     """
     for method in table.columns.intersection(list(RUNGS), sort=False):
-        name, colour = RUNGS[method]
-        ax.plot(table.index, table[method], "o-", ms=4, color=colour, label=name)
+        ax.plot(table.index, table[method], "-", ms=4, **RUNGS[method].look)
     ax.set(xscale="log", yscale="log", xlabel=table.index.name)
     ax.set_xticks(table.index, [f"{n:,}" for n in table.index])
     ax.xaxis.set_minor_locator(NullLocator())

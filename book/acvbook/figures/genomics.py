@@ -2,14 +2,16 @@
 
 import numpy as np
 
+from acvlib.plots import COLOURS, NEW_DATA, RUNGS, Style
+
 TIMES_ESTIMATES = {
-    "train": ("training error", "#6c757d", "s"),
-    "ij": ("infinitesimal jackknife", "#2a6f97", "o"),
-    "frozen": ("one frozen step", "#e07a1f", "D"),
-    "ns": ("one Newton step", "#3a7d44", "^"),
-    "exact": ("exact CV, warm start", "#222222", "o"),
-    "cold": ("exact CV, cold start", "#c9a227", "v"),
-    "test": ("test genes", "#a23b72", "o"),
+    "train": RUNGS["no_adjustment"]._replace(label="training error"),
+    "ij": RUNGS["infinitesimal_jackknife"],
+    "frozen": RUNGS["frozen_newton"],
+    "ns": RUNGS["newton_step"],
+    "exact": RUNGS["exact"]._replace(label="exact CV, warm start"),
+    "cold": Style("exact CV, cold start", COLOURS[0], "h"),
+    "test": NEW_DATA._replace(label="test genes"),
 }
 
 
@@ -47,8 +49,8 @@ def gene_cluster(ax, hours, genes, curve):
     less their own means.
     """
     place = _time_axis(ax, hours)
-    ax.plot(place, genes.T, lw=0.4, color="#2a6f97", alpha=0.35)
-    ax.plot(place, curve, lw=2.2, color="#e07a1f")
+    ax.plot(place, genes.T, lw=0.4, color=COLOURS[1], alpha=0.35)
+    ax.plot(place, curve, lw=2.2, color=COLOURS[0])
     return ax
 
 
@@ -58,8 +60,8 @@ def gene_curve(ax, hours, expression, curves, fold):
     """
     place = _time_axis(ax, hours)
     for site in fold:
-        ax.axvspan(place[site] - 0.25, place[site] + 0.25, color="#e07a1f", alpha=0.2, lw=0)
-    ax.plot(place, expression, ".", ms=4, color="#6c757d")
+        ax.axvspan(place[site] - 0.25, place[site] + 0.25, color=COLOURS[3], alpha=0.3, lw=0)
+    ax.plot(place, expression, ".", ms=4, color=COLOURS[5])
     for name, curve in curves.items():
         label, colour, _ = TIMES_ESTIMATES[name]
         full = name == "train"

@@ -3,11 +3,15 @@
 import numpy as np
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
+from acvlib.plots import COLOURS, RUNGS
+
+TREECV, STANDARD = RUNGS["treecv"].colour, RUNGS["exact"].colour
+TRAINING, BOUND = RUNGS["no_adjustment"].colour, COLOURS[0]
 _VARIANTS = {
-    ("treecv", "fixed"): ("C0", "-", "TreeCV, fixed"),
-    ("treecv", "randomized"): ("C0", "--", "TreeCV, randomized"),
-    ("standard", "fixed"): ("C1", "-", "standard, fixed"),
-    ("standard", "randomized"): ("C1", "--", "standard, randomized"),
+    ("treecv", "fixed"): (TREECV, "-", "TreeCV, fixed"),
+    ("treecv", "randomized"): (TREECV, "--", "TreeCV, randomized"),
+    ("standard", "fixed"): (STANDARD, "-", "standard, fixed"),
+    ("standard", "randomized"): (STANDARD, "--", "standard, randomized"),
 }
 
 
@@ -30,7 +34,7 @@ def cv_spread(ax, table, published=None):
                 linewidth=0.8,
             )
     ax.set(xscale="log", yscale="log", xlabel="folds", ylabel="sd of the estimate × 100")
-    ax.legend(fontsize="small")
+    ax.legend()
     return ax
 
 
@@ -59,14 +63,14 @@ def running_time(ax, frame, title):
         ax.plot(mean.index, mean, line, color=colour, linewidth=width, label=name)
         ax.plot(median.index, median, ".", color=colour)
     ax.set(title=title, xlabel="rows n", ylabel="seconds")
-    ax.legend(fontsize="x-small")
+    ax.legend()
     return ax
 
 
 def against_bound(ax, k, measured, bound, ylabel):
     """A cost against the number of folds, and the bound of a theorem above it."""
-    ax.plot(k, measured, marker="o", label="measured")
-    ax.plot(k, bound, "--", color="C4", label="bound")
+    ax.plot(k, measured, marker="o", color=TREECV, label="measured")
+    ax.plot(k, bound, "--", color=BOUND, label="bound")
     ax.set(xscale="log", xlabel="folds k", ylabel=ylabel)
     ax.legend()
     return ax
@@ -76,14 +80,17 @@ def stability(ax, drawn, bound, title):
     """|TreeCV - CV| and |training error - CV| against n, from `treecv_theorems.gaps`: medians and
     80 % bands; crosses: |mean of TreeCV - CV|; dashed and dotted: the bounds of both theorems.
     """
-    for column, colour, label in [("nothing", "C3", "training error"), ("treecv", "C0", "TreeCV")]:
+    for column, colour, label in [
+        ("nothing", TRAINING, "training error"),
+        ("treecv", TREECV, "TreeCV"),
+    ]:
         sizes = drawn[column].abs().groupby(drawn["n"])
         low, middle, high = (sizes.quantile(level) for level in (0.1, 0.5, 0.9))
         ax.plot(middle.index, middle, color=colour, marker=".", label=label)
         ax.fill_between(middle.index, low, high, color=colour, alpha=0.2, linewidth=0)
     mean = drawn.groupby("n")["treecv"].mean().pipe(np.abs)
-    ax.plot(mean.index, mean, "x", color="C0", label="TreeCV, |mean|")
-    ax.plot(bound.index, bound["sure"], "--", color="C4", label="bound, Theorem 1")
-    ax.plot(bound.index, bound["expected"], ":", color="C4", label="bound, Theorem 2")
+    ax.plot(mean.index, mean, "x", color=TREECV, label="TreeCV, |mean|")
+    ax.plot(bound.index, bound["sure"], "--", color=BOUND, label="bound, Theorem 1")
+    ax.plot(bound.index, bound["expected"], ":", color=BOUND, label="bound, Theorem 2")
     ax.set(title=title, xlabel="rows n", xscale="log", yscale="log")
     return ax

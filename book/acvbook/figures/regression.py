@@ -1,6 +1,6 @@
 """Regression: estimates beside the test error, bounds and rates."""
 
-from acvlib.plots import RUNGS
+from acvlib.plots import COLOURS, NEW_DATA, RUNGS
 
 SHORT = {
     "none": "no_adjustment",
@@ -10,11 +10,11 @@ SHORT = {
 }
 
 ESTIMATES = {
-    "train": ("training error", "#6c757d"),
-    "ij": ("infinitesimal jackknife", "#2a6f97"),
-    "ns": ("one Newton step", "#3a7d44"),
-    "exact": ("exact leave-one-out", "#222222"),
-    "test": ("test data", "#a23b72"),
+    "train": RUNGS["no_adjustment"]._replace(label="training error"),
+    "ij": RUNGS["infinitesimal_jackknife"],
+    "ns": RUNGS["newton_step"],
+    "exact": RUNGS["exact"]._replace(label="exact leave-one-out"),
+    "test": NEW_DATA,
 }
 
 
@@ -30,11 +30,11 @@ def error_differences(ax, ours, authors=None):
             "flierprops": {"ms": 3},
         }
         box = ax.boxplot(ours[name] - ours.test, positions=[place - 0.2], **style)
-        box["boxes"][0].set(facecolor=ESTIMATES[name][1], alpha=0.75)
+        box["boxes"][0].set(facecolor=ESTIMATES[name].colour, alpha=0.75)
         if authors is not None and name in authors:
             box = ax.boxplot(authors[name] - authors.test, positions=[place + 0.2], **style)
-            box["boxes"][0].set(facecolor="white", edgecolor=ESTIMATES[name][1])
-    ax.axhline(0.0, color=ESTIMATES["test"][1], lw=1)
+            box["boxes"][0].set(facecolor="white", edgecolor=ESTIMATES[name].colour)
+    ax.axhline(0.0, color=ESTIMATES["test"].colour, lw=1)
     ax.set_xticks(range(4), ["training\nerror", "IJ", "Newton\nstep", "exact"])
     return ax
 
@@ -44,8 +44,7 @@ def estimates_against(ax, table, ylabel, logy=True):
     which is logarithmic.
     """
     for column in table.columns.intersection(list(ESTIMATES)):
-        name, colour = ESTIMATES[column]
-        ax.plot(table.index, table[column], "o-", ms=4, color=colour, label=name)
+        ax.plot(table.index, table[column], "-", ms=4, **ESTIMATES[column].look)
     ax.set(xscale="log", yscale="log" if logy else "linear", xlabel=table.index.name, ylabel=ylabel)
     return ax
 
@@ -53,8 +52,7 @@ def estimates_against(ax, table, ylabel, logy=True):
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
     for short in table.columns.intersection(list(SHORT)):
-        name, colour = RUNGS[SHORT[short]]
-        ax.plot(table.index, table[short], "o-", ms=4, color=colour, label=name)
+        ax.plot(table.index, table[short], "-", ms=4, **RUNGS[SHORT[short]].look)
     ax.set(xscale="log", yscale="log", xlabel=table.index.name)
     ax.set_ylabel("error of the parameters, standard errors")
     return ax
@@ -63,9 +61,8 @@ def rung_errors_against(ax, table):
 def authors_estimates(ax, table):
     """The authors' own numbers as hollow marks, in the colours of `estimates_against`."""
     for column in table.columns.intersection(list(ESTIMATES)):
-        ax.plot(
-            table.index, table[column], "o--", ms=4, mfc="none", lw=0.6, color=ESTIMATES[column][1]
-        )
+        look = ESTIMATES[column].look | {"label": None}
+        ax.plot(table.index, table[column], "--", ms=4, mfc="none", lw=0.6, **look)
     return ax
 
 
@@ -74,8 +71,8 @@ def bound_and_actual(ax, table):
     hollow where the condition fails somewhere.
     """
     for column, name, colour in (
-        ("bound", "bound", "#e07a1f"),
-        ("actual", "largest actual error", "#2a6f97"),
+        ("bound", "bound", COLOURS[0]),
+        ("actual", "largest actual error", RUNGS["infinitesimal_jackknife"].colour),
     ):
         ax.plot(table.n, table[column], "-", color=colour, label=name)
         hold = table.applies == 1.0

@@ -4,9 +4,9 @@ cost.
 
 import numpy as np
 
-from acvlib.plots import RUNGS
+from acvlib.plots import COLOURS, NEW_DATA, RUNGS, Style
 
-_TEST = ("test sequences", "#a23b72")
+_TEST = NEW_DATA._replace(label="test sequences")
 
 
 def channels(ax, sequence, rate, labels, states=None):
@@ -17,8 +17,8 @@ def channels(ax, sequence, rate, labels, states=None):
     if states is not None:
         _shade(ax, seconds, states)
     for place in range(len(labels)):
-        ax.plot(seconds, sequence[:, place] - step * place, lw=1, color="#222222")
-    ax.set_yticks(-step * np.arange(len(labels)), labels, fontsize="small")
+        ax.plot(seconds, sequence[:, place] - step * place, lw=1, color="black")
+    ax.set_yticks(-step * np.arange(len(labels)), labels)
     ax.set(xlabel="seconds", xlim=(0, seconds[-1]))
     ax.grid(visible=False)
     return ax
@@ -46,8 +46,8 @@ def rung_scatter(ax, rungs, losses=lambda result: result.fold_totals):
     )
     for method, result in rungs.items():
         if method != "exact":
-            _dots(ax, exact, values[method], _indefinite(result, len(exact)), *RUNGS[method])
-    ax.set(xlabel="loss, exact refit", ylabel="loss, rung")
+            _dots(ax, exact, values[method], _indefinite(result, len(exact)), RUNGS[method])
+    ax.set(xlabel="loss, exact refit (nats)", ylabel="loss, rung (nats)")
     return ax
 
 
@@ -57,11 +57,12 @@ def _scale(values):
     return low - 0.5 * (high - low), high + 0.5 * (high - low)
 
 
-def _dots(ax, exact, values, indefinite, name, colour):
-    style = {"ms": 5, "color": colour, "rasterized": True}
-    _beyond(ax, exact, values, **style)
-    ax.plot(exact[~indefinite], values[~indefinite], ".", label=name, **style)
-    ax.plot(exact[indefinite], values[indefinite], "x", **style)
+def _dots(ax, exact, values, indefinite, style):
+    settings = {"ms": 4, "color": style.colour, "rasterized": True}
+    _beyond(ax, exact, values, **settings)
+    known = {"label": style.label, **settings}
+    ax.plot(exact[~indefinite], values[~indefinite], style.marker, **known)
+    ax.plot(exact[indefinite], values[indefinite], "x", **settings)
 
 
 def _beyond(ax, x, y, **style):
@@ -97,35 +98,21 @@ def losses_with_errors(ax, table, columns, xlabel):
     steady = [i for i, column in enumerate(columns) if column != "newton_step"]
     ax.set_ylim(*_scale((means[:, :, None] + errors[:, :, None] * [-1, 1])[:, steady]))
     for i, shift in enumerate(np.linspace(-0.3, 0.3, len(columns))):
-        name, colour = RUNGS.get(columns[i], _TEST)
-        _beyond(ax, places + shift, means[:, i], ms=5, color=colour)
-        ax.errorbar(
-            places + shift,
-            means[:, i],
-            errors[:, i],
-            fmt="o",
-            ms=4,
-            capsize=2,
-            color=colour,
-            label=name,
-        )
+        style = RUNGS.get(columns[i], _TEST)
+        _beyond(ax, places + shift, means[:, i], ms=5, color=style.colour)
+        settings = {"ls": "", "ms": 4, "capsize": 2, **style.look}
+        ax.errorbar(places + shift, means[:, i], errors[:, i], **settings)
     ax.set_xticks(places, table.index)
-    ax.set(xlabel=xlabel, ylabel="loss of a sequence")
+    ax.set(xlabel=xlabel, ylabel="loss of a sequence (nats)")
     return ax
 
 
 def seconds_by_model(ax, table, columns):
-    """Bars of seconds for each model (row) and rung (column), on a logarithmic axis."""
-    places, width = np.arange(len(table)), 0.8 / len(columns)
-    for number, column in enumerate(columns):
-        name, colour = RUNGS.get(column, (column, "#c9a227"))
-        ax.bar(
-            places + (number - (len(columns) - 1) / 2) * width,
-            table[column],
-            width,
-            color=colour,
-            label=name,
-        )
+    """Seconds of each model (row) and rung (column), on a logarithmic axis."""
+    places = np.arange(len(table))
+    for column in columns:
+        style = RUNGS.get(column, Style(column, COLOURS[1], "h"))
+        ax.plot(places, table[column], ":", lw=0.8, **style.look)
     ax.set_xticks(places, table.index)
     ax.set(yscale="log", ylabel="seconds")
     return ax

@@ -14,10 +14,10 @@ def spread_by_setting(ax, table, ylabel):
     low, middle, high = (groups.quantile(q) for q in (0.1, 0.5, 0.9))
     places = np.arange(len(middle))
     for method, shift in zip(table, np.linspace(-0.27, 0.27, table.shape[1]), strict=True):
-        name, colour = RUNGS[method]
+        look = RUNGS[method].look
         reach = [middle[method] - low[method], high[method] - middle[method]]
-        ax.errorbar(places + shift, middle[method], reach, fmt="o", ms=4, color=colour, label=name)
-        ax.plot(places + shift, groups.max()[method], "x", ms=4, color=colour)
+        ax.errorbar(places + shift, middle[method], reach, ls="", ms=4, **look)
+        ax.plot(places + shift, groups.max()[method], "x", ms=4, color=look["color"])
     ax.set_xticks(places, [f"{kind}, {percent} %" for kind, percent in middle.index])
     ax.set(yscale="log", ylabel=ylabel)
     return ax

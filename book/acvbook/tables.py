@@ -1,0 +1,106 @@
+"""Tables for readers: headings in words, numbers with as many digits as tell them apart."""
+
+import math
+import re
+
+from acvlib.plots import RUNGS
+
+_WORDS = {name: label for name, (label, *_) in RUNGS.items()} | {
+    "acv": "approximate CV",
+    "bfgs": "by BFGS",
+    "cv": "CV",
+    "dim": "dimension",
+    "frozen": "frozen step",
+    "gamma_i": "γ_I",
+    "gamma_p": "γ_P",
+    "ij": "IJ",
+    "iid": "i.i.d.",
+    "k_means": "k-means",
+    "lambda_min": "smallest eigenvalue",
+    "lambda_min_se": "smallest eigenvalue (SE units)",
+    "lapsvm": "LapSVM",
+    "log2(2k)": "log₂ 2k",
+    "loocv_fixed": "leave-one-out, fixed",
+    "loocv_randomized": "leave-one-out, randomized",
+    "lsqsgd": "LSQSGD",
+    "msd": "MSD",
+    "none": "no adjustment",
+    "ns": "Newton step",
+    "pegasos": "PEGASOS",
+    "r_difference": "R of differences",
+    "r_linearised": "R, linearised",
+    "r_loss": "R of losses",
+    "sd": "SD",
+    "se": "SE",
+    "step_se": "step (SE)",
+    "theta": "parameter error (SE)",
+    "theta_error": "parameter error (SE)",
+    "theta_error_max": "largest parameter error (SE)",
+    "theta_max": "largest parameter error (SE)",
+    "train": "training error",
+    "treecv": "TreeCV",
+    "w2a_standin": "w2a, stand-in",
+}
+_TABLE = re.compile(r'<table[^>]*class="dataframe".*?</table>', re.DOTALL)
+_HEADING = re.compile(r"(?<=<th>)[^<]+(?=</th>)")
+_ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
+_CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
+_DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
+DIGITS = 3
+
+
+def readable(html: str) -> str:
+    """The tables that pandas wrote into `html`, for readers; all else as it is."""
+    return _TABLE.sub(lambda table: _numbers(_HEADING.sub(_heading, table[0])), html)
+
+
+def _heading(match):
+    return words(match[0])
+
+
+def words(name: str) -> str:
+    """A column's or a row's name in words: `theta_error` is `parameter error (SE)`."""
+    if name in _WORDS:
+        return _WORDS[name]
+    parts = [
+        _WORDS.get(part, part.replace("_", " ")) for part in re.split(r"(?<=\D)\.(?=\D)", name)
+    ]
+    return ", ".join(parts)
+
+
+def _numbers(table):
+    rows = [_CELL.findall(row) for row in _ROW.findall(table)]
+    width = max(map(len, rows), default=0)
+    columns = [[row[place] for row in rows if len(row) == width] for place in range(width)]
+    decimals = [_decimals_apart(column) for column in columns]
+
+    def of_row(row):
+        places = iter(range(width))
+        return _CELL.sub(lambda cell: number(cell[0], decimals[next(places)]), row[0])
+
+    return _ROW.sub(of_row, table)
+
+
+def _decimals_apart(column):
+    """Decimals at which three digits of the range of a column's numbers can be seen."""
+    values = [float(cell) for cell in column if _DECIMAL.fullmatch(cell)]
+    span = max(values, default=0.0) - min(values, default=0.0)
+    return _decimals(span)
+
+
+def _decimals(value):
+    """Decimals of the third significant digit; 0 for 0."""
+    return max(0, DIGITS - 1 - math.floor(math.log10(abs(value)))) if value else 0
+
+
+def number(cell: str, decimals: int = 0) -> str:
+    """A cell to three significant digits, to more where its column needs `decimals`; other text as
+    it is, and never more digits than it has.
+    """
+    if not _DECIMAL.fullmatch(cell):
+        return cell
+    value = float(cell) + 0.0  # -0.0 is 0
+    if "e" in cell:
+        return f"{value:.3g}"
+    wanted = max(decimals, _decimals(value))
+    return f"{value:,.{min(wanted, len(cell.partition('.')[2]))}f}"

@@ -1,0 +1,121 @@
+"""Pages after Jupyter Book: formulas and icons drawn, and what a reader of any kind needs."""
+
+import re
+from pathlib import Path
+
+import chapters
+import pandas as pd
+import pytest
+from finish_html import description, finish
+from prerender import FORMULA, Icons, formulas, with_math
+
+ROOT = Path(__file__).parent.parent.parent
+HEAD = "<html><head><title>A &amp; b &#8212; Book</title></head>"
+PAGE = (
+    f"{HEAD}<body><article><h1>A</h1><p>It says \\(x &lt; 1\\) here.</p>"
+    '<span class="math notranslate">\\(x &lt; 1\\)</span>'
+    '<div class="math"><span class="eqno">(1)</span>\\[\\frac{a}{b}\\]</div>'
+    "<table><th></th><th>one_name</th></table></article></body></html>"
+)
+SCRIPT = 'var icons={bars:[448,512,["navicon"],"f0c9","M0 96"],"arrow-up":[3,4,[],"f0","M1"]}'
+
+
+def write_pages(folder):
+    for name in ("index.html", "genindex.html"):
+        (folder / name).write_text(PAGE, "utf-8")
+
+
+def test_formulas_are_found_in_order_and_unescaped():
+    assert formulas(PAGE) == [("x < 1", False), (r"\frac{a}{b}", True)]
+
+
+def test_each_formula_is_put_where_its_tex_was():
+    page = with_math(PAGE, "css", ["<m1>", "<m2>"], "<defs/>")
+    assert '<span class="math notranslate"><m1></span>' in page
+    assert '<span class="eqno">(1)</span><m2></div>' in page
+    assert not [math for math in FORMULA.findall(page.split("<span")[1])]
+    assert page.count("<defs/>") == 1
+
+
+def test_page_without_formulas_stays():
+    assert with_math("<p>no</p>", "css", [], "") == "<p>no</p>"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("bars", "M0 96"), ("navicon", "M0 96"), ("arrow-up", "M1")]
+)
+def test_icon_is_found_by_any_of_its_names(tmp_path, name, path):
+    (tmp_path / "icons.js").write_text(SCRIPT, "utf-8")
+    assert Icons(tmp_path / "icons.js").outline(name)[2] == path
+
+
+def test_unknown_icon_ends_the_build(tmp_path):
+    (tmp_path / "icons.js").write_text(SCRIPT, "utf-8")
+    with pytest.raises(SystemExit, match="no icon moon"):
+        Icons(tmp_path / "icons.js").outline("moon")
+
+
+def test_page_is_described_by_its_first_sentence():
+    tags = description(PAGE, "https://a.b/page.html")
+    assert '<meta name="description" content="It says x &lt; 1 here.">' in tags
+    assert '<meta property="og:title" content="A &amp; b">' in tags
+    assert '<meta property="og:url" content="https://a.b/page.html">' in tags
+
+
+def test_finished_site_has_a_map_and_a_page_for_what_is_missing(tmp_path):
+    write_pages(tmp_path)
+    finish(tmp_path, "https://a.b/")
+    page = (tmp_path / "index.html").read_text("utf-8")
+    assert "<th></th>" not in page
+    assert "<th>one_<wbr>name</th>" in page
+    assert "<loc>https://a.b/index.html</loc>" in (tmp_path / "sitemap.xml").read_text("utf-8")
+    missing = (tmp_path / "404.html").read_text("utf-8")
+    assert '<base href="https://a.b/">' in missing
+    assert "It says" not in missing
+
+
+def test_without_an_address_there_is_no_map(tmp_path):
+    write_pages(tmp_path)
+    finish(tmp_path)
+    assert not (tmp_path / "sitemap.xml").exists()
+    assert "<base" not in (tmp_path / "404.html").read_text("utf-8")
+
+
+def cell(source, *tags, **more):
+    return {"source": source, "metadata": {"tags": list(tags)}, **more}
+
+
+def test_chapter_is_for_readers():
+    table = pd.DataFrame({"theta_error": [0.123456]}).to_html()
+    notebook = {
+        "cells": [
+            cell("# Title\n\nText"),
+            cell("scale = 'paper'", "remove-cell", "injected-parameters"),
+            cell("draw()", "remove-output", outputs=[{"data": {"text/html": table}}]),
+        ]
+    }
+    title, figure = chapters.chapter(notebook, "a line")["cells"]
+    assert title["source"] == "# Title\n\na line\n\nText"
+    assert figure["metadata"]["tags"] == ["remove-output", "hide-input"]
+    assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
+
+
+def test_frame_says_what_is_asked_and_what_it_took(tmp_path, monkeypatch):
+    asked = {"question": "Why?", "learn": ["this", "that"], "needs": "algebra"}
+    monkeypatch.setattr(chapters, "FRAMES", {"a": asked, "b": asked})
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/a.json").write_text('{"minutes": 1.5, "gigabytes": 2.0}')
+    records = [{"notebook": "a", "data": "real", "scale": "quick"}]
+    frame = chapters.frame("a", tmp_path, records)
+    assert "**Question**: Why?" in frame
+    assert "**You learn**: this; that." in frame
+    assert "**Data**: real" in frame
+    assert "1.5 minutes and 2 GB, quick scale" in frame
+    assert "Run" not in chapters.frame("b", tmp_path, records)
+
+
+def test_each_chapter_has_a_frame_and_a_place_in_the_contents():
+    names = {path.stem for path in (ROOT / "notebooks").glob("*.py")}
+    assert set(chapters.FRAMES) == names
+    listed = re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text("utf-8"))
+    assert [name for name in listed if name in names] == list(chapters.FRAMES)

@@ -1,0 +1,106 @@
+"""make_pdf.py HTML: print the built book as HTML/acvlib.pdf by headless Chromium, and link it.
+
+All pages of the contents in their order, with one outline, page numbers and links that stay inside.
+"""
+
+import base64
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import unquote
+
+from acvbook.whole import replacing, write
+from check_html import browser
+
+TOO_LONG = {"api.html", "genindex.html", "py-modindex.html", "search.html"}  # looked up, not read
+ARTICLE = re.compile(r"<article[^>]*>(.*?)</article>", re.S)
+GLYPHS = re.compile(r'<svg class="glyphs".*?</svg>', re.S)
+IDENTIFIER = re.compile(r'(?<=\sid=")([^"]+)')
+LINK = re.compile(r'(?<=\shref=")([^"#:]*)(#[^"]*)?(?=")')
+PRINTED = """
+@page { size: A4; margin: 18mm 16mm; }
+html { font-size: 11px; }
+body { background: white; color: black; }
+h1, h2, h3 { break-after: avoid; }
+section.page { break-before: page; }
+.headerlink, .copybtn, button, .prev-next-footer { display: none !important; }
+img, svg, table, pre { max-width: 100% !important; }
+table { font-size: 7pt !important; table-layout: auto; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap !important; font-size: 7.5pt !important; }
+figure, tr, .admonition { break-inside: avoid; }
+details > :not(summary) { display: none; }
+"""
+FOOTER = '<div style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></span>'
+SETTINGS = {
+    "preferCSSPageSize": True,
+    "printBackground": True,
+    "displayHeaderFooter": True,
+    "headerTemplate": "<span></span>",
+    "footerTemplate": f"{FOOTER}</div>",
+    "generateDocumentOutline": True,
+    "generateTaggedPDF": True,
+}
+
+
+def pages(html):
+    """Names of the pages, in the order of the contents."""
+    index = (html / "index.html").read_text("utf-8")
+    contents = re.search(r'<nav class="bd-links.*?</nav>', index, re.S)[0]
+    names = re.findall(r'href="([\w]+\.html)"', contents)
+    return list(dict.fromkeys(name for name in ["index.html", *names] if name not in TOO_LONG))
+
+
+def section(name, page, names):
+    """The article of a page, its places named after the page, its links to them as well."""
+    article = ARTICLE.search(page)[1]
+    article = IDENTIFIER.sub(rf"{name}--\1", article)
+
+    def inside(link):
+        target = unquote(link[1]) or name
+        if target not in names:
+            return link[0]
+        return f"#{target}--{link[2][1:]}" if link[2] else f"#{target}"
+
+    return f'<section class="page" id="{name}">{LINK.sub(inside, article)}</section>'
+
+
+def document(html):
+    """One page that holds all."""
+    names = pages(html)
+    texts = {name: (html / name).read_text("utf-8") for name in names}
+    sections = "\n".join(section(name, page, names) for name, page in texts.items())
+    head = texts["index.html"].partition("<body")[0]
+    glyphs = "\n".join(glyph for page in texts.values() for glyph in GLYPHS.findall(page))
+    styles = "".join(re.findall(r"<style>.*?</style>", "".join(texts.values()), re.S))
+    head = re.sub(r"<script.*?</script>", "", head, flags=re.S)
+    printed = f"{styles}<style>{PRINTED}</style></head>"
+    return f"{head.replace('</head>', printed)}<body>{sections}{glyphs}</body></html>"
+
+
+def link(index):
+    """Fill in the place that the start page has for it."""
+    page = index.read_text("utf-8").replace("<!-- pdf -->", '<a href="acvlib.pdf">as a PDF</a>')
+    write(index, page)
+
+
+def main(html):
+    html = Path(html).resolve()
+    with tempfile.NamedTemporaryFile("w", dir=html, suffix=".html", encoding="utf-8") as whole:
+        whole.write(document(html))
+        whole.flush()
+        with browser() as driver:
+            driver.get(Path(whole.name).as_uri())
+            printed = driver.execute_cdp_cmd("Page.printToPDF", SETTINGS)
+    with replacing(html / "acvlib.pdf") as draft:
+        draft.write_bytes(base64.b64decode(printed["data"]))
+    link(html / "index.html")
+    print(html / "acvlib.pdf")
+
+
+if __name__ == "__main__":
+    if shutil.which("chromium") and shutil.which("chromedriver"):
+        main(*sys.argv[1:])
+    else:
+        print("no PDF: it needs Debian's chromium and chromium-driver")
