@@ -12,8 +12,8 @@ At an anchor a, with the fold's own gradient g and Hessian H there, and norms |v
 5. There 0 = g + H' (optimum - a), H' the mean Hessian of the way, which by 2 lies between
    H (1 - exp(-R d)) / (R d) and H (exp(R d) - 1) / (R d).
 6. Hence the optimum is within [R d / (1 - exp(-R d)) - 1] nu = d - nu of the Newton step's end.
-7. H may be that of another point, if F'' at the anchor is within exp(+-M) of it. exp(-M) then stands
-   before (1 - exp(-R t)) / R in 3, and d = -log(1 - exp(M) R nu) / R, d - nu as in 6.
+7. H may be that of another point, if F'' at the anchor is within exp(+-M) of it. Then exp(-M)
+   stands before (1 - exp(-R t)) / R in 3, and d = -log(1 - exp(M) R nu) / R, d - nu as in 6.
 
 Source: steps 2 to 4, Bach (2010), Propositions 1 and 2.
 """
@@ -233,7 +233,7 @@ def _balls(derivatives, known, anchors, points, folds, chord):
 
 
 def _rate(known, matrices, anchors, folds, furthest, share):
-    """R of each fold in its own H; by way of the fit's metric where no matrices are of the anchors."""
+    """R of each fold in its own H; by way of the fit's metric without matrices of the anchors."""
     if matrices is None:
         return known.rate(anchors, folds, furthest, known.whole_rates) / np.sqrt(share)
     each = [known.rates(np.linalg.cholesky(matrix)) for matrix in matrices]

@@ -6,22 +6,26 @@ import numpy as np
 def objective_and_bound(ax, curves):
     """A fold's objective, the bound below it, the ball that holds its minimum, and the minimum."""
     theta = curves["theta"]
-    ax.plot(theta, curves["objective"], color="#2a6f97", lw=2, label="the fold's objective")
-    ax.plot(theta, curves["bound"], "--", color="#e07a1f", label="proved to lie below it")
-    ax.axvspan(*curves["ball"], color="#588157", alpha=0.25, lw=0, label="holds the refit")
+    ax.plot(theta, curves["objective"], color="#00838f", lw=2, label="the fold's objective")
+    ax.plot(theta, curves["bound"], "--", color="#6d4c41", label="proved to lie below it")
+    ax.axvspan(*curves["ball"], color="#9e9d24", alpha=0.25, lw=0, label="holds the refit")
     ax.plot(curves["fit"], 0.0, "o", color="#222222", label="the full fit: gradient, curvature")
-    at = {name: np.interp(curves[name], theta, curves["objective"]) for name in ("step", "refit")}
-    ax.plot(curves["step"], at["step"], "s", color="#588157", mfc="none", label="Newton step")
-    ax.plot(curves["refit"], at["refit"], "*", ms=11, color="#b00020", label="exact refit")
+    order = np.argsort(theta)
+    at = {
+        name: np.interp(curves[name], theta[order], curves["objective"][order])
+        for name in ("step", "refit")
+    }
+    ax.plot(curves["step"], at["step"], "s", color="#9e9d24", mfc="none", label="Newton step")
+    ax.plot(curves["refit"], at["refit"], "*", ms=11, color="#e57373", label="exact refit")
     low = curves["objective"].min()
-    ax.set(ylim=(2.2 * low, -3.0 * low), xlabel="parameter", ylabel="objective less the full fit's")
+    ax.set(ylim=(1.7 * low, -2.2 * low), xlabel="parameter", ylabel="objective less the full fit's")
     return ax
 
 
 def bound_and_true(ax, checked):
     """Each certified fold's bound against its true error, in standard errors; two certificates."""
     smallest = 1e-9
-    for name, colour in (("", "#e07a1f"), ("sharp", "#2a6f97")):
+    for name, colour in (("", "#6d4c41"), ("sharp", "#00838f")):
         found = checked[name]
         seen = found.certificate.certified
         true = np.maximum(found.errors[seen], smallest)
