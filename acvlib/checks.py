@@ -68,11 +68,12 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
         raise ValueError(f"unknown {name} {value!r:.60}: one of {', '.join(choices)}")
 
 
-def check_kind(name: str, value: Any, kind: type) -> None:
-    """Raise TypeError unless a value is of this kind."""
+def check_kind(name: str, value: Any, kind: Any) -> None:
+    """Raise TypeError unless a value is of this kind, or one of `A | B`."""
     if isinstance(value, type) or not isinstance(value, kind):
         got = value.__name__ if isinstance(value, type) else f"of type {type(value).__name__}"
-        raise TypeError(f"{name} must be a {kind.__name__}; what was given is {got}")
+        wanted = getattr(kind, "__name__", kind)
+        raise TypeError(f"{name} must be a {wanted}; what was given is {got}")
 
 
 def generator(rng: Any) -> np.random.Generator:

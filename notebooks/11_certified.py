@@ -125,7 +125,7 @@ figures.save(fig, "certified_true")
 # have not converged, any method, any folds. Every certified fold is refitted to $10^{-10}$ standard errors:
 
 # %%
-attacked = certified.campaign(104_000 if paper else 2000, rng)
+attacked = certified.campaign(100_000 if paper else 2000, rng)
 columns = ["folds", "certified", "violations", "idle_violations"]
 attacked.groupby("kind")[columns].sum().assign(problems=attacked.value_counts("kind"))
 

@@ -24,7 +24,7 @@ def potentials(
     Shapes: weights (T,), log_density (T, K), log_initial (K,), log_transition (K, K).
     """
     log_density, log_initial, log_transition = _checked(log_density, log_initial, log_transition)
-    check_kind("scheme", scheme, Callable)  # type: ignore[arg-type]
+    check_kind("scheme", scheme, Callable)
     n_sites = len(log_density)
     check(weights, n_sites)
     weights = real_or_box("weights", weights)

@@ -4,6 +4,7 @@ from .crf import LinearChainCRF
 from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
+from .glm.vector import VectorGLM
 from .hmm import HMM, HMMParams
 from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from .mrf import EmptyState, HiddenMRF
@@ -43,6 +44,7 @@ __all__ = [
     "SemiSupervised",
     "TrafficParams",
     "TrafficPrior",
+    "VectorGLM",
     "contrastive",
     "em",
     "kernel_form",

@@ -15,8 +15,9 @@ from ..methods import ladder
 from ..protocol import CVResult, Fit
 from ..reliability import ResultCheck, check_result, refit_unreliable
 from .estimators import fit_from
-from .scoring import check_by_row, fold_scores, means, score_intervals
-from .translation import Translation, unwrap
+from .intervals import check_has_interval, score_intervals
+from .scoring import fold_scores, means
+from .translation import Translation, routed, unwrap
 
 base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
@@ -37,7 +38,7 @@ def approx_cross_validate(
     groups: Any = None,
     cv: Any = None,
     scoring: Any = None,
-    sample_weight: np.ndarray | None = None,
+    params: dict | None = None,
     method: str = "newton_step",
     unreliable: str = "refit",
 ) -> dict:
@@ -56,21 +57,25 @@ def approx_cross_validate(
 
     Parameters
     ----------
-    estimator: a fitted LogisticRegression, LinearRegression, Ridge, Poisson-, Gamma- or
-        TweedieRegressor, or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
+    estimator: a fitted LogisticRegression, of any number of classes, balanced or not; a
+        LinearRegression or Ridge, of one target or several; a Poisson-, Gamma- or
+        TweedieRegressor; or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
         a Pipeline or in a search. A Pipeline's other steps stay as fitted to all rows.
         `estimators.as_glm` has the conventions, and what is refused.
-    X: (n, p), dense, sparse or a data frame. Where p > n and coefficients are penalised, the work
-        is that of n columns.
+    X: (n, p), dense, sparse or a data frame of pandas or polars. Where p > n and coefficients are
+        penalised, the work is that of n columns.
     cv, groups, scoring: as in `cross_validate`; any splitter whose training sets have no repeats,
         scorers that work on predictions, several at once as a list or dict.
-    sample_weight: (n,), weighs fitting, not scoring.
+    params: {"sample_weight": (n,)}, which weighs fitting, not scoring; the name is as for
+        `cross_validate`: "ridge__sample_weight" for the step "ridge" that ends a Pipeline, and
+        "groups" is here, too, where metadata routing is enabled.
     method: "newton_step" costs no more than "infinitesimal_jackknife" here, and errs far less;
         also "no_adjustment", "frozen_newton" or "exact".
     unreliable: what happens to folds that `check_result` finds too far from their refits: "refit"
         them exactly, "warn" of them (`UnreliableFolds`), "raise" ValueError, or "ignore" them,
-        without a check. The baseline no_adjustment and exact are not checked. "certify": prove
-        bounds instead, and refit the folds of which nothing is proved; of any method.
+        without a check. The baseline no_adjustment, exact, and newton_step of Ridge and
+        LinearRegression, which is exact, are not checked. "certify": prove bounds instead, and
+        refit the folds of which nothing is proved; of any method.
 
     Returns
     -------
@@ -81,14 +86,16 @@ def approx_cross_validate(
     Raises
     ------
     ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
-        rows it has seen what is left out. An interval of a scorer that is no mean over rows.
+        rows it has seen what is left out. An interval of a scorer that is no mean over rows,
+        or of several classes or targets.
     """
+    sample_weight, groups = routed(estimator, params, groups, scoring)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
     fit = fit_from(translation.start, translation.model)
     proof = {}
     if unreliable == "certify":
-        check_by_row(translation, scoring)
+        check_has_interval(translation, scoring)
         result, tests, _ = run(translation, fit, X, y, groups, cv, method, "ignore")
         certificate = certify(translation.model, result, complete=True)
         result, marked = certificate.result, certificate.refitted
@@ -111,21 +118,22 @@ def approx_cross_val_predict(
     *,
     groups: Any = None,
     cv: Any = None,
-    sample_weight: np.ndarray | None = None,
+    params: dict | None = None,
     output: str = "predict",
     method: str = "newton_step",
     unreliable: str = "refit",
 ) -> np.ndarray:
     """Predict every row without its fold as `sklearn.model_selection.cross_val_predict`.
 
-    output: "predict" (n,) or, of a classifier, "predict_proba" (n, 2); the rest is as for
-    `approx_cross_validate`.
+    output: "predict", (n,) or (n, targets); or, of a classifier, "predict_proba", (n, K); the rest
+    is as for `approx_cross_validate`.
 
     Raises
     ------
     ValueError: a cv whose test sets are no partition of the rows; probabilities of a regression
     """
     check_choice("output", output, ("predict", "predict_proba"))
+    sample_weight, groups = routed(estimator, params, groups)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
     is_classifier = base.is_classifier(estimator)
@@ -136,11 +144,12 @@ def approx_cross_val_predict(
     rows = end_to_end(tests).sites
     if not np.array_equal(np.sort(rows), np.arange(translation.model.n_sites)):
         raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")
-    mean = np.empty(len(rows))
-    mean[rows] = means(translation, result.params, tests)
-    if output == "predict_proba":
-        return np.column_stack([1.0 - mean, mean])
-    return estimator.classes_[(mean > 0.5).astype(int)] if is_classifier else mean
+    found = means(translation, result.params, tests)
+    mean = np.empty_like(found)
+    mean[rows] = found
+    if output == "predict" and is_classifier:
+        return estimator.classes_[mean.argmax(axis=1)]
+    return mean
 
 
 def run(
@@ -158,7 +167,8 @@ def run(
     check_choice("unreliable", unreliable, ACTIONS)
     folds, tests = _splits(cv, translation, X, y, groups)
     result = METHODS[method](translation.model, fit, folds)
-    if method not in APPROXIMATE or unreliable == "ignore":
+    is_exact = translation.model.quadratic and method == "newton_step"
+    if is_exact or method not in APPROXIMATE or unreliable == "ignore":
         return result, tests, np.zeros(len(folds), bool)
     check = check_result(translation.model, result)
     return ACTIONS[unreliable](translation.model, result, check), tests, check.unreliable

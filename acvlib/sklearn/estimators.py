@@ -1,12 +1,16 @@
-"""From a fitted scikit-learn estimator to a `GLM`: the conventions of each, spelled out and tested.
+"""From a fitted scikit-learn estimator to a model: the conventions of each, spelled out and tested.
 
-| estimator             | minimises                                  | as a GLM                  |
+| estimator             | minimises                                  | as a model                |
 | LogisticRegression    | C sum_n s_n loss_n + |beta|^2 / 2          | logistic, penalty = 1 / C |
+|   of K > 2 classes    | the same, softmax of K rows of beta        | multinomial, the same     |
+|   balanced            | the same, s_n times n / (K n_c)            | multinomial, balanced     |
 | Ridge                 | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha |
 | LinearRegression      | the same without alpha                     | gaussian                  |
 | PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
-LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
+A `VectorGLM` stands for more classes, balanced ones (of two, at twice the penalty, as their rows of
+coefficients are +-beta / 2) and several targets; a `GLM` for all else. LogisticRegressionCV and
+RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
 Poisson one, with their losses. A mean of losses is penalised less, in all, by a smaller training
 set: `site_penalty` follows that.
 """
@@ -23,6 +27,8 @@ from ..extras import require
 from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
 from ..models.glm.families import tweedie
+from ..models.glm.vector import VectorGLM
+from ..models.glm.vector.families import Multinomial
 from ..protocol import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")
@@ -31,24 +37,32 @@ validation = require("sklearn.utils.validation", extra="sklearn")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 
 
-def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> GLM:
-    """Translate a fitted linear estimator of the table above; a classifier has two classes.
+def as_glm(
+    estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None
+) -> GLM | VectorGLM:
+    """Translate a fitted linear estimator of the table above.
 
     Raises
     ------
     TypeError: another estimator, or sparse X.
     NotFittedError: the estimator is not fitted.
-    ValueError: settings that are no smooth penalised likelihood, or whose meaning changes from fold
-        to fold (class_weight="balanced").
+    ValueError: settings that are no smooth penalised likelihood.
     """
     if not issparse(X):  # GLM says what to do
         X = real_array("X", X, 2)
     y = responses(estimator, X, y)
-    return GLM(X, **settings_of(estimator, y, sample_weight))
+    return model_of(X, settings_of(estimator, y, sample_weight))
+
+
+def model_of(X: np.ndarray, settings: dict) -> GLM | VectorGLM:
+    """The model of X and `settings_of` an estimator."""
+    targets = settings["y"].ndim == 2 and "site_penalty" not in settings
+    kind = VectorGLM if targets or settings["family"] == "multinomial" else GLM
+    return kind(X, **settings)
 
 
 def settings_of(estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> dict:
-    """What a GLM is made of besides X. Raises as `as_glm` does."""
+    """What a model is made of besides X. Raises as `as_glm` does."""
     _check_estimator(estimator)
     weights = np.ones(len(y))
     if sample_weight is not None:
@@ -59,7 +73,7 @@ def settings_of(estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None)
 
 
 def responses(estimator: Any, X: Any, y: Any) -> np.ndarray:
-    """Numbers or names of classes (n,), once X is what the estimator was fitted to."""
+    """Numbers, (n,) or (n, targets), or names of classes, once X is what was fitted."""
     _check_estimator(estimator)
     columns = estimator.n_features_in_
     if X.shape[1] != columns:
@@ -67,7 +81,7 @@ def responses(estimator: Any, X: Any, y: Any) -> np.ndarray:
     try:
         y = np.asarray(y)
     except ValueError:
-        raise ValueError("y holds rows of different lengths: it must be 1-d") from None
+        raise ValueError("y holds rows of different lengths: it must be one value a row") from None
     validation.check_consistent_length(X, y)
     return y
 
@@ -85,13 +99,25 @@ def _logistic(estimator, y, weights):
     labels = list(estimator.classes_)
     if not np.isin(y, labels).all():
         raise ValueError(f"y holds labels that the estimator has not seen; it knows {labels}")
+    if _is_multinomial(estimator):
+        codes = np.searchsorted(estimator.classes_, y)
+        settings = {"y": codes, "family": "multinomial"}
+        scale = 2.0 if len(labels) == 2 else 1.0
+    else:
+        settings = {"y": (y == labels[1]).astype(float), "family": "logistic"}
+        scale = 1.0
+    settings["penalty"] = scale / _strength(estimator)
+    if estimator.class_weight == "balanced":
+        return settings | {"balanced": True}
     class_weights = estimator.class_weight or {}
-    return {
-        "y": (y == labels[1]).astype(float),
-        "family": "logistic",
-        "penalty": 1.0 / _strength(estimator),
-        "sample_weight": weights * [class_weights.get(label, 1.0) for label in y.tolist()],
-    }
+    own = [class_weights.get(label, 1.0) for label in y.tolist()]
+    return settings | {"sample_weight": weights * own}
+
+
+def _is_multinomial(estimator):
+    """Whether a classifier, or regression, counts as one of K score vectors."""
+    classes = getattr(estimator, "classes_", ())
+    return len(classes) > 2 or getattr(estimator, "class_weight", None) == "balanced"
 
 
 def _strength(estimator):
@@ -102,19 +128,12 @@ def _strength(estimator):
 
 
 def _refuse_logistic_settings(estimator):
-    n_classes = len(estimator.classes_)
-    if n_classes != 2:
-        name = type(estimator).__name__
-        raise ValueError(f"{name} with {n_classes} classes: only two are supported")
     chosen = np.ravel(getattr(estimator, "l1_ratio_", getattr(estimator, "l1_ratio", None)))[0]
     if chosen or getattr(estimator, "penalty", None) in ("l1", "elasticnet"):
         raise ValueError("an L1 penalty has no Hessian: use an L2 penalty or none")
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         remedy = "fit with solver='lbfgs' or 'newton-cholesky'"
         raise ValueError(f"solver='liblinear' penalises the intercept: {remedy}")
-    if estimator.class_weight == "balanced":
-        remedy = "pass the weights as a dict"
-        raise ValueError(f"class_weight='balanced' differs from fold to fold: {remedy}")
 
 
 def _least_squares(estimator, y, weights):
@@ -125,9 +144,9 @@ def _least_squares(estimator, y, weights):
 def _ridge(estimator, y, weights):
     _refuse_positive(estimator)
     alpha = getattr(estimator, "alpha_", getattr(estimator, "alpha", None))
-    if np.size(alpha) != 1:
-        raise ValueError(f"Ridge with {np.size(alpha)} values of alpha: pass one")
-    return {"y": y, "family": "gaussian", "penalty": float(np.squeeze(alpha))}
+    if np.size(alpha) not in (1, np.shape(y)[-1] if y.ndim == 2 else 1):
+        raise ValueError(f"Ridge with {np.size(alpha)} values of alpha: pass one, or one a target")
+    return {"y": y, "family": "gaussian", "penalty": np.squeeze(alpha)}
 
 
 def _refuse_positive(estimator):
@@ -175,10 +194,15 @@ _TRANSLATIONS = {
 
 
 def params_of(estimator: Any) -> np.ndarray:
-    """[intercept, coefficients] of a fitted estimator; no intercept where it fits none."""
+    """[intercept, coefficients] of each target of a fitted estimator; no intercept if it fits none.
+
+    Of a `VectorGLM` of classes the coordinates in which it has them.
+    """
     _check_estimator(estimator)
-    head = np.ravel(estimator.intercept_) if estimator.fit_intercept else np.empty(0)
-    return np.concatenate([head, np.ravel(estimator.coef_)])
+    rows = np.atleast_2d(estimator.coef_)
+    if estimator.fit_intercept:
+        rows = np.column_stack([np.ravel(estimator.intercept_), rows])
+    return (np.linalg.pinv(_spread(estimator)) @ rows).ravel()
 
 
 def with_params(estimator: Any, params: np.ndarray) -> Any:
@@ -188,21 +212,31 @@ def with_params(estimator: Any, params: np.ndarray) -> Any:
     size = len(params_of(estimator))
     if len(params) != size:
         raise ValueError(f"params {params.shape} must be ({size},): [intercept, coefficients]")
+    spread = _spread(estimator)
+    rows = spread @ params.reshape(spread.shape[1], -1)
     twin = copy(estimator)
     head = int(estimator.fit_intercept)
-    twin.coef_ = params[head:].reshape(np.shape(estimator.coef_))
+    twin.coef_ = rows[:, head:].reshape(np.shape(estimator.coef_))
     if head:
-        twin.intercept_ = params[0].reshape(np.shape(estimator.intercept_))
+        twin.intercept_ = rows[:, 0].reshape(np.shape(estimator.intercept_))
     return twin
 
 
-def fit_of(estimator: Any, model: GLM) -> Fit:
+def _spread(estimator):
+    """What takes the q rows of a model's params to the rows of coef_."""
+    if not _is_multinomial(estimator):
+        return np.eye(len(np.atleast_2d(estimator.coef_)))
+    spread = Multinomial(len(estimator.classes_)).spread
+    return spread if len(spread) > 2 else spread[1:] - spread[:1]
+
+
+def fit_of(estimator: Any, model: GLM | VectorGLM) -> Fit:
     """Fit from the estimator's own coefficients; warn where they are far from the optimum."""
-    check_kind("model", model, GLM)
+    check_kind("model", model, GLM | VectorGLM)
     return fit_from(params_of(estimator), model)
 
 
-def fit_from(start: np.ndarray, model: GLM) -> Fit:
+def fit_from(start: np.ndarray, model: GLM | VectorGLM) -> Fit:
     """Fit from an estimator's params (D,); warn where they are far from the optimum."""
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)

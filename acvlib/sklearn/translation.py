@@ -1,21 +1,23 @@
-"""A fitted estimator, alone or at the end of a Pipeline, as a `GLM` that is cheap to refit.
+"""A fitted estimator, alone or at the end of a Pipeline, as a model that is cheap to refit.
 
 Where X has more columns than rows and every coefficient is penalised, refits of any rows stay in
-the span of the rows of X: beta = B gamma, B (p, r) orthonormal, r <= n. So the `GLM` has the r
-columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
+the span of the rows of X: beta = B gamma, B = X' M orthonormal, M (n, r), r <= n. So the model has
+the r columns X B, the same penalty |gamma|^2 = |beta|^2 and the same folds.
 """
 
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dtrtri
 from scipy.sparse import issparse
 
-from ..checks import real_array
+from ..checks import check_kind, real_array
 from ..extras import require
-from ..models.glm import GLM
-from .estimators import params_of, responses, settings_of, with_params
+from ..solvers.inverse import DenseFolds
+from .estimators import model_of, params_of, responses, settings_of, with_params
 
+sklearn = require("sklearn", extra="sklearn")
 feature_selection = require("sklearn.feature_selection", extra="sklearn")
 pipeline = require("sklearn.pipeline", extra="sklearn")
 utils = require("sklearn.utils", extra="sklearn")
@@ -51,6 +53,46 @@ def unwrap(estimator: Any, X: Any) -> tuple[Any, Any]:
     return unwrap(found[-1], X)
 
 
+def routed(
+    estimator: Any, params: dict | None, groups: Any = None, scoring: Any = None
+) -> tuple[Any, Any]:
+    """(sample_weight, groups) of `params`, under the names that `cross_validate` knows them by.
+
+    Raises
+    ------
+    TypeError: params that are no dict.
+    ValueError: other names, and metadata routing that does not ask for weights where they are used,
+        in the last step alone.
+    """
+    params = {} if params is None else params
+    check_kind("params", params, dict)
+    last = getattr(estimator, "best_estimator_", estimator)
+    known = ["sample_weight"]
+    if isinstance(last, pipeline.Pipeline):
+        known = [f"{last.steps[-1][0]}__sample_weight"]
+        last = last.steps[-1][1]
+    if sklearn.get_config()["enable_metadata_routing"]:
+        known = ["sample_weight", "groups"]
+        groups = params.get("groups", groups)
+        if "sample_weight" in params:
+            _check_requests(last, scoring)
+    other = sorted(map(str, params.keys() - set(known)))
+    if other:
+        raise ValueError(f"params {other}: only {' and '.join(known)} can be passed on")
+    return params.get(known[0]), groups
+
+
+def _check_requests(last, scoring):
+    """Raise ValueError unless the last step asks for sample_weight, and no scorer does."""
+    if last.get_metadata_routing().fit.requests.get("sample_weight") is not True:
+        remedy = f"use {type(last).__name__}(...).set_fit_request(sample_weight=True)"
+        raise ValueError(f"the estimator does not ask for sample_weight: {remedy}")
+    for scorer in scoring.values() if isinstance(scoring, dict) else [scoring]:
+        routing = getattr(scorer, "get_metadata_routing", None)
+        if routing and routing().score.requests.get("sample_weight"):
+            raise ValueError("sample_weight weighs fitting alone: use a scorer without it")
+
+
 def _learns_from_y(step):
     """Whether a transformer, or one inside it, is told y: one that selects columns by it, say."""
     for name in ("steps", "transformers_", "transformer_list"):
@@ -71,39 +113,53 @@ class Translation:
     def __init__(self, estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None):
         X = X if issparse(X) else real_array("X", X, 2)
         settings = settings_of(estimator, responses(estimator, X, y), sample_weight)
-        is_penalised = settings.get("penalty", 0.0) + settings.get("site_penalty", 0.0) > 0.0
+        penalty = np.add(settings.get("penalty", 0.0), settings.get("site_penalty", 0.0))
         self.estimator = estimator
         self.head = int(estimator.fit_intercept)
-        self.basis = None
-        if X.shape[1] > X.shape[0] and is_penalised:
-            X, self.basis = _in_row_span(X)
-        self.model = GLM(_dense(X), **settings)
+        self._X = X
+        self._mix = None
+        if X.shape[1] > X.shape[0] and np.all(penalty > 0.0):
+            X, self._mix = _in_row_span(X)
+        self.model = model_of(_dense(X), settings)
 
     @property
     def start(self) -> np.ndarray:
         """The params (D,) of the estimator."""
-        params = params_of(self.estimator)
-        if self.basis is None:
-            return params
-        return np.append(params[: self.head], params[self.head :] @ self.basis)
+        return self._each_row(
+            params_of(self.estimator), lambda rows: (self._X @ rows.T).T @ self._mix
+        )
 
     def estimator_at(self, params: np.ndarray) -> Any:
         """The estimator as if it had been fitted to params (D,)."""
-        if self.basis is not None:
-            params = np.append(params[: self.head], self.basis @ params[self.head :])
+        params = self._each_row(params, lambda rows: (self._X.T @ (self._mix @ rows.T)).T)
         return with_params(self.estimator, params)
+
+    def _each_row(self, params, change):
+        """Params with the coefficients (q, .) of the linear predictors changed to another basis."""
+        if self._mix is None:
+            return params
+        outputs = getattr(self.model, "n_outputs", 1)
+        rows = params.reshape(outputs, -1)
+        return np.hstack([rows[:, : self.head], change(rows[:, self.head :])]).ravel()
 
 
 def _in_row_span(X):
-    """(X B (n, r), B (p, r)), B an orthonormal basis of the span of the rows of X."""
-    if not issparse(X):
-        left, sizes, right = np.linalg.svd(X, full_matrices=False)
-        kept = sizes**2 > RANK * sizes[0] ** 2
-        return left[:, kept] * sizes[kept], right[kept].T
-    squares, left = np.linalg.eigh((X @ X.T).toarray())
-    kept = squares > RANK * squares[-1]
-    sizes = np.sqrt(squares[kept])
-    return left[:, kept] * sizes, X.T @ (left[:, kept] / sizes)
+    """(X B (n, r), M (n, r)), B = X' M an orthonormal basis of the span of the rows of X."""
+    products = X @ X.T
+    if issparse(products):
+        products = products.toarray()
+    whole = DenseFolds(products[None])
+    if whole.conditioned:  # X X' = L L', B = X' L^-T
+        root = whole.factors[0]
+        inverse, _ = dtrtri(root, lower=1)
+        return root, inverse.T
+    if issparse(X):
+        squares, left = np.linalg.eigh(products)
+        sizes = np.sqrt(np.maximum(squares, 0.0))
+    else:
+        left, sizes, _ = np.linalg.svd(X, full_matrices=False)
+    kept = sizes**2 > RANK * sizes.max() ** 2
+    return left[:, kept] * sizes[kept], left[:, kept] / sizes[kept]
 
 
 def _dense(X):

@@ -11,7 +11,7 @@ from ..extras import require
 from ..fit import fit
 from . import run
 from .scoring import fold_scores
-from .translation import Translation, unwrap
+from .translation import Translation, routed, unwrap
 
 model_selection = require("sklearn.model_selection", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
@@ -53,7 +53,8 @@ def approx_tune(
     if not (len(values) and values.min() > 0.0):
         raise ValueError(f"values {values} must be one or more positive numbers")
     settings = {"cv": model_selection.LeaveOneOut()} | settings
-    sample_weight = settings.pop("sample_weight", None)
+    groups = settings.pop("groups", None)
+    sample_weight, groups = routed(estimator, settings.pop("params", None), groups, scoring)
     estimator, X = unwrap(estimator, X)
     name = _penalty_of(estimator)
     means, errors, fitted = [], [], []
@@ -62,7 +63,7 @@ def approx_tune(
         translation = Translation(estimator, X, y, sample_weight)
         start = fit(translation.model, translation.start)  # from the value before
         estimator = translation.estimator_at(start.params)
-        result, tests, _ = run(translation, start, X, y, **settings)
+        result, tests, _ = run(translation, start, X, y, groups, **settings)
         scores = -result.fold_losses
         if scoring is not None:
             found = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)

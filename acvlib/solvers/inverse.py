@@ -103,16 +103,19 @@ class DenseHessian:
     @cached_property
     def inverse(self) -> np.ndarray | None:
         """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
-        if self.indefinite:
+        if self.indefinite or not _is_conditioned(self.matrix, *self._factor):
             return None
-        factor, lower = self._factor
-        size = np.linalg.norm(self.matrix, 1)
-        share, _ = dpocon(factor, size, uplo="L" if lower else "U")
-        return invert(self.matrix) if share > CONDITIONED else None
+        return invert(self.matrix)
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
+
+
+def _is_conditioned(matrix, factor, lower=True):
+    """By an estimate of the condition number from the Cholesky factor."""
+    share, _ = dpocon(factor, np.linalg.norm(matrix, 1), uplo="L" if lower else "U")
+    return bool(share > CONDITIONED)
 
 
 def invert(matrix: np.ndarray) -> np.ndarray:
@@ -193,7 +196,7 @@ class DenseFolds(FoldSolver):
         self.symmetric = symmetric
 
     @cached_property
-    def _factors(self):
+    def factors(self) -> np.ndarray | None:
         """Cholesky factors (n, D, D); None where some matrix has none, and for Jacobians."""
         try:
             return np.linalg.cholesky(self.matrices) if self.symmetric else None
@@ -201,19 +204,26 @@ class DenseFolds(FoldSolver):
             return None
 
     @cached_property
+    def conditioned(self) -> bool:
+        """Whether every matrix is positive definite, and far from singular."""
+        if self.factors is None:
+            return False
+        return all(map(_is_conditioned, self.matrices, self.factors))
+
+    @cached_property
     def indefinite(self) -> np.ndarray:
         """(n,) False for Jacobians."""
-        if self._factors is not None or not self.symmetric:
+        if self.factors is not None or not self.symmetric:
             return np.zeros(len(self.matrices), bool)
         return np.linalg.eigvalsh(self.matrices)[:, 0] <= 0.0
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """matrix^-1 times one vector a fold."""
         rows = np.arange(len(self.matrices)) if rows is None else rows
-        if self._factors is None:
+        if self.factors is None:
             return np.linalg.solve(self.matrices[rows], vectors[..., None])[..., 0]
         pairs = zip(rows, vectors, strict=True)
-        solutions = [cho_solve((self._factors[i], True), v, check_finite=False) for i, v in pairs]
+        solutions = [cho_solve((self.factors[i], True), v, check_finite=False) for i, v in pairs]
         return np.array(solutions).reshape(vectors.shape)
 
     def lengths(self, moves: np.ndarray) -> np.ndarray:
@@ -232,7 +242,7 @@ class DenseFolds(FoldSolver):
         bad = self.indefinite[rows]
         out[~bad] = self.solve(vectors[~bad], rows[~bad])
         for place in np.flatnonzero(bad):
-            out[place] = _absolute_solve(self.matrices[rows[place]], vectors[place])
+            out[place] = absolute_solve(self.matrices[rows[place]], vectors[place])
         return out
 
 
@@ -243,7 +253,8 @@ def least_share(factor: np.ndarray, matrix: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(whitened)[0])
 
 
-def _absolute_solve(matrix, vector):
+def absolute_solve(matrix: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """|matrix|^-1 vector, by the absolute eigenvalues of a symmetric matrix."""
     values, vectors = np.linalg.eigh(matrix)
     size = np.abs(values)
     size = np.maximum(size, 1e-12 * size.max())

@@ -86,7 +86,9 @@ def test_estimators_that_chose_their_penalty_count_as_what_they_chose():
 
 def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
     model = PoissonRegressor(alpha=0.0, **TIGHT).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
-    ours = acv.approx_cross_validate(model, X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    ours = acv.approx_cross_validate(
+        model, X, COUNTS / EXPOSURE, params={"sample_weight": EXPOSURE}
+    )
     offset = GLM(X, COUNTS, "poisson", offset=np.log(EXPOSURE))
     fit = acv.fit(offset)
     folds = ours["cv_result"].folds
@@ -205,7 +207,7 @@ def test_a_sparse_x_too_large_to_be_dense_is_refused(monkeypatch):
         acv.approx_cross_validate(model, csr_array(X), VALUES)
 
 
-@pytest.mark.parametrize("name", scoring.BY_ROW)
+@pytest.mark.parametrize("name", [*scoring.OF_CLASSES, *scoring.OF_NUMBERS, *scoring.OF_FOLDS])
 def test_scores_of_all_folds_at_once_equal_the_scorers(name):
     if name in scoring.OF_CLASSES:
         model, y = LogisticRegression(**TIGHT), (LABELS == "yes").astype(int)

@@ -13,7 +13,6 @@ from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.sparse import issparse
 
 from ...checks import real_array, real_number
 from ...folds import Folds
@@ -21,8 +20,10 @@ from ...folds import weights as fold_weights
 from ...parallel import pieces
 from ...protocol import ModelDefaults, checked, own_copy
 from .derivatives import GLMDerivatives
+from .design import column, sample_weights, with_intercept
 from .families import FAMILIES, Family, family_of
 from .separation import Columns, NoFiniteOptimum, check_folds, separating_direction
+from .sums import by_rows, row_sums
 
 EXTREME = 15.0  # |eta| up to which no response is fitted to better than 3e-7: nothing is separated
 
@@ -61,25 +62,19 @@ class GLM(ModelDefaults):
     convex = True  # every family's loss is convex in eta
 
     def __post_init__(self):
-        if issparse(self.X):
-            raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
-        X = real_array("X", self.X, 2)
+        design, head = with_intercept(self.X, self.intercept)
+        X = design[:, head:]
         y = own_copy(self.y, name="y")
         if y.shape != X.shape[:1]:
             raise ValueError(f"X {X.shape} must be 2-d and y {y.shape} have one entry for each row")
-        head = real_number("intercept", self.intercept)
-        if head not in (0.0, 1.0):
-            raise ValueError(f"intercept = {head:g}: must be True or False")
-        design = np.column_stack([np.ones((len(y), int(head))), X])
-        design.setflags(write=False)
         checked_fields = {
-            "X": design[:, int(head) :],
+            "X": X,
             "y": y,
             "family": family_of(self.family),
             "penalty": real_number("penalty", self.penalty, least=0.0),
             "site_penalty": real_number("site_penalty", self.site_penalty, least=0.0),
-            "offset": _column("offset", self.offset, len(y)),
-            "sample_weight": _column("sample_weight", self.sample_weight, len(y)),
+            "offset": column("offset", self.offset, len(y)),
+            "sample_weight": sample_weights(self.sample_weight, len(y)),
             "design": design,
         }
         for name, value in checked_fields.items():
@@ -89,8 +84,6 @@ class GLM(ModelDefaults):
         self._check_start()
 
     def _check_values(self):
-        if (self.sample_weight < 0.0).any():
-            raise ValueError(f"sample_weight {self.sample_weight.min()} must be >= 0")
         bad = self.y[~self.family.accepts(self.y)]
         if bad.size:
             rule = f"y of the {self.family.name} family must be {self.family.response}"
@@ -98,8 +91,6 @@ class GLM(ModelDefaults):
 
     def _check_identified(self):
         y = self.y[self.observed]
-        if not len(y):
-            raise ValueError("no site has a positive sample_weight: nothing to fit")
         free = self.family.free_direction(y)
         if self.intercept and abs(free.sum()) == len(y):
             raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
@@ -175,13 +166,22 @@ class GLM(ModelDefaults):
         eta = self.design[fold] @ params + self.offset[fold]
         return self.family.loss(eta, self.y[fold])
 
+    def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """E[y | x] of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+        folds = np.repeat(np.arange(len(params)), sizes)
+
+        def etas(rows):
+            return row_sums(self.design[sites[rows]], params[folds[rows]])
+
+        return self.family.mean(by_rows(etas, len(sites)) + self.offset[sites])
+
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
         """E[y | x; params] for each row of X (n, p)."""
         X = real_array("X", X, 2)
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
-        eta = X @ params[int(self.intercept) :] + _column("offset", offset, len(X))
+        eta = X @ params[int(self.intercept) :] + column("offset", offset, len(X))
         if self.intercept:
             eta = eta + params[0]
         return self.family.mean(eta)
@@ -228,11 +228,3 @@ class GLM(ModelDefaults):
             check_folds(self.family.free_direction(self.y), self.observed, folds)
         if not self._is_penalised:
             self._columns.check_folds(self.design, folds)
-
-
-def _column(name, values, n_rows):
-    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
-    column = real_array(name, values)
-    if column.shape not in ((), (n_rows,)):
-        raise ValueError(f"{name} {column.shape} must be one number, or ({n_rows},): one a row")
-    return own_copy(np.broadcast_to(column, n_rows), name=name)

@@ -165,7 +165,7 @@ class GLMDerivatives(Derivatives):
             return super().fold_hessians(params, folds, damping, whole)
         point = self._at(params)
         matrix = point.whole if whole is None else np.asarray(whole)
-        damped = matrix + damping * np.eye(len(matrix))
+        damped = matrix + damping * np.eye(len(matrix)) if damping else matrix
         if self._share_an_inverse(folds):
             sites = folds.table[:, 0]
             base = invert(damped - point.pull(sites[:1]))

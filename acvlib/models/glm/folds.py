@@ -87,8 +87,10 @@ class Point:
         return np.diag(total * self.model.pull)
 
 
-class _AroundOnePoint(FoldSolver):
-    point: Point
+class AroundOnePoint(FoldSolver):
+    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
+
+    point: Any
 
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
@@ -114,7 +116,7 @@ class SiteVectors(NamedTuple):
     factor: np.ndarray
 
 
-class SingleSites(_AroundOnePoint):
+class SingleSites(AroundOnePoint):
     """base - curvature_n x_n x_n' for single sites n: rank-one downdates of one inverse base^-1."""
 
     def __init__(self, point: Point, sites: np.ndarray, inverse: np.ndarray, curvature: np.ndarray):
@@ -211,20 +213,24 @@ def _finish(z, x, curvature, factor, rest, start, leverage, along):
             z[n, d] = start[d] - rest[shared, d] - length * z[n, d]
 
 
-class Blocks(_AroundOnePoint, DenseFolds):
+class Blocks(AroundOnePoint, DenseFolds):
     """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
 
     def __init__(self, point: Point, hessian: np.ndarray, folds: Folds):
         self.point = point
         super().__init__(np.array([self._downdated(hessian, sites) for sites in folds]))
-        values = np.linalg.eigvalsh(self.matrices)
-        spare = values[:, 0] / values[:, -1]
-        check_spare(spare, "fold", np.arange(len(folds)))
+        if not self.conditioned:
+            values = np.linalg.eigvalsh(self.matrices)
+            spare = values[:, 0] / values[:, -1]
+            check_spare(spare, "fold", np.arange(len(folds)))
 
     def _downdated(self, hessian, sites):
         x = self.point.model.design[sites]
-        curvature = (x.T * self.point.curvature[sites]) @ x
-        return hessian - curvature - self.point.pull(sites)
+        left = (x.T * -self.point.curvature[sites]) @ x
+        left += hessian
+        if self.point.model.site_penalty:
+            left -= self.point.pull(sites)
+        return left
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:

@@ -86,6 +86,31 @@ def glm(name="logistic"):
     return models.GLM(**X_and_y(name)(np.random.default_rng(1)))
 
 
+def vector_rows(family):
+    def plain(rng):
+        classes = np.arange(N) % 3 * 1.0
+        return {
+            "X": dyadic(rng, N, 2),
+            "y": classes if family == "multinomial" else dyadic(rng, N, 3),
+            "family": family,
+            "intercept": True,
+            "penalty": 0.5,
+            "sample_weight": 1.0 + np.arange(N) % 3,
+            "balanced": family == "multinomial",
+        }
+
+    return plain
+
+
+for name, labels in {"multinomial": odd.LABELS, "gaussian": odd.TABLE}.items():
+    of_both = {key: kinds for key, kinds in OF_GLM.items() if key not in ("offset", "site_penalty")}
+    add(f"VectorGLM {name}", built(models.VectorGLM), vector_rows(name), y=labels, **of_both)
+
+
+def vector_glm(name):
+    return models.VectorGLM(**vector_rows(name)(np.random.default_rng(1)))
+
+
 def counts(rng):
     return rng.poisson(5 + 5 * (np.arange(N) % 2)).astype(np.int64) + np.arange(N) % 3
 

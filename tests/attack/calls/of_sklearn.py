@@ -11,9 +11,32 @@ from acvlib import estimators, models
 from acvlib.models.mrf import areas
 
 from .. import inputs as odd
-from .call import N, add
+from .call import N, add, dyadic
 from .of_methods import RESULT, result
 from .of_models import BINARY, X_and_y, probe
+
+
+def weighing(call):
+    """With sample_weight in place of params = {"sample_weight": ...}."""
+
+    def called(estimator, X, y, sample_weight, **a):
+        return call(estimator, X, y, params={"sample_weight": sample_weight}, **a)
+
+    return called
+
+
+@cache
+def several(kind):
+    """A fitted estimator of three classes, of balanced ones, or of two targets."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    X = dyadic(np.random.default_rng(1), N, 2)
+    if kind == "targets":
+        y = dyadic(np.random.default_rng(2), N, 2)
+        return Ridge().fit(X, y), X, y
+    y = np.arange(N) % (3 if kind == "classes" else 2)
+    weight = None if kind == "classes" else "balanced"
+    return LogisticRegression(C=0.5, tol=1e-10, class_weight=weight).fit(X, y), X, y
 
 
 @cache
@@ -46,9 +69,11 @@ SK_Y = odd.without(BINARY, "constant", "zeros", "bool", "pandas", "extra axis", 
 SK_Y |= odd.kinds("same", bool=lambda a: a > 0, pandas=pd.Series)
 add(
     "approx_cross_validate",
-    lambda estimator, X, y, **a: {
-        k: v for k, v in acv.approx_cross_validate(estimator, X, y, **a).items() if "time" not in k
-    },
+    weighing(
+        lambda *rows, **a: {
+            k: v for k, v in acv.approx_cross_validate(*rows, **a).items() if "time" not in k
+        }
+    ),
     lambda rng: (
         dict(zip(("estimator", "X", "y"), logistic(), strict=True))
         | {"cv": 3, "method": "newton_step", "unreliable": "refit", "sample_weight": np.ones(N)}
@@ -75,6 +100,18 @@ add(
     output=odd.CHOICE,
     cv=odd.without(odd.LIMITED, "None ", "one", "bool"),
 )
+for kind in ("classes", "balanced", "targets"):
+    add(
+        f"approx_cross_val_predict {kind}",
+        acv.approx_cross_val_predict,
+        lambda rng, kind=kind: (
+            dict(zip(("estimator", "X", "y"), several(kind), strict=True))
+            | {"cv": 3, "params": {"sample_weight": np.ones(N)}}
+        ),
+        X=SK_X,
+        y=SK_Y if kind != "targets" else odd.TABLE,
+        params=odd.without(odd.OBJECTS, "None "),
+    )
 add(
     "approx_tune",
     lambda **a: acv.approx_tune(**a).scores,

@@ -23,6 +23,7 @@ from .of_models import (
     sequences,
     series,
     traffic_data,
+    vector_glm,
 )
 
 
@@ -34,6 +35,8 @@ def zoo():
         "GLM": glm(),
         "GLM gaussian": glm("gaussian"),
         "GLM poisson": glm("poisson"),
+        "VectorGLM": vector_glm("multinomial"),
+        "VectorGLM gaussian": vector_glm("gaussian"),
         "HiddenMRF": mrf(),
         "GaussianHMM": models.GaussianHMM(series(rng)[:, None], 2),
         "AutoRegressiveHMM": models.AutoRegressiveHMM(sequences(rng), 2),
@@ -102,12 +105,13 @@ for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", 
         lambda rng, name=name: {"params": zoo()[1][name]},
         lambda found, params: close(found, params),
     )
-method(
-    "GLM",
-    "predict",
-    params=(zoo()[1]["GLM"], odd.PARAMS),
-    X=(lambda rng: dyadic(rng, 5, 2), odd.without(odd.SERIES, "empty")),
-)
+for name in ("GLM", "VectorGLM"):
+    method(
+        name,
+        "predict",
+        params=(zoo()[1][name], odd.PARAMS),
+        X=(lambda rng: dyadic(rng, 5, 2), odd.without(odd.SERIES, "empty")),
+    )
 method(
     "AutoRegressiveHMM",
     "sequence_losses",
