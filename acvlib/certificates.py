@@ -155,7 +155,8 @@ class _Search:
         if anchor == GRADIENT and not self.known.shared:
             return
         start = self.balls.centre if anchor == FURTHER else self.result.params
-        rows = rows[np.isfinite(start[rows]).all(axis=1)]
+        if anchor != FIT:
+            rows = rows[np.isfinite(start[rows]).all(axis=1)]
         if not rows.size:
             return
         for part in self.derivatives.portions(self.result.folds[rows], start.shape[1]):
@@ -206,12 +207,12 @@ class _Search:
 
     def widest(self, width: float) -> np.ndarray:
         """The folds without a bound, and the widest others, so that the rest is narrow enough."""
+        if np.isinf(width):
+            return np.flatnonzero(np.isinf(self.balls.radius))
         widths = np.add.reduceat(self.losses[1] - self.losses[0], self.ends[:-1])
         order = np.argsort(widths)
         allowed = SHARE * width * self.ends[-1]
         left = np.cumsum(widths[order]) <= allowed
-        if np.isinf(width):
-            left = np.isfinite(widths[order])
         return np.sort(order[~left])
 
     def certificate(self) -> Certificate:
