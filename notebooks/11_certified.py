@@ -63,18 +63,18 @@ figures.save(fig, "certified_fold")
 # $R = \max_n \sqrt{x_n^\top H^{-1} x_n}$ over the rows that are kept; a ridge has no third derivative.
 #
 # 1. The Newton step has length $\nu = \sqrt{g^\top H^{-1} g}$.
-# 2. Along a ray $u$, $\lVert u \rVert = 1$, the curvature changes at a relative rate of at most $R$:
+# 1. Along a ray $u$, $\lVert u \rVert = 1$, the curvature changes at a relative rate of at most $R$:
 #    $e^{-Rt} H \preceq F''(a + tu) \preceq e^{Rt} H$ (Grönwall).
-# 3. The slope along the ray is therefore at least $-\nu + (1 - e^{-Rt}) / R$.
-# 4. If $R\nu < 1$ it is not negative at $t = d = -\log(1 - R\nu)/R$, on any ray. So the least point of the ball of radius
+# 1. The slope along the ray is therefore at least $-\nu + (1 - e^{-Rt}) / R$.
+# 1. If $R\nu < 1$ it is not negative at $t = d = -\log(1 - R\nu)/R$, on any ray. So the least point of the ball of radius
 #    $d$ is a minimum of $F$; it is the only one, as $F$ is convex and curved there.
-# 5. There $0 = g + \bar H\,(\theta^* - a)$ with $\bar H$ the mean Hessian of the way, and by step 2
+# 1. There $0 = g + \bar H\,(\theta^* - a)$ with $\bar H$ the mean Hessian of the way, and by step 2
 #    $\frac{1 - e^{-Rd}}{Rd} H \preceq \bar H \preceq \frac{e^{Rd} - 1}{Rd} H$.
-# 6. So the end of the Newton step is within $\bigl[\frac{Rd}{1 - e^{-Rd}} - 1\bigr]\nu = d - \nu \approx R\nu^2/2$ of
+# 1. So the end of the Newton step is within $\bigl[\frac{Rd}{1 - e^{-Rd}} - 1\bigr]\nu = d - \nu \approx R\nu^2/2$ of
 #    the refit $\theta^*$: the ball is small where the step is.
-# 7. The Hessian may be that of another point, as long as $F''$ at $a$ is within $e^{\pm M}$ of it: then
+# 1. The Hessian may be that of another point, as long as $F''$ at $a$ is within $e^{\pm M}$ of it: then
 #    $d = -\log(1 - e^M R\nu)/R$.
-# 8. A left-out row's $\eta$ moves by at most the radius times $\sqrt{x^\top H^{-1} x}$. Its loss is convex in $\eta$: both
+# 1. A left-out row's $\eta$ moves by at most the radius times $\sqrt{x^\top H^{-1} x}$. Its loss is convex in $\eta$: both
 #    ends and the minimum between them bound it.
 #
 # Nothing is asked of $a$. It need not come from a converged fit, nor from a good method. Nothing is sampled. What is
@@ -191,7 +191,7 @@ figures.save(fig, "certified_grid")
 # :alt: Two panels against rows a parameter: the width of the interval falls, the ratio of bound to true error falls to one.
 # Left: the width of the interval around the exact cross-validation loss, over the gap between cross-validation and training
 # loss, by what a Newton step has at hand. Right: bound over true error from the folds' own parameters. Medians over draws;
-# simulated data. {verdict}`beyond.certify.loo`
+# simulated data. {verdict}`beyond.certify.loo.sharp`
 # ```
 #
 # With ten rows a parameter or more at least {value}`beyond.certify.loo.certified | .1%` of the folds are certified (probit

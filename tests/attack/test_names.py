@@ -35,6 +35,8 @@ LEFT_OUT = {
     "acv.EstimatingEquation": USERS,
     "acv.IncrementalLearner": USERS,
     "acv.Interrupted": RAISED,
+    "acv.Certificate": RESULT,
+    "acv.NotConcordant": RAISED,
     "acv.Model": USERS,
     "bounds.Theorem1": RESULT,
     "estimators.fit_from": "attacked through estimators.fit_of",
