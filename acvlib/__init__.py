@@ -40,6 +40,11 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
+    "from_jax": ".adapters.jax",
+    "from_torch": ".adapters.torch",
+    "from_dynamax": ".models.hmm.adapters",
+    "from_hmmlearn": ".models.hmm.adapters",
+    "from_nemos": ".models.hmm.adapters",
     "kfold": ".incremental",
     "treecv": ".incremental",
 }

@@ -132,7 +132,7 @@ def _differences(derivatives, params, weights, along, sideways, one_sided=False)
     def reweighted(step):
         return derivatives.value_and_gradient(params, weights + step * sideways)[1]
 
-    hessian = np.asarray(derivatives.hessian(params, weights))
+    hessian = derivatives.hessian(params, weights)
     cross = derivatives.cross_matrix(params, weights) @ sideways
     errors = {
         "hessian": _relative(hessian @ along, _slope(lambda step: moved(step)[1])),

@@ -10,11 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from threading import Lock
+from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
+
+from .extras import require
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
 
@@ -63,12 +66,13 @@ def in_threads(
 
 
 def spread(
-    function: Callable, tasks: Sequence[tuple], prefer: str, label: str, done: list | None = None
-) -> list:
+    function: Callable, tasks: Sequence[tuple], prefer: str, label: str, done: Any = None
+) -> Any:
     """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
     What shares this process' memory runs on plain threads; processes and clusters are joblib's.
-    done: an empty list that gets every result as it comes, in any order, and keeps it on Ctrl-C.
+    done: an empty list, or what else has `append`, that gets every result as it comes, in any
+    order, and keeps it on Ctrl-C.
     """
     done = [] if done is None else done
 
@@ -86,6 +90,17 @@ def spread(
     for result in track(results, label, len(tasks)):
         done.append(result)
     return done
+
+
+def from_cluster(client: Any, futures: Sequence, label: str, take: Callable) -> None:
+    """take(future) for each of a Dask client's futures as they finish; Ctrl-C cancels the rest."""
+    distributed = require("distributed", extra="dask")
+    try:
+        for future in track(distributed.as_completed(futures), label, len(futures)):
+            take(future)
+    except BaseException:
+        client.cancel(futures)
+        raise
 
 
 def _collect(results, label, total):

@@ -14,7 +14,7 @@ class Interrupted(KeyboardInterrupt):
 
         acv.refit_unreliable(model, error.result, ~error.result.diagnostics["converged"])
 
-    `treecv` and `kfold` keep losses, not models: they cannot go on and have to start again.
+    `treecv` and `kfold` go on from `checkpoint=error.result`.
     """
 
     def __init__(self, message: str, result: Any = None):

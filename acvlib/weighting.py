@@ -45,11 +45,11 @@ def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
     return own + (1.0 - weights)[:, None] * (1.0 - own)
 
 
-def check(weights: Any, n_sites: int) -> None:
+def check(weights: Any, n_sites: int, name: str = "weights") -> None:
     """Raise ValueError unless weights are n_sites finite numbers >= 0."""
-    w = real_array("weights", getval(weights), finite=False)
+    w = real_array(name, getval(weights), finite=False)
     if w.shape != (n_sites,):
-        raise ValueError(f"weights have shape {w.shape}, not ({n_sites},): one weight a site")
+        raise ValueError(f"{name} have shape {w.shape}, not ({n_sites},): one weight a site")
     usable = (w >= 0.0) & (w < np.inf)  # nan is neither
     _refuse(w, ~usable, "must be finite and >= 0: 1 keeps a site, 0 leaves it out")
 

@@ -26,6 +26,9 @@ seed = 0
 
 # %% tags=["remove-cell"]
 import autograd.numpy as np
+import jax
+import jax.numpy as jnp
+import torch
 from acvbook import ledger
 from acvbook.studies import own_model
 
@@ -182,6 +185,122 @@ print(acv.check_result(showers, frozen))
 frozen.to_frame().head()
 
 # %% [markdown]
+# ## In JAX
+#
+# A loop over time that is no chain of states is slow by autograd, which records each step. Write it in JAX, and its
+# `lax.scan` is compiled. Here is a Kalman filter: a level that wanders, seen through noise. A weight of 0 skips the update, so
+# that a left-out value is predicted from the kept ones before it.
+
+
+# %%
+def kalman(values):
+    def losses(params, weights):
+        drift, noise = jnp.exp(params[:2])
+
+        def step(state, seen):
+            (mean, variance), (value, weight) = state, seen
+            total, error = variance + noise, value - mean
+            gain = weight * variance / total
+            state = mean + gain * error, variance * (1 - gain) + drift
+            return state, (jnp.log(2 * jnp.pi * total) + error**2 / total) / 2
+
+        return jax.lax.scan(step, (params[2], 10.0), (values, weights))[1]
+
+    def heldout(params, sites):
+        return losses(params, jnp.ones(len(values)).at[sites].set(0.0))[sites]
+
+    return acv.from_jax(
+        lambda p, w: w @ losses(p, w), heldout, len(values), start=np.zeros(3)
+    )
+
+
+# %%
+n_values = {"quick": 300, "paper": 1_000}[scale]
+level = np.cumsum(0.3 * rng.standard_normal(n_values))
+values = level + rng.standard_normal(n_values)
+levels, compiling = own_model.made(lambda: kalman(values))
+fit = acv.fit(levels)
+rungs = acv.ladder(levels, fit, acv.folds.k_fold(n_values, 20))
+acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
+
+# %% [markdown]
+# `from_jax` takes two functions, how many sites there are, and a place to start, an array or any tree of arrays. At the start it
+# compares derivatives with differences, and refuses what ignores its weights, has no second derivative, or computes
+# in single precision; the precision of the rest of your process stays as it is.
+#
+# The seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
+
+# %%
+by_autograd = own_model.KalmanLoop(values)
+beside = own_model.beside(levels, by_autograd, levels.initial_params())
+beside.round(6)
+
+# %% tags=["remove-cell"]
+seconds = beside.seconds
+ledger.record("beyond.byo.jax.lines", own_model.source_lines(kalman))
+ledger.record("beyond.byo.jax.speed", seconds.autograd / seconds.ours)
+ledger.record("beyond.byo.jax.compiling", compiling)
+ledger.record("beyond.byo.jax.difference", beside.difference.ours)
+
+# %% [markdown]
+# One gradient and one Hessian of {value}`beyond.byo.jax.lines` lines in JAX are
+# {value}`beyond.byo.jax.speed` times as fast as by autograd, {verdict}`beyond.byo.jax.speed`
+# {verdict}`beyond.byo.jax.lines` and differ by {value}`beyond.byo.jax.difference` of their size.
+# {verdict}`beyond.byo.jax.difference` Compiling them takes
+# {value}`beyond.byo.jax.compiling` seconds, once a model: for few evaluations of a short series autograd is as quick.
+#
+# ## In PyTorch
+#
+# `from_torch` is the same for functions of tensors, in double precision. Nothing is compiled, and there is no fast loop over time; a
+# network or any formula over all sites at once is at home here. A dose and its response, with the four
+# parameters as a dictionary, as those of a network are:
+
+
+# %%
+def dose_response(dose, response):
+    dose, response = torch.tensor(dose), torch.tensor(response)
+
+    def losses(params, sites):
+        rise = torch.sigmoid(params["steepness"] * (dose[sites] - params["middle"]))
+        error = response[sites] - params["top"] * rise
+        return error**2 / torch.exp(params["noise"]) / 2 + params["noise"] / 2
+
+    def loss(params, weights):
+        return weights @ losses(params, slice(None)) + params["steepness"] ** 2 / 20
+
+    start = {"top": 1.0, "steepness": 1.0, "middle": 0.0, "noise": 0.0}
+    return acv.from_torch(loss, losses, len(dose), start)
+
+
+def draw_doses(rng):
+    dose = rng.uniform(-3, 3, 200)
+    return dose_response(dose, 2 / (1 + np.exp(-2 * dose)) + 0.3 * rng.standard_normal(200))
+
+
+curve = draw_doses(rng)
+fit = acv.fit(curve)
+print({name: round(float(value), 3) for name, value in curve.unpack(fit.params).items()})
+rungs = acv.ladder(curve, fit, acv.folds.k_fold(200, 20))
+acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
+
+# %%
+errors = own_model.theta_errors(draw_doses, n_draws, rng)
+errors.median().round(4)
+
+# %% tags=["remove-cell"]
+none = errors.no_adjustment
+ledger.record("beyond.byo.torch.lines", own_model.source_lines(dose_response))
+ledger.record_draws(
+    "beyond.byo.torch.frozen_over_none", errors.frozen_newton / none, baseline=none / none
+)
+
+# %% [markdown]
+# One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,
+# {verdict}`beyond.byo.torch.frozen_over_none` from {value}`beyond.byo.torch.lines` lines. {verdict}`beyond.byo.torch.lines`
+#
+# Above `dense_limit` parameters, a few hundred, Hessians are no longer formed but multiplied with vectors, in both
+# libraries and in all methods.
+#
 # ## What your model has to keep
 #
 # - **Weights.** `objective(params, weights)` with all weights 1 is what you would minimise anyway. Weight 0 must remove

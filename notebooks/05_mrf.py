@@ -592,14 +592,14 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 
 # %% [markdown]
 # ## Your own map
-# Any geojson of polygons with a column of counts will do. Areas that share a corner are neighbours.
+# Any GeoDataFrame or GeoJSON file of polygons with a column of counts will do, with a column of exposure if rates are per
+# head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.
 #
 # ```python
-# data = datasets.areas_from_geojson("districts.geojson", "incidents")
-# model = acv.models.HiddenMRF(data.counts, data.edges, coupling=0.6)
+# model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", coupling=0.6, exposure="people")
 # fit = acv.fit(model)
-# cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(len(data)))
-# figures.areas(ax, data, cv.pointwise, "held-out loss (nats)")
+# cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(model.n_sites))
+# figures.areas(ax, datasets.areas_from_map("districts.geojson", "incidents"), cv.pointwise, "held-out loss (nats)")
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width

@@ -317,3 +317,32 @@ def test_picking_and_selecting_keep_each_fold_together(data):
     assert_array_equal(
         moved.indicator(n_sites).toarray(), drawn.indicator(n_sites).toarray()[order]
     )
+
+
+def test_groups_are_left_out_whole():
+    labels = np.array(["b", "a", "b", "c", "a"])
+    found = folds.leave_group_out(labels)
+    assert [fold.tolist() for fold in found] == [[1, 4], [0, 2], [3]]
+    observed = np.array([True, True, False, True, True])
+    found = folds.leave_group_out(labels, observed=observed)
+    assert [fold.tolist() for fold in found] == [[1, 4], [0], [3]]
+
+
+def test_groups_of_sequences_are_left_out_with_all_their_steps():
+    found = folds.leave_group_out([7, 3, 7], lengths=[2, 1, 3])  # two sessions of individual 7
+    assert [fold.tolist() for fold in found] == [[2], [0, 1, 3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "lengths", "message"),
+    [
+        ([1, 1, 1], None, "one group, .*1.*, has all sites"),
+        ([1.0, np.nan], None, "labels of shape .* none of them nan"),
+        ([1, 2], [3], "1 lengths of 2 labels"),
+        ([1, 2], [3, 0], "one above 0 for each"),
+        ([[1], [2]], None, "labels of shape"),
+    ],
+)
+def test_bad_groups_are_named(labels, lengths, message):
+    with pytest.raises(ValueError, match=message):
+        folds.leave_group_out(labels, lengths)

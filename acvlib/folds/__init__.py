@@ -27,6 +27,7 @@ __all__ = [
     "iid",
     "k_fold",
     "leave_future_out",
+    "leave_group_out",
     "leave_one_out",
     "weights",
 ]
@@ -109,24 +110,50 @@ def by_class(
     classes: np.ndarray, per_fold: int, rng: np.random.Generator | int, observed: Flags = None
 ) -> Folds:
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
-    try:
-        classes = np.asarray(classes)
-    except ValueError:  # rows of different lengths
-        classes = np.empty((0, 0))
-    if classes.ndim != 1 or (classes != classes).any():  # nan is like no class, not even itself
-        raise ValueError(f"classes of shape {classes.shape}: give one a site, none of them nan")
+    classes = _labels("classes", classes)
     mask = observed_mask(len(classes), observed)
     rng = generator(rng)
     labels = np.unique(classes[mask])
     n_classes = len(labels)
     per_fold = check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
     n_folds = -(-n_classes // per_fold)
-    folds = []
     parts = np.array_split(rng.permutation(labels), n_folds)
-    for part in parts:
-        chosen = np.isin(classes, part)
-        folds.append(np.flatnonzero(chosen & mask))
-    return Folds(folds)
+    return Folds([np.flatnonzero(np.isin(classes, part) & mask) for part in parts])
+
+
+def leave_group_out(
+    labels: np.ndarray, lengths: Sequence[int] | None = None, observed: Flags = None
+) -> Folds:
+    """Omit all sites of a group (an individual, a session), a fold for each, in label order.
+
+    labels: of each site, or, given the lengths (of sequences, in sites), of each sequence: several
+    sessions of an individual have its label.
+    """
+    labels = _labels("labels", labels)
+    if lengths is not None:
+        sizes = as_fold(lengths, "lengths")
+        if sizes.shape != labels.shape or (sizes < 1).any():
+            raise ValueError(f"{len(sizes)} lengths of {len(labels)} labels: one above 0 for each")
+        labels = np.repeat(labels, sizes)
+    mask = observed_mask(len(labels), observed)
+    groups, numbers = np.unique(labels[mask], return_inverse=True)
+    if len(groups) < 2:
+        raise ValueError(f"one group, {groups[0]!r}, has all sites: nothing would be left to fit")
+    order = np.argsort(numbers, kind="stable")
+    sites = np.flatnonzero(mask)[order]
+    return Folds(np.split(sites, np.flatnonzero(np.diff(numbers[order])) + 1))
+
+
+def _labels(name, labels):
+    """Labels as a 1-d array; ValueError for others, and for nan, which is like no label."""
+    try:
+        labels = np.asarray(labels)
+    except ValueError:  # rows of different lengths
+        labels = np.empty((0, 0))
+    if labels.ndim != 1 or (labels != labels).any():
+        shape = labels.shape
+        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
+    return labels
 
 
 def iid(

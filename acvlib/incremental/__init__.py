@@ -5,20 +5,26 @@ Source: Joulani, Gyorgy and Szepesvari (2015), Algorithm 1.
 
 import time
 import warnings
-from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from os import PathLike
+from pickle import PicklingError
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 
+from ..checkpoint import Checkpoint, check_same, digest
 from ..checks import check_kind, generator
 from ..scores import Interrupted
 from .chunks import FIXED, partition
-from .cluster import tree_on_cluster
+from .cluster import on_cluster
 from .protocol import CompiledLearner, Examples, IncrementalLearner
-from .recursion import Job, standard, tree
+from .recursion import Job, Progress, finished, standard, tree
 from .result import FoldsFailed, LearnerCV
+from .scratch import portions, reordered
 
 
 def treecv(
@@ -30,6 +36,7 @@ def treecv(
     order: str = "fixed",
     rng: np.random.Generator | None = None,
     client: Any = None,
+    checkpoint: str | PathLike | LearnerCV | None = None,
 ) -> LearnerCV:
     """Cross-validate an incremental learner in about log2 k passes over the data.
 
@@ -45,16 +52,20 @@ def treecv(
         rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
     order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
     client : of a Dask cluster, whose workers hold the chunks while models travel (extra `dask`).
+    checkpoint : a file that has the losses of finished folds, written whole every few seconds, from
+        which the same call goes on if it is there; or the `result` of an exception below, to go on
+        from it. `evaluations` counts what this call did. The learner is known by its pickle.
 
     Raises
     ------
     FoldsFailed : the learner failed; it names the folds, and its `result` has the others
     Interrupted : Ctrl-C; its `result` has the finished folds, and nan for the others
+    ValueError : a checkpoint of other data, folds or learner
 
     Warns of `LabelRuns` where rows that are not shuffled have like labels next to each other.
     """
-    run = tree if client is None else partial(tree_on_cluster, client=client)
-    return _cross_validate("treecv", run, learner, data, folds, shuffle, order, rng)
+    cut = _Cut.of(data, folds, shuffle, order, rng)
+    return _cross_validate("treecv", tree, learner, data, cut, client, checkpoint)
 
 
 def kfold(
@@ -65,69 +76,142 @@ def kfold(
     shuffle: bool = True,
     order: str = "fixed",
     rng: np.random.Generator | None = None,
+    client: Any = None,
+    checkpoint: str | PathLike | LearnerCV | None = None,
 ) -> LearnerCV:
     """Cross-validate by k models, each trained from nothing; all else as in `treecv`."""
-    return _cross_validate("kfold", standard, learner, data, folds, shuffle, order, rng)
+    cut = _Cut.of(data, folds, shuffle, order, rng)
+    return _cross_validate("kfold", standard, learner, data, cut, client, checkpoint)
 
 
 class LabelRuns(UserWarning):
     """Rows with like labels stand next to each other, and are learnt in that order."""
 
 
-def _cross_validate(method, run, learner, data, folds, shuffle, order, rng):
+class _Cut(NamedTuple):
+    """The rows (n,) in the order in which they are learnt, and where they are cut into chunks."""
+
+    rows: np.ndarray
+    bounds: np.ndarray
+    seed: int
+    order: str
+    shuffled: bool
+
+    @classmethod
+    def of(cls, data, folds, shuffle, order, rng):
+        check_kind("data", data, Examples)
+        shuffle = shuffle and isinstance(folds, int | np.integer)
+        rng = None if rng is None else generator(rng)
+        seed = _seed(order, rng, shuffle)
+        rows, bounds = partition(folds, len(data))
+        if shuffle:
+            rows = (rng or np.random.default_rng(0)).permutation(rows)
+        else:
+            _warn_of_runs(data.y, rows)
+        return cls(rows, bounds, seed, order, shuffle)
+
+    def fold_of(self):
+        """The fold of each row, in the order of the data."""
+        fold_of = np.empty(len(self.rows), np.int64)
+        fold_of[self.rows] = np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
+        return fold_of
+
+
+def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     started = time.perf_counter()
     check_kind("learner", learner, IncrementalLearner)
-    check_kind("data", data, Examples)
-    shuffle = shuffle and isinstance(folds, int | np.integer)
-    rng = None if rng is None else generator(rng)
-    seed = _seed(order, rng, shuffle)
-    rows, bounds = partition(folds, len(data))
-    if shuffle:
-        rows = (rng or np.random.default_rng(0)).permutation(rows)
-    else:
-        _warn_of_runs(data.y, rows)
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
-    if (np.diff(rows) != 1).any():
-        data = data.take(rows)  # so that what is learnt or tested together is a slice
-    job = Job(learner, data, bounds, seed)
-    outcomes = []
-    counts = Counter(updates=0, copies=0)
+    work = partial(_work, method, learner, data, cut)
+    losses, file = _begun(checkpoint, work, cut.rows)
+    if (np.diff(cut.rows) != 1).any():
+        data = _in_order(data, cut.rows)  # so that what is learnt or tested together is a slice
+    job = Job(learner, data, cut.bounds, cut.seed, finished(losses, cut.bounds))
+    progress = Progress(job, losses, file)
+    run = run if client is None else partial(on_cluster, client=client, label=method)
     interrupt = None
     try:
-        run(job, outcomes, counts)
+        run(job, progress)
     except KeyboardInterrupt as error:
         interrupt = error
-    outcomes.sort()
-    losses = np.full(len(rows), np.nan)
-    for outcome in outcomes:
-        losses[rows[job.span(outcome.first, outcome.last)]] = outcome.losses
-    fold_of = np.empty(len(rows), np.int64)
-    fold_of[rows] = np.repeat(np.arange(job.k), np.diff(bounds))
-    failed = [outcome for outcome in outcomes if outcome.error]
+    finally:
+        progress.save(now=True)
+    failed = sorted(progress.failed)
+    pointwise = np.empty(len(losses))
+    pointwise[cut.rows] = losses
     result = LearnerCV(
         method=method,
         learner=repr(learner),
-        order=order,
-        pointwise=losses,
-        fold_of=fold_of,
+        order=cut.order,
+        pointwise=pointwise,
+        fold_of=cut.fold_of(),
         seconds=time.perf_counter() - started,
-        evaluations=counts,
-        shuffled=shuffle,
+        evaluations=progress.counts,
+        shuffled=cut.shuffled,
         failures=tuple(outcome.sentence() for outcome in failed),
     )
+    if interrupt or failed:
+        with suppress(KeyboardInterrupt, ValueError):  # then no call can go on from the result
+            result = replace(result, work=work())
     if interrupt:
-        raise Interrupted(_finished(job, outcomes), result) from interrupt
+        raise Interrupted(_advice(finished(losses, cut.bounds)), result) from interrupt
     if failed:
         raise FoldsFailed(result) from failed[0].error
     return result
 
 
-def _finished(job, outcomes):
+def _in_order(data, rows):
+    """All rows in another order: what is on disk stays there."""
+    y = None if data.y is None else data.y[rows]
+    return Examples(reordered(data.X, rows, data.memory), y, data.memory)
+
+
+def _work(method, learner, data, cut):
+    """What is computed, by checksums."""
+    X = data.X
+    targets = () if data.y is None else (data.y,)
+    blocks = map(X.__getitem__, portions(*X.shape))
+    return {
+        "method": method,
+        "learner": _checksum(learner),
+        "set of rows": digest([X.shape, *blocks, *targets]),
+        "order or set of folds": digest([cut.rows, cut.bounds, cut.seed]),
+    }
+
+
+def _checksum(learner):
+    """Of all that a learner is; of a compiled one, of its numbers, as kernels differ each time.
+
+    Raises ValueError for one that cannot be pickled.
+    """
+    if isinstance(learner, CompiledLearner):
+        return digest([learner.name, learner.initial, learner.constants])
+    try:
+        return joblib.hash(learner)
+    except (PicklingError, TypeError, AttributeError) as error:
+        reason = f"the learner cannot be pickled, by which a checkpoint knows it: {error}"
+        raise ValueError(f"{reason}. Define its class in a module") from error
+
+
+def _begun(checkpoint, work, rows):
+    """The losses of the folds that a checkpoint has, nan elsewhere, and where to keep more."""
+    if isinstance(checkpoint, LearnerCV):
+        if not checkpoint.work:
+            raise ValueError("the result lacks no fold, or its work is unknown: nothing to go on")
+        check_same(work(), checkpoint.work, "the result")
+        return checkpoint.pointwise[rows], None
+    losses = np.full(len(rows), np.nan)
+    if checkpoint is None:
+        return losses, None
+    file = Checkpoint(checkpoint, work())
+    return file.load().get("losses", losses), file
+
+
+def _advice(done):
     """What Ctrl-C leaves, in words."""
-    n_done = sum(outcome.last - outcome.first + 1 for outcome in outcomes if not outcome.error)
     kept = "`result` of this exception (sys.last_value in a console) has their losses"
-    return f"{n_done} of {job.k} folds are finished: {kept}. For the others, start again"
+    again = "To go on, call again with checkpoint=error.result, or with the file that you gave"
+    return f"{done.sum()} of {len(done)} folds are finished: {kept}. {again}"
 
 
 def _seed(order, rng, shuffle):

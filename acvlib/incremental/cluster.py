@@ -1,9 +1,8 @@
-"""TreeCV on a Dask cluster: every chunk stays on the worker that holds it, and only models travel.
+"""TreeCV, and k trainings, on a Dask cluster: every chunk stays on one worker, only models travel.
 
 Source: Joulani et al. (2015), Section 4.1.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from itertools import groupby
@@ -12,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..extras import require
-from ..parallel import track
-from .chunks import FIXED, edges
-from .recursion import Job, Outcome, copied, losses_of
+from ..parallel import from_cluster
+from .chunks import FIXED, Edge, edges
+from .recursion import Job, Outcome, Progress, copied, losses_of
 
 ROUNDS = 5  # after so many rounds that each lost a worker, the fault is not the cluster's
 
 
-def tree_on_cluster(job: Job, outcomes: list[Outcome], counts: Counter, client: Any) -> None:
-    """Run Algorithm 1, the chunks spread over the client's workers: adds to outcomes and counts.
+def on_cluster(job: Job, progress: Progress, client: Any, label: str) -> None:
+    """Run Algorithm 1, or "kfold", the chunks spread over the client's workers.
 
     A worker that dies takes its chunks and models with it: folds without a result are done again by
     the workers that are left, and counted again. Raises ValueError for a random order, which would
@@ -28,23 +27,27 @@ def tree_on_cluster(job: Job, outcomes: list[Outcome], counts: Counter, client: 
     """
     if job.seed != FIXED:
         raise ValueError('"randomized" mixes rows of all workers: with a client, use "fixed"')
-    distributed = require("distributed", extra="dask")
-    wanted = set(range(job.k))
+    lost = require("distributed", extra="dask").KilledWorker
+    wanted = set(np.flatnonzero(~job.done).tolist())
     for _ in range(ROUNDS):
-        tests = _submit(job, client, wanted, counts)
-        done = distributed.as_completed(tests)
-        for future in track(done, "treecv", len(tests)):
-            outcomes += _outcomes(future, tests[future], distributed.KilledWorker)
-        wanted -= {outcome.first for outcome in outcomes}
         if not wanted:
             return
-    raise RuntimeError(f"{len(wanted)} folds lost their worker in each of {ROUNDS} rounds")
+        tests = _submit(job, client, wanted, progress.counts, label)
+
+        def take(future, tests=tests):
+            for outcome in _outcomes(future, tests[future], lost):
+                progress.add(outcome)
+                wanted.discard(outcome.first)
+
+        from_cluster(client, list(tests), label, take)
+    if wanted:
+        raise RuntimeError(f"{len(wanted)} folds lost their worker in each of {ROUNDS} rounds")
 
 
-def _submit(job, client, wanted, counts):
+def _submit(job, client, wanted, counts, label):
     """Give all steps to the workers, and count them: {future of losses: fold}."""
     holders = _holders(client, job.k)
-    steps = _plan(holders, wanted)
+    steps = _plan(holders, wanted, label)
     chunks = [_sent(client, job, fold, worker) for fold, worker in enumerate(holders)]
     models = [job.learner.init()]
     tests = {}
@@ -106,16 +109,17 @@ class _Step(NamedTuple):
     chunks: list[int]
 
 
-def _plan(holders, wanted):
+def _plan(holders, wanted, label="treecv"):
     """The steps to the folds wanted, chunk i on the worker holders[i]; the first step is 1."""
+    k = len(holders)
     steps = []
-    waiting = _below(0, 0, len(holders) - 1)
+    each = [(0, Edge(fold, fold)) for fold in range(k - 1, -1, -1)]
+    waiting = each if label == "kfold" else _below(0, 0, k - 1)
     while waiting:
         model, edge = waiting.pop()
         if wanted.isdisjoint(range(edge.first, edge.last + 1)):
             continue
-        start, stop = edge.feed
-        for worker, run in groupby(range(start, stop + 1), holders.__getitem__):
+        for worker, run in groupby(_fed(edge, k), holders.__getitem__):
             steps.append(_Step(_learn, worker, model, list(run)))
             model = len(steps)
         if edge.first == edge.last:
@@ -123,6 +127,12 @@ def _plan(holders, wanted):
         else:
             waiting += _below(model, edge.first, edge.last)
     return steps
+
+
+def _fed(edge, k):
+    """The chunks that an edge learns."""
+    start, stop = edge.feed or (0, k - 1)
+    return [fold for fold in range(start, stop + 1) if edge.feed or fold != edge.first]
 
 
 def _below(model, first, last):

@@ -1,13 +1,14 @@
 """Learning row by row: the rows, and what a learner is that `treecv` can cross-validate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..checks import real_array
+from ..checks import check_whole, real_array
 from ..folds.checks import as_fold
+from .scratch import forget, portions
 
 # Sums may be reordered, which lets dot products use wide registers; always in the same way.
 FASTMATH = {"reassoc", "contract", "nsz"}
@@ -21,20 +22,56 @@ Targets = np.ndarray | None  # one value a row, or None where there is nothing t
 class Examples:
     """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
 
-    Kept as read-only float64, without a copy where they are float64 and contiguous. Raises
-    ValueError on other shapes, and on NaN or infinity.
+    Kept as read-only float64, without a copy where they are float64 and contiguous: a memory map
+    stays one. Raises ValueError on other shapes, and on NaN or infinity.
+
+    memory : bytes up to which copies of a mapped X, as shuffling makes one, are held in memory;
+        larger ones go to a scratch file in the folder of temporary files (TMPDIR). `treecv` and
+        `kfold` read 16 MB at a time: up to about 100 MB are held, as much as the columns of a
+        Parquet row group, 50 bytes a row (targets, losses, order), and a model a level of the tree.
     """
 
     X: np.ndarray
     y: Targets = None
+    memory: int = 2**30
 
     def __post_init__(self):
         X, y = _as_arrays(self.X, self.y)
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
+        check_whole("memory", self.memory, 0)
         _check_finite("X", X)
         if y is not None:
             _check_finite("y", y[:, None])
+
+    @classmethod
+    def of(
+        cls,
+        source: Any,
+        target: Any = None,
+        features: Sequence[str] | None = None,
+        memory: int = 2**30,
+    ) -> "Examples":
+        """Read the rows of a file or frame (extra `parquet`, except for .npy).
+
+        Parameters
+        ----------
+        source : a Parquet file, or a folder of them in the order of their names; a .npy file, which
+            is mapped; a pandas or polars frame or an arrow table, whose columns are copied once
+        target : the column to predict; or n numbers, or a .npy file of them; None for nothing
+        features : names of columns, all but the target if None
+        memory : bytes of X that are held in memory; a larger one goes to a scratch file, see
+            `Examples`
+
+        Raises
+        ------
+        ValueError : a column that is no number (text, categories, times), or has missing values
+        """
+        from .sources import read
+
+        check_whole("memory", memory, 0)
+        X, y = read(source, target, features, memory)
+        return cls(X, y, memory)
 
     def take(self, rows: np.ndarray) -> "Examples":
         """Return the rows, in the order given."""
@@ -53,10 +90,13 @@ class Examples:
 
 
 def _check_finite(name, table):
-    bad = ~np.isfinite(table).all(axis=1)
-    if bad.any():
-        where = f"{bad.sum()} rows, row {np.argmax(bad)} the first"
-        raise ValueError(f"{name} is not finite in {where}")
+    bad = []
+    for part in portions(*table.shape):
+        wrong = ~np.isfinite(table[part]).all(axis=1)
+        bad += [part.start + row for row in np.flatnonzero(wrong)]
+        forget(table)
+    if bad:
+        raise ValueError(f"{name} is not finite in {len(bad)} rows, row {bad[0]} the first")
 
 
 def _as_arrays(X, y):
@@ -74,9 +114,9 @@ def _as_arrays(X, y):
 
 def _as_floats(name, values):
     """Contiguous float64, without a copy where it is."""
-    if type(values) is not np.ndarray or values.dtype != float:
+    if type(values) not in (np.ndarray, np.memmap) or values.dtype != float:
         values = real_array(name, values, finite=False)
-    return _read_only(np.ascontiguousarray(values))
+    return _read_only(np.ascontiguousarray(values).view(np.ndarray))
 
 
 def _read_only(values):

@@ -2,26 +2,34 @@
 
 import copy
 from collections import Counter
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
 
+from ..checkpoint import Checkpoint
 from ..parallel import spread, track
 from .chunks import FIXED, Edge, edges, shuffle
 from .protocol import CompiledLearner, Examples
+from .scratch import PORTION, forget, map_below, portions
 
 TASKS_PER_WORKER = 2  # so that a worker that is done early finds something to do
 COMPILED_TASKS = 16  # so many at least, between which compiled loops can be interrupted
+SAVED_TASKS = 64  # and so many where finished ones are saved
 
 
 class Job(NamedTuple):
-    """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1]; a seed or FIXED."""
+    """A learner and its rows, those of chunk i from bounds[i] to bounds[i + 1]; a seed or FIXED.
+
+    done (k,): which folds are finished before the job begins.
+    """
 
     learner: Any
     data: Examples
     bounds: np.ndarray
     seed: int
+    done: np.ndarray
 
     @property
     def k(self):
@@ -34,6 +42,15 @@ class Job(NamedTuple):
     def span(self, first, last):
         """Where the rows of chunks first ... last are."""
         return slice(int(self.bounds[first]), int(self.bounds[last + 1]))
+
+    def is_done(self, first, last):
+        """Whether folds first ... last are finished."""
+        return self.done[first : last + 1].all()
+
+    def is_small(self, first, last):
+        """Whether the rows of these folds are in memory, or can be."""
+        X = self.data.X
+        return map_below(X) is None or X[self.span(first, last)].size <= PORTION
 
     def fed(self, edge):
         """The rows that an edge learns: a slice or, if one does not do, row numbers."""
@@ -64,6 +81,37 @@ class Outcome(NamedTuple):
         return f"{folds} failed while {self.doing}: {kind}: {self.error}"
 
 
+class Progress:
+    """What is known of the folds of a job: their losses (n,), nan where not finished, by row.
+
+    Counts rows learnt and models copied, and saves losses in a checkpoint, if there is one.
+    """
+
+    def __init__(self, job: Job, losses: np.ndarray, checkpoint: Checkpoint | None = None):
+        self.job = job
+        self.losses = losses
+        self.failed: list[Outcome] = []
+        self.counts = Counter(updates=0, copies=0)
+        self.checkpoint = checkpoint
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in an outcome."""
+        self.losses[self.job.span(outcome.first, outcome.last)] = outcome.losses
+        if outcome.error:
+            self.failed.append(outcome)
+        self.save()
+
+    def save(self, now: bool = False) -> None:
+        """Keep what is finished, if there is a checkpoint and it is time."""
+        if self.checkpoint:
+            self.checkpoint.save(now, losses=self.losses)
+
+
+def finished(losses: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Which folds have the losses of all their rows, (k,)."""
+    return ~np.logical_or.reduceat(np.isnan(losses), bounds[:-1])
+
+
 def copied(learner, state):
     """Copy the state, by the learner's own means if it has any."""
     return learner.copy(state) if hasattr(learner, "copy") else copy.deepcopy(state)
@@ -85,17 +133,29 @@ class Trainer:
         self.job = job
         self.learner = job.learner
         self.counts = counts
+        self.n_read = 0  # mapped rows, of which pages may be held
 
     def learn(self, state, rows):
-        """The state after these rows, which a compiled learner finds without a copy."""
+        """The state after these rows, a portion at a time."""
         data = self.job.data
-        if self.job.compiled:
-            rows = np.r_[rows]
-            self.counts["updates"] += len(rows)
-            return self.learner.learn(state, data.X, data.y, rows)
-        X, y = data.select(rows)
-        self.counts["updates"] += len(X)
-        return self.learner.update(state, X, y)
+        start, stop = (rows.start, rows.stop) if isinstance(rows, slice) else (0, len(rows))
+        for part in portions(stop, data.X.shape[1], start):
+            own = part if isinstance(rows, slice) else rows[part]
+            if self.job.compiled:  # finds them without a copy
+                state = self.learner.learn(state, data.X, data.y, np.r_[own])
+            else:
+                state = self.learner.update(state, *data.select(own))
+            self.read(part.stop - part.start)
+        self.counts["updates"] += stop - start
+        return state
+
+    def read(self, n_rows):
+        """Let go of mapped rows once a portion of them was read."""
+        self.n_read += n_rows
+        X = self.job.data.X
+        if self.n_read * X.shape[1] >= PORTION:
+            forget(X)
+            self.n_read = 0
 
     def copy(self, state):
         """The first child's model; the second one learns in the place of its parent's."""
@@ -109,10 +169,13 @@ class Trainer:
             losses = losses_of(self.learner, state, X, y)
         except Exception as error:
             return Outcome(fold, fold, error=error, doing=f"testing on chunk {fold}")
+        self.read(len(losses))
         return Outcome(fold, fold, losses)
 
     def follow(self, state, edge, go_on):
         """Train the child at the end of an edge, and `go_on` from there, by `split` or `below`."""
+        if self.job.is_done(*edge[:2]):
+            return []
         try:
             state = self.learn(state, self.job.fed(edge))
         except Exception as error:
@@ -131,9 +194,9 @@ class Trainer:
         """The `Outcome`s of all folds below a node."""
         if first == last:
             yield self.test(state, first)
-        elif self.job.compiled:
+        elif self.job.compiled and self.job.is_small(first, last):
             yield self.below_compiled(state, first, last)
-        elif hasattr(self.learner, "revert"):
+        elif hasattr(self.learner, "revert") and self.job.is_small(first, last):
             yield from self.below_reverting(state, first, last)
         else:
             left, right = edges(first, last)
@@ -146,56 +209,77 @@ class Trainer:
 
         losses, updates = losses_below(self.job, state, first, last)
         self.counts.update(updates=updates, copies=last - first)
+        self.read(len(losses))
         return Outcome(first, last, losses)
 
     def below_reverting(self, state, first, last):
         """`below` with one state throughout: what an edge changes is saved, then reverted."""
         for edge in edges(first, last):
+            if self.job.is_done(*edge[:2]):
+                continue
             X, y = self.job.data.select(self.job.fed(edge))
             saved = self.learner.save(state, X, y)
             yield from self.follow(state, edge, self.below)
             state = self.learner.revert(state, saved)
 
 
-def tree(job, outcomes, counts):
-    """Run Algorithm 1: adds to outcomes and counts what does not depend on the number of workers.
+def tree(job, progress):
+    """Run Algorithm 1; its counts do not depend on the number of workers.
 
     A learner in Python that runs alone goes depth first, which keeps one model a level.
     """
-    trainer = Trainer(job, counts)
+    if job.done.all():
+        return
+    trainer = Trainer(job, progress.counts)
     root = (job.learner.init(), 0, job.k - 1)
     n_workers = effective_n_jobs(None)
     if n_workers == 1 and not job.compiled:
         for outcome in track(trainer.below(*root), "treecv", job.k):
-            outcomes.append(outcome)
+            progress.add(outcome)
         return
     at_least = COMPILED_TASKS if job.compiled else 0
+    if progress.checkpoint:
+        at_least = SAVED_TASKS
     n_tasks = max(n_workers * TASKS_PER_WORKER, at_least)
-    _follow_all(job, trainer.split(*root), n_tasks, "treecv", outcomes, counts)
+    _follow_all(job, trainer.split(*root), n_tasks, "treecv", progress)
 
 
-def standard(job, outcomes, counts):
-    """Run standard cross-validation, a task a fold: adds to outcomes and counts."""
-    branches = [(job.learner.init(), Edge(fold, fold)) for fold in range(job.k)]
-    _follow_all(job, branches, 0, "kfold", outcomes, counts)
+def standard(job, progress):
+    """Run standard cross-validation, a task a fold."""
+    wanted = np.flatnonzero(~job.done).tolist()
+    branches = [(job.learner.init(), Edge(fold, fold)) for fold in wanted]
+    _follow_all(job, branches, 0, "kfold", progress)
 
 
-def _follow_all(job, branches, n_tasks, label, outcomes, counts):
+def _follow_all(job, branches, n_tasks, label, progress):
     """Follow the branches by one level until there are n_tasks of them, then to their leaves."""
     # Threads serve compiled learners best, which hold no lock, and processes all others.
     prefer = "threads" if job.compiled else "processes"
     while branches:
         whole = len(branches) >= n_tasks
         tasks = [(job, *branch, whole) for branch in branches]
-        branches = []
-        done = []
-        try:
-            spread(_follow, tasks, prefer, label, done)
-        finally:  # Ctrl-C keeps the branches that are done
-            for found, more in done:
-                counts.update(more)
-                for item in found:
-                    (outcomes if isinstance(item, Outcome) else branches).append(item)
+        found = _Found(progress)
+        spread(_follow, tasks, prefer, label, found)
+        branches = found.branches
+
+
+class _Found:
+    """Takes what tasks return, as it comes, from any thread: outcomes, kept on Ctrl-C; branches."""
+
+    def __init__(self, progress):
+        self.progress = progress
+        self.branches = []
+        self._lock = Lock()
+
+    def append(self, result):
+        items, counts = result
+        with self._lock:
+            self.progress.counts.update(counts)
+            for item in items:
+                if isinstance(item, Outcome):
+                    self.progress.add(item)
+                else:
+                    self.branches.append(item)
 
 
 def _follow(job, state, edge, whole):

@@ -201,18 +201,25 @@ def best_states(log_density, starts, log_start, log_transition, log_end):
     """The most probable states of every sequence, (M,), by Viterbi's recursion."""
     n_sites, n_states = log_density.shape
     best = np.empty(n_sites, np.int64)
-    came = np.empty((n_sites, n_states), np.int64)
-    ahead = np.empty(n_states)
+    came = np.empty((n_sites, n_states), np.int32)
+    reach, ahead = np.empty((2, n_states))
     for n in range(len(starts) - 1):
         first = starts[n]
         last = starts[n + 1] - 1
-        reach = log_start + log_density[first]
+        for j in range(n_states):
+            reach[j] = log_start[j] + log_density[first, j]
         for t in range(first + 1, last + 1):
             for j in range(n_states):
-                through = reach + log_transition[:, j]
-                came[t, j] = np.argmax(through)
-                ahead[j] = through[came[t, j]] + log_density[t, j]
-            reach[:] = ahead
+                ahead[j] = -np.inf
+                came[t, j] = 0
+            for i in range(n_states):
+                for j in range(n_states):
+                    through = reach[i] + log_transition[i, j]
+                    if through > ahead[j]:
+                        ahead[j] = through
+                        came[t, j] = i
+            for j in range(n_states):
+                reach[j] = ahead[j] + log_density[t, j]
         best[last] = np.argmax(reach + log_end)
         for t in range(last, first, -1):
             best[t - 1] = came[t, best[t]]

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from contextlib import suppress
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..scores import Interrupted
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
+from .parts import refit_in_parts
 from .run import Run
 
 REFIT = (
@@ -30,7 +32,15 @@ SCORE = (
 SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
 
-def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
+def exact(
+    model: Any,
+    fit: Fit,
+    folds: Folds,
+    tolerance: float = TOLERANCE,
+    *,
+    client: Any = None,
+    checkpoint: str | PathLike | None = None,
+) -> CVResult:
     """Refit each fold from the full fit until its Newton decrement is at most `tolerance`.
 
     A cold start may reach another local optimum, so exact means the continuation from the full fit.
@@ -38,6 +48,14 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
     there yet. A decrement below 1e-9 need only stop falling: the rest is rounding. Hessians are in
     memory as in `newton_step`. Folds that did not converge are warned of once.
+
+    client : of a Dask cluster (extra `dask`), to whose workers model and fit are sent.
+    checkpoint : a file that finished folds are written to, whole, every few seconds; the same call
+        goes on from it if it is there, and refuses that of another model, fit or set of folds.
+        `evaluations` counts what this call did.
+
+    With either, folds are refitted in up to 64 parts. Params agree with those of a run without to
+    the tolerance, and to the bit with each other, whatever the workers and interruptions.
 
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is.
@@ -50,7 +68,10 @@ def exact(model: Any, fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> C
     found = Refits.unfinished(len(run.folds), len(fit.params))
     scoring = False
     try:
-        found = refit_folds(run.derivatives, fit, run.folds, tolerance, found)
+        if client is None and checkpoint is None:
+            found = refit_folds(run.derivatives, fit, run.folds, tolerance, found)
+        else:
+            found = refit_in_parts(run, refit_folds, found, client, checkpoint)
         scoring = True
         return _result(run, found)
     except KeyboardInterrupt as error:

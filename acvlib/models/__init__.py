@@ -5,9 +5,18 @@ from .crf.chains import CRFParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .glm.vector import VectorGLM
-from .hmm import HMM, HMMParams
-from .hmm.families import AutoRegressiveHMM, GaussianHMM, NeuralHMM
-from .mrf import EmptyState, HiddenMRF
+from .hmm import HMM
+from .hmm.families import (
+    GLMHMM,
+    AutoRegressiveHMM,
+    CategoricalHMM,
+    GaussianHMM,
+    MixtureHMM,
+    NeuralHMM,
+    PoissonHMM,
+)
+from .hmm.posterior import HMMParams
+from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
 from .semisupervised import SemiSupervised
@@ -28,17 +37,22 @@ __all__ = [
     "FAMILIES",
     "Family",
     "GLM",
+    "GLMHMM",
     "GraphAffinity",
     "AutoRegressiveHMM",
+    "CategoricalHMM",
     "GaussianHMM",
     "HMM",
     "HMMParams",
     "HiddenMRF",
+    "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",
+    "MixtureHMM",
     "NeuralHMM",
     "NoFiniteOptimum",
     "PairwiseLinear",
+    "PoissonHMM",
     "PoissonTraffic",
     "RBFAffinity",
     "SemiSupervised",

@@ -29,6 +29,9 @@ class HessianOperator:
         found = self.products.multiply(flat, np.zeros(len(flat), int))
         return (found + self.damping * flat).reshape(np.shape(rows))
 
+    def __matmul__(self, columns):
+        return (np.transpose(columns) @ self).T
+
     @property
     def indefinite(self) -> bool:
         """Whether a random vector meets negative curvature."""

@@ -12,7 +12,7 @@ from acvbook import datasets
 from acvbook.datasets import philadelphia, registry
 
 from acvlib.inference import graph
-from acvlib.models.mrf.areas import shared_corners
+from acvlib.models.mrf.contiguity import neighbours
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "philadelphia"
 needs_real_data = pytest.mark.skipif(
@@ -40,7 +40,7 @@ def test_real_counts_and_edges():
 @needs_real_data
 def test_outlines_give_back_the_adjacency():
     june = datasets.load_philadelphia()
-    assert np.array_equal(shared_corners(june.outlines), june.edges)
+    assert np.array_equal(neighbours(june.outlines), june.edges)
     assert 1.29 < june.aspect < 1.31  # 40 degrees north
 
 
@@ -80,7 +80,7 @@ def test_stand_in_is_like_the_real_map():
     assert graph.eliminate(384, data.edges, 2).width <= 15
     assert 7 < data.counts.mean() < 13
     assert data.counts.var() > 2 * data.counts.mean()
-    assert np.array_equal(shared_corners(data.outlines), data.edges)
+    assert np.array_equal(neighbours(data.outlines), data.edges)
 
 
 def feature(x, y, count, **properties):
@@ -110,7 +110,7 @@ def test_any_geojson_with_a_column_of_counts(write):
         "type": "MultiPolygon",
         "coordinates": [island["geometry"]["coordinates"]] * 2,
     }
-    data = datasets.areas_from_geojson(
+    data = datasets.areas_from_map(
         write(feature(0, 0, 3), feature(1, 0, 7), feature(2, 1, 0), island), "n"
     )
     assert data.counts.tolist() == [3, 7, 0, 4]
@@ -123,17 +123,17 @@ def test_holes_turn_the_other_way(write):
     cell = feature(0, 0, 1)
     (ring,) = cell["geometry"]["coordinates"]
     cell["geometry"]["coordinates"] = [ring[::-1], (0.25 + 0.5 * np.array(ring)).tolist()]
-    outer, hole = datasets.areas_from_geojson(write(cell), "n").outlines[0]
+    outer, hole = datasets.areas_from_map(write(cell), "n").outlines[0]
     assert outer.tolist() == ring
     assert hole.tolist() == (0.25 + 0.5 * np.array(ring))[::-1].tolist()
 
 
 def test_bad_geojson_is_named(write):
-    with pytest.raises(ValueError, match="feature 0 has no property 'crimes'; it has n, name"):
-        datasets.areas_from_geojson(write(feature(0, 0, 3, name="a")), "crimes")
+    with pytest.raises(ValueError, match="row 0 has no column 'crimes'; it has n, name"):
+        datasets.areas_from_map(write(feature(0, 0, 3, name="a")), "crimes")
     for bad in (-1, 0.5, None, "3"):
-        with pytest.raises(ValueError, match=f"feature 1: n = {bad!r} is no whole number"):
-            datasets.areas_from_geojson(write(feature(0, 0, 3), feature(1, 0, bad)), "n")
+        with pytest.raises(ValueError, match=f"row 1: n = {bad!r} is no whole number"):
+            datasets.areas_from_map(write(feature(0, 0, 3), feature(1, 0, bad)), "n")
     point = {"geometry": {"type": "Point", "coordinates": [0, 0]}, "properties": {"n": 1}}
-    with pytest.raises(ValueError, match="feature 0 is no polygon but Point"):
-        datasets.areas_from_geojson(write(point), "n")
+    with pytest.raises(ValueError, match="row 0 is no polygon but Point"):
+        datasets.areas_from_map(write(point), "n")

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import cloudpickle
 import numpy as np
@@ -15,10 +16,14 @@ distributed = pytest.importorskip("distributed")
 
 import joblib  # noqa: E402
 
+import acvlib as acv  # noqa: E402
 from acvlib.incremental import FoldsFailed, kfold, learners, treecv  # noqa: E402
 from acvlib.incremental.chunks import count_updates  # noqa: E402
 from acvlib.incremental.cluster import count_messages  # noqa: E402
 from acvlib.incremental.protocol import Examples  # noqa: E402
+from acvlib.incremental.recursion import Progress  # noqa: E402
+from acvlib.methods import parts  # noqa: E402
+from acvlib.scores import Interrupted  # noqa: E402
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the tests
 pytestmark = pytest.mark.filterwarnings(
@@ -137,3 +142,100 @@ def test_joblib_runs_on_the_same_cluster(client, method):
         remote = method(LEARNER, table(), 7, order="randomized", rng=rng(3))
     local = method(LEARNER, table(), 7, order="randomized", rng=rng(3))
     np.testing.assert_array_equal(remote.pointwise, local.pointwise)
+
+
+@pytest.mark.parametrize("k", [2, 7, 40])
+def test_kfold_trains_each_model_where_the_chunks_are(client, k):
+    local, remote = kfold(LEARNER, table(), k), kfold(LEARNER, table(), k, client=client)
+    np.testing.assert_array_equal(remote.pointwise, local.pointwise)
+    assert remote.evaluations["updates"] == local.evaluations["updates"] == 600 * (k - 1)
+    assert remote.evaluations["models_sent"] <= 2 * k
+
+
+@contextmanager
+def interrupted_after(n_results, kind, monkeypatch):
+    """SIGINT once so many results were added."""
+    add = kind.add
+    left = iter(range(n_results, 0, -1))
+
+    def counting(self, *result):
+        add(self, *result)
+        if next(left, 0) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "add", counting)
+        yield
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_ctrl_c_keeps_what_is_done_and_stops_the_cluster(client, method, tmp_path, monkeypatch):
+    """The next run has the workers for itself, and goes on to the answer without interruption."""
+    learner = Slow(0.01)
+    with pytest.raises(Interrupted) as caught, interrupted_after(3, Progress, monkeypatch):
+        method(learner, table(), 12, client=client, checkpoint=tmp_path / "run.npz")
+    done = np.isfinite(caught.value.result.fold_losses)
+    assert 0 < done.sum() < 12
+    deadline = time.monotonic() + 5
+    while any(client.processing().values()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(client.processing().values())
+    whole = method(LEARNER, table(), 12).pointwise
+    for checkpoint in (caught.value.result, tmp_path / "run.npz"):
+        again = method(learner, table(), 12, client=client, checkpoint=checkpoint)
+        np.testing.assert_array_equal(again.pointwise, whole)
+        assert again.evaluations["updates"] < method(LEARNER, table(), 12).evaluations["updates"]
+
+
+def test_exact_on_a_cluster(client, tmp_path):
+    """To the bit that of a run in parts on one machine; to the tolerance that of all at once."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = acv.models.GLM(X, (X[:, 0] + rng.normal(size=200) > 0) * 1.0, "logistic", penalty=1.0)
+    fit = acv.fit(model)
+    folds = acv.folds.k_fold(200, 100, rng=rng)
+    remote = acv.exact(model, fit, folds, client=client)
+    local = acv.exact(model, fit, folds, checkpoint=tmp_path / "run.npz")
+    np.testing.assert_array_equal(remote.params, local.params)
+    np.testing.assert_array_equal(remote.pointwise, local.pointwise)
+    apart = fit.standard_errors_between(acv.exact(model, fit, folds).params, remote.params)
+    assert apart.max() < 2e-6
+
+
+class SlowModel:
+    """Quartic, with a pause in each objective; a fold whose number is `bad` raises."""
+
+    n_sites = 60
+
+    def __init__(self, bad=None):
+        self.x = np.random.default_rng(0).normal(size=60)
+        self.bad = bad
+
+    def objective(self, params, weights):
+        if not isinstance(weights, np.ndarray) or (weights == 0).any():
+            time.sleep(0.005)
+            if self.bad is not None and weights[self.bad] == 0:
+                raise ZeroDivisionError("a bad fold")
+        gap = self.x - params[0]
+        return (weights * gap**4).sum() + (weights * params[0] ** 2).sum()
+
+    def heldout_loss(self, params, fold):
+        return (self.x[fold] - params[0]) ** 2
+
+    def initial_params(self, rng):
+        return np.zeros(1)
+
+
+def test_ctrl_c_in_exact_on_a_cluster(client, tmp_path, monkeypatch):
+    model = SlowModel()
+    fit, folds = acv.fit(model), acv.folds.leave_one_out(60)
+    with pytest.raises(Interrupted) as caught, interrupted_after(3, parts._Kept, monkeypatch):
+        acv.exact(model, fit, folds, client=client, checkpoint=tmp_path / "run.npz")
+    done = caught.value.result.diagnostics["converged"]
+    assert 0 < done.sum() < 60
+    again = acv.exact(model, fit, folds, client=client, checkpoint=tmp_path / "run.npz")
+    whole = acv.exact(model, fit, folds, client=client)
+    np.testing.assert_array_equal(again.params, whole.params)
+    assert again.evaluations["gradient"] < whole.evaluations["gradient"]
+    with pytest.raises(ZeroDivisionError, match="a bad fold"):
+        acv.exact(SlowModel(7), fit, folds, client=client)

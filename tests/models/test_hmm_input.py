@@ -89,8 +89,9 @@ def test_a_masked_frame_is_missing():
     assert_array_equal(np.flatnonzero(~models[1].observed), [7])
     assert len({objective(model) for model in models}) == 1
     masked[8, 0] = np.ma.masked
+    assert GaussianHMM(masked, 2).frames.seen[8].tolist() == [0.0, 1.0]
     with pytest.raises(ValueError, match="frame 8 of sequence 0: .* or wholly masked"):
-        GaussianHMM(masked, 2)
+        GaussianHMM(masked, 2, covariance="full")
     ints = np.ma.masked_equal([1, 2, -(2**60), 4, 1, 3], -(2**60))  # what is masked is not counted
     assert GaussianHMM(ints, 2).observed.sum() == 5
 
@@ -292,12 +293,12 @@ def test_what_is_no_emission_or_scheme_is_named(setting):
     ("kind", "settings", "message"),
     [
         (Gaussian, {"mean_scale": 0.0}, "mean_scale = 0.0: must be above"),
-        (Gaussian, {"variance_prior": (1.0, 0.0)}, "variance_prior .* both above 0"),
+        (Gaussian, {"variance_prior": (1.0, -0.1)}, "variance_prior .* shape and scale"),
         (Gaussian, {"variance_prior": 1.0}, "variance_prior"),
         (Gaussian, {"centre": (0.0,)}, "centre and scale must be real numbers"),
         (Gaussian, {"centre": (0.0,), "scale": (0.0,)}, "scale .* must be above"),
         (AutoRegression, {"order": -1}, "order = -1: must be a whole number from 0"),
-        (AutoRegression, {"coefficient_sd": np.inf}, "coefficient_sd = inf"),
+        (AutoRegression, {"coefficient_sd": np.nan}, "coefficient_sd = nan"),
         (NeuralAutoRegression, {"order": 0}, "order = 0: must be a whole number from 1"),
         (NeuralAutoRegression, {"n_hidden": 1.5}, "n_hidden = 1.5: must be a whole number"),
     ],

@@ -590,3 +590,15 @@ def test_a_long_series_is_float64_accurate():
         slow.value_and_gradient(TRAFFIC_PARAMS, np.ones(50_000))[1],
         1e-10,
     )
+
+
+def test_flat_priors_add_nothing():
+    """Gamma(1, 0), Dirichlet(1) and Beta(1, 1) are flat: the objective is minus log p(counts)."""
+    flat = TrafficPrior((1.0, 0.0), 1.0, (1.0, 0.0), (1.0, 0.0))
+    params = np.linspace(-1.0, 1.0, 11)
+    assert flat.negative_log_density(params) == 0.0
+    np.testing.assert_array_equal(flat.gradient(params), np.zeros(11))
+    np.testing.assert_array_equal(flat.hessian(params), np.zeros((11, 11)))
+    for name in ("stay_quiet", "stay_event"):
+        with pytest.raises(ValueError, match=f"{name} = .* must be two positive numbers"):
+            TrafficPrior(**{name: (1.0, 0.0)})

@@ -16,8 +16,9 @@ from autograd.extend import defvjp, primitive
 
 from ...checks import check_whole, generator
 from . import passes
-from .checks import check_edges, check_sites, edges_of
-from .elimination import EliminationOrder, TooWide, eliminate
+from .checks import check_edges, check_sites
+from .elimination import EliminationOrder, TooWide, check_width, eliminate
+from .forms import by_node, edges_of, is_named, is_networkx
 from .moments import Moments, SumMoments
 from .potentials import check_potentials
 from .tables import table_of
@@ -30,6 +31,7 @@ __all__ = [
     "TooWide",
     "check_edges",
     "check_sites",
+    "check_width",
     "edges_of",
     "eliminate",
     "log_partition",

@@ -3,52 +3,58 @@
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-from ...checks import real_array
+from .forms import edges_of, is_networkx
 
 
 def check_edges(edges: Any, n_sites: int) -> np.ndarray:
-    """Return edges as integers (m, 2); ValueError names one that is none, or a repeated one."""
+    """Return edges as integers (m, 2); ValueError names one that is none, or a repeated one.
+
+    edges: two sites a row; or what `edges_of` takes, whose nodes or rows are then the sites.
+    """
     if isinstance(edges, np.ma.MaskedArray):
         raise ValueError("edges are a masked array: pass its .compressed() or .filled() numbers")
+    if _is_graph(edges, n_sites):
+        _check_sites_of(edges, n_sites)
+        edges = edges_of(edges)
     pairs = np.asarray(edges)
     if pairs.size == 0:
         return np.zeros((0, 2), np.int64)
     if pairs.shape[1:] != (2,) or not np.issubdtype(pairs.dtype, np.integer):
         found = f"{pairs.dtype} of shape {pairs.shape}"
-        remedy = "For a matrix: graph.edges_of"
-        raise ValueError(f"edges must be integers (m, 2), two sites a row; got {found}. {remedy}")
-    seen = set()
-    for a, b in pairs.tolist():
-        name = f"edge ({a}, {b})"
-        if min(a, b) < 0 or max(a, b) >= n_sites:
-            raise ValueError(f"{name} leaves the sites 0 ... {n_sites - 1}")
-        if a == b:
-            raise ValueError(f"{name} joins a site to itself: drop it")
-        if (a, b) in seen:
-            raise ValueError(f"{name} is listed more than once: list it once, in either direction")
-        seen |= {(a, b), (b, a)}
+        forms = "a networkx graph or an adjacency matrix of all sites (`.sparse` of libpysal's W)"
+        raise ValueError(f"edges must be integers (m, 2), two sites a row; got {found}. Or {forms}")
+    low = pairs.min(axis=1)
+    high = pairs.max(axis=1)
+    for a, b in pairs[(low < 0) | (high >= n_sites)]:
+        raise ValueError(f"edge ({a}, {b}) leaves the sites 0 ... {n_sites - 1}")
+    for a, b in pairs[low == high]:
+        raise ValueError(f"edge ({a}, {b}) joins a site to itself: drop it")
+    _, first = np.unique(low.astype(np.int64) * n_sites + high, return_index=True)
+    for a, b in np.delete(pairs, first, axis=0):
+        once = "list it once, in either direction"
+        raise ValueError(f"edge ({a}, {b}) is listed more than once: {once}")
     return pairs.astype(np.int64)
 
 
-def edges_of(adjacency: Any) -> np.ndarray:
-    """Return the edges (m, 2), lower site first, of a 0/1 adjacency matrix, dense or sparse.
+def _is_graph(edges, n_sites):
+    """Whether edges come as a graph: two edges of two sites would be one too many."""
+    square = (n_sites, n_sites)
+    return is_networkx(edges) or issparse(edges) or np.shape(edges) == square
 
-    Raises ValueError unless it is square, symmetric and without a diagonal.
-    """
-    dense = adjacency.toarray() if hasattr(adjacency, "toarray") else adjacency
-    matrix = real_array("adjacency", dense, finite=False)
-    if matrix.ndim != 2 or len(set(matrix.shape)) != 1:
-        raise ValueError(f"an adjacency matrix is square; got shape {matrix.shape}")
-    strange = matrix[~np.isin(matrix, [0, 1])]
-    if strange.size:
-        raise ValueError(f"adjacency entries are 0 or 1; found {strange[0]:g}")
-    for i, j in np.argwhere(matrix != matrix.T):
-        entries = f"[{i}, {j}] = {matrix[i, j]:g} and [{j}, {i}] = {matrix[j, i]:g}"
-        raise ValueError(f"the adjacency matrix is not symmetric: {entries}; neighbours are mutual")
-    for site in np.flatnonzero(matrix.diagonal()):
-        raise ValueError(f"site {site} is its own neighbour: clear the diagonal")
-    return np.argwhere(np.triu(matrix))
+
+def _check_sites_of(graph, n_sites):
+    """Refuse a graph of other sites, and one whose nodes are their numbers in another order."""
+    n_nodes = graph.shape[0] if issparse(graph) else len(graph)
+    if n_nodes != n_sites:
+        raise ValueError(f"the graph has {n_nodes} nodes, and there are {n_sites} sites")
+    nodes = list(graph) if is_networkx(graph) else []
+    numbers = list(range(n_sites))
+    if nodes != numbers and set(nodes) == set(numbers):
+        found = f"come in the order {nodes[:3]}...: site 0 could be node {nodes[0]} or node 0"
+        remedy = "pass the data by node, as a dict, or networkx.relabel_nodes first"
+        raise ValueError(f"the graph's nodes 0 ... {n_sites - 1} {found}; {remedy}")
 
 
 def check_sites(sites: Any, n_sites: int) -> np.ndarray:

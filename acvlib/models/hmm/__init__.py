@@ -7,28 +7,35 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
+from ... import weighting
 from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
+from .clustering import k_means
 from .derivatives import HMMDerivatives
-from .em import k_means
-from .emissions import Emission, Gaussian, Prior
-from .posterior import HiddenStates, HMMParams, hidden_states, log_probabilities, log_ratios
+from .dirichlet import Dirichlet
+from .emissions import Emission, Gaussian
+from .emissions.priors import Prior
+from .parameters import Parameters
+from .posterior import HiddenStates, HMMParams, hidden_states
+from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
+from .simplex import log_probabilities, log_ratios
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
 @dataclass(frozen=True)
-class HMM(ModelDefaults):
+class HMM(Parameters, Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 
     Params (D,) are log ratios to the last state of the initial and of each transition row, then the
@@ -42,9 +49,13 @@ class HMM(ModelDefaults):
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
         the p frames after it still look back at it, in exact and approximate folds alike.
-    concentration: of Dirichlet priors on rows of probabilities.
+    concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood.
+    fixed: None, or (K + 1, K) initial and transition probabilities that stay as they are, 0 for
+        what cannot happen, nan where free.
     context: how many frames of each sequence are only looked back at, p by default; a common value
         makes orders comparable.
+    sample_weight: s >= 0, (n_sites,) or one number: a site counts s times in the fit, not in its
+        held-out loss; one of weight 0 is missing, in no fold.
     held: None, or values of the first parameters, which are then not free any more: see `hold`.
     dense_limit: parameters up to which Hessians are formed, which is faster than many products.
 
@@ -60,15 +71,19 @@ class HMM(ModelDefaults):
     scheme: Callable = keep_latents
     concentration: float = 1.1
     context: int | None = None
+    sample_weight: Any = field(default=1.0, repr=False)
+    fixed: Any = field(default=None, repr=False)
     held: np.ndarray | None = field(default=None, repr=False)
     dense_limit: int = field(default=300, repr=False)
 
     def __post_init__(self):
         self._check_settings()
         object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
-        check_channels(self.sequences, self.emission)
-        if hasattr(self.emission, "in_units_of"):
-            object.__setattr__(self, "emission", self.emission.in_units_of(self.sequences))
+        given = [sequence[:, : self.n_channels] for sequence in self.sequences]
+        check_channels(given)
+        object.__setattr__(self, "emission", self.emission.settled(given))
+        object.__setattr__(self, "fixed", self.chain_prior.fixed)
+        self._weigh()
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -81,7 +96,7 @@ class HMM(ModelDefaults):
                 )
 
     def _check_settings(self):
-        if isinstance(self.emission, type) or not hasattr(self.emission, "state_shape"):
+        if not isinstance(self.emission, Emission):
             raise TypeError(f"emission {self.emission!r:.60}: take one of models.hmm.emissions")
         if not callable(self.scheme):
             raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
@@ -94,6 +109,18 @@ class HMM(ModelDefaults):
         for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
 
+    def _weigh(self):
+        weights = own_copy(self.sample_weight, name="sample_weight")
+        weights = own_copy(np.full(self.n_sites, weights)) if weights.ndim == 0 else weights
+        weighting.check(weights, self.n_sites, "sample_weight")
+        if self.scheme is not keep_latents and (weights != 1.0).any():
+            raise ValueError(
+                "sample_weight needs scheme keep_latents: under others edges count s^2"
+            )
+        if not weights.any():
+            raise ValueError("every sample_weight is 0: there is nothing to fit")
+        object.__setattr__(self, "sample_weight", weights)
+
     # sites
 
     @cached_property
@@ -103,8 +130,8 @@ class HMM(ModelDefaults):
 
     @property
     def n_channels(self) -> int:
-        """R."""
-        return self.sequences[0].shape[1]
+        """R, without inputs."""
+        return self.sequences[0].shape[1] - self.emission.n_inputs
 
     @property
     def n_sites(self) -> int:
@@ -114,106 +141,21 @@ class HMM(ModelDefaults):
     @cached_property
     def observed(self) -> np.ndarray:
         """(n_sites,) False where a whole sequence, or a frame or one of its lags, is missing."""
-        if self.sites == "steps":
-            return self.frames.observed
-        return np.add.reduceat(self.frames.observed, self.frames.starts[:-1]) > 0
+        seen = self.frames.observed
+        if self.sites == "sequences":
+            seen = np.add.reduceat(seen, self.frames.starts[:-1]) > 0
+        return seen & (self.sample_weight > 0.0)
 
     def pieces(self) -> list[slice]:
         """A slice of the frames for each sequence."""
         return [slice(first, stop) for first, stop in pairwise(self.frames.starts)]
 
-    # parameters
-
-    @property
-    def n_chain(self) -> int:
-        """How many log ratios come first."""
-        return self.n_states**2 - 1
-
-    @property
-    def n_nuisance(self) -> int:
-        """How many parameters come before those of single states."""
-        return self.n_chain + self.emission.n_shared
-
-    @property
-    def n_params(self) -> int:
-        """D."""
-        repeats, size = self.emission.state_shape(self.n_channels)
-        n_front = self.n_nuisance if self.held is None else 0
-        return n_front + self.n_states * repeats * size
+    # density
 
     @cached_property
     def derivatives(self) -> HMMDerivatives | None:
         """By compiled smoothing, under scheme A; None, which means autograd, under others."""
         return HMMDerivatives(self) if self.scheme is keep_latents else None
-
-    @checked
-    def hold(self, params: np.ndarray) -> tuple["HMM", np.ndarray]:
-        """Hold what is not of single states at params: (the model so held, the params still free).
-
-        As the paper counts: Theta = (B, b), D = K R (p R + 1) in Eq. 17.
-        """
-        if self.held is not None:
-            raise ValueError("something is held already: hold() the whole model's params")
-        return replace(self, held=params[: self.n_nuisance]), params[self.n_nuisance :]
-
-    def whole(self, params: np.ndarray) -> np.ndarray:
-        """All parameters, with what is held in front; in rows of directions (B, D) that is 0."""
-        if self.held is None:
-            return params
-        front = self.held if params.ndim == 1 else np.zeros((len(params), self.n_nuisance))
-        return anp.concatenate([front, params], axis=-1)
-
-    def split(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Log ratios (K + 1, K - 1), and (K, e) of the emission's states, shared ones first.
-
-        Of directions (B, D) both have (B,) in front.
-        """
-        k = self.n_states
-        whole = self.whole(params)
-        leading = params.shape[:-1]
-        chain = whole[..., : self.n_chain].reshape((*leading, k + 1, k - 1))
-        shared = whole[..., None, self.n_chain : self.n_nuisance] * np.ones((k, 1))
-        states = whole[..., self.n_nuisance :]
-        states = states.reshape((*leading, k, states.shape[-1] // k))
-        return chain, anp.concatenate([shared, states], axis=-1)
-
-    def join(self, chain: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Derivatives by params (..., D) from those by what `split` gives."""
-        leading = states.shape[:-2]
-        n_shared = self.emission.n_shared
-        own = states[..., n_shared:].reshape((*leading, -1))
-        if self.held is not None:
-            return own
-        shared = states[..., :n_shared].sum(axis=-2)
-        return np.concatenate([chain.reshape((*leading, -1)), shared, own], axis=-1)
-
-    @checked
-    def unpack(self, params: np.ndarray) -> HMMParams:
-        """Named, constrained parameters."""
-        p = anp.exp(self._log_rows(params))
-        _, states = self.split(params)
-        return HMMParams(p[0], p[1:], self.emission.unpack(states, self.n_channels))
-
-    def pack(self, named: HMMParams) -> np.ndarray:
-        """The params (D,) of named ones; what is held is left out."""
-        check_kind("named", named, HMMParams)
-        rows = np.vstack([named.initial, named.transition])
-        if rows.shape[1] != self.n_states or abs(rows.sum(axis=1) - 1.0).max() > 1e-6:
-            raise ValueError(f"rows {rows.tolist()} must be {self.n_states} probabilities each")
-        return self._packed(rows, self.emission.pack(named.emission))
-
-    def _packed(self, rows, emission):
-        packed = np.append(log_ratios(rows), emission)
-        size = self.n_chain + self.emission_prior.mean.size
-        if packed.shape != (size,) or not np.isfinite(packed).all():
-            raise ValueError(f"{size} finite params are needed, of probabilities and sds above 0")
-        return packed[-self.n_params :]
-
-    def _log_rows(self, params):
-        """Log probabilities (K + 1, K): initial, then transitions."""
-        return log_probabilities(self.split(params)[0])
-
-    # density
 
     @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
@@ -228,6 +170,12 @@ class HMM(ModelDefaults):
         return rows[0], rows[1:]
 
     @cached_property
+    def chain_prior(self) -> Dirichlet:
+        """The prior of initial and transition probabilities."""
+        shape = (self.n_states + 1, self.n_states)
+        return Dirichlet.fixing(self.fixed, shape, self.concentration)
+
+    @cached_property
     def emission_prior(self) -> Prior:
         """The `Prior` of the emission's parameters."""
         return self.emission.prior(self.n_states, self.n_channels)
@@ -238,9 +186,22 @@ class HMM(ModelDefaults):
         return self._log_prior(params)
 
     def _log_prior(self, params):
-        of_rows = (self.concentration - 1.0) * anp.sum(self._log_rows(params))
         emission = self.whole(params)[self.n_chain :]
-        return of_rows - self.emission_prior.minus_log(emission)
+        of_emission = self.emission_prior.minus_log(emission)
+        return self.chain_prior.log_density(self._log_rows(params)) - of_emission
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
+        if self.held is not None:
+            return
+        hidden = HiddenStates(self, params, self.frames, prior=False)
+        laws = [(self.chain_prior, hidden.counts.sum(axis=1), hidden.p)]
+        for law, places in self.emission_prior.parts:
+            if isinstance(law, Dirichlet):
+                p = np.exp(log_probabilities(params[self.n_chain + places]))
+                laws.append((law, hidden.mass.sum(axis=0), p))
+        for law, totals, p in laws:
+            law.check_optimum(totals, p)
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
@@ -248,6 +209,7 @@ class HMM(ModelDefaults):
         _, states = self.split(params)
         densities = self.emission.at(states, self.frames).log_density
         rows = self._log_rows(params)
+        weights = weights * self.sample_weight
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
@@ -268,20 +230,6 @@ class HMM(ModelDefaults):
         log_density = left.point.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
-    @checked
-    def sequence_losses(self, params: np.ndarray, sequences: Sequence[np.ndarray]) -> np.ndarray:
-        """-log p(x_n; params) of any sequences (T_n, R), new ones too, one for each."""
-        found = read_sequences(sequences, self.context)
-        if found[0].shape[1] != self.n_channels:
-            raise ValueError(f"{found[0].shape[1]} channels: the model has {self.n_channels}")
-        frames = make_frames(found, self.emission, self.context)
-        return -HiddenStates(self, params, frames, prior=False).smoothed.log_z
-
-    @checked
-    def posterior(self, params: np.ndarray) -> np.ndarray:
-        """P(z_t = k | x; params) of all frames, (M, K)."""
-        return HiddenStates(self, params, self.frames).smoothed.gamma
-
     # starts
 
     @checked
@@ -289,12 +237,15 @@ class HMM(ModelDefaults):
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
         observed = self.frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
+        features = self.emission.features(self.frames)
         labels = np.zeros(len(observed), int)
-        labels[observed] = k_means(self.frames.x[observed], self.n_states, seed)
+        labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._packed(rows, self.emission.start(self.frames, labels, k))
+        return self._packed(
+            self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k)
+        )

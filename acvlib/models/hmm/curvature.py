@@ -14,8 +14,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
+from . import simplex
 from .emissions.scores import Scores, by_state, gradient
-from .posterior import HiddenStates, score
+from .posterior import HiddenStates
 
 THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
 ROUGH = 1e-4  # the same of rough products
@@ -95,14 +96,14 @@ class Curvature:
         chain, states = self.model.split(directions)
         by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
         out = self.model.join(by_chain, self.information.multiply(states))
-        out += self.hidden.emission_prior[1] * directions
+        out += (self.hidden.prior_hessian @ directions.T).T
         return out
 
     def cross(self, left_out):
         """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
         frame = self.active.frame
         log_density = self.hidden.point.log_density[frame, self.active.state]
-        s = left_out[:, frame].T * log_density[:, None]
+        s = left_out[:, frame].T * (self.hidden.step_weights[frame] * log_density)[:, None]
         tau = np.zeros((*self.hidden.p[1:].shape, len(left_out)))
         chain, states = self._moved_score(s, tau, self._weights(len(left_out)))
         for row, w in enumerate(left_out):
@@ -122,9 +123,10 @@ class Curvature:
         for matrices, repeats in parts:
             for matrix in matrices:
                 size = len(matrix)
-                prior = self.hidden.emission_prior[1, start : start + size]
+                first = slice(start, start + size)
+                prior = self.hidden.prior_hessian[first, first].toarray()
                 place = slice(start, start + repeats * size)
-                blocks.append(Block(place, matrix + np.diag(prior)))
+                blocks.append(Block(place, matrix + prior))
                 start = place.stop
         return [block for block in blocks if len(block.matrix)]
 
@@ -138,11 +140,9 @@ class Curvature:
     @cached_property
     def _chain_information(self):
         """Minus the Hessian of sum_k counts_k log p_k, for each row: (K + 1, K - 1, K - 1)."""
-        matrices = []
-        for total, row in zip(self.hidden.counts.sum(axis=1), self.hidden.p, strict=True):
-            q = row[:-1]
-            matrices.append(total * (np.diag(q) - np.outer(q, q)))
-        return np.array(matrices)
+        p = self.hidden.p
+        of_prior = self.model.chain_prior.stiffness(p) if self.hidden.prior else 0.0
+        return simplex.information(self.hidden.counts.sum(axis=1), p) + of_prior
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
@@ -167,4 +167,4 @@ class Curvature:
             counts[:, 0] = c[self.first].T @ self.in_first_state
             counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self.observed
-        return score(counts, self.hidden.p), self.scores.adjoint(c)
+        return simplex.score(counts, self.hidden.p), self.scores.adjoint(c)

@@ -1,7 +1,8 @@
 """Maximum a posteriori by expectation maximisation, from K-means starts, all sequences together.
 
-The E-step is `HiddenStates`. The M-step has a closed form for Gaussian and autoregressive emissions
-(means and variances in turn: Meng and Rubin 1993); networks have none: `fit` climbs by L-BFGS.
+The E-step is `HiddenStates`. The M-step is the emission's `maximise`: in closed form (means and
+variances in turn: Meng and Rubin 1993), or by Newton's method; networks have none: `fit` climbs by
+L-BFGS.
 """
 
 import warnings
@@ -10,16 +11,15 @@ from typing import Any
 
 import numpy as np
 from joblib import delayed
-from scipy.cluster.vq import ClusterError, kmeans2
 
 from ...checks import check_whole, generator, real_array, real_number
 from ...parallel import threads
-from .posterior import HiddenStates, hidden_states, log_ratios
+from .posterior import HiddenStates, hidden_states
+from .simplex import log_ratios
 
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
 EMPTY = 2.0  # expected frames below which a state counts as emptied
-N_CLUSTERINGS = 4  # of which K-means keeps the best
 
 
 class UnconvergedEM(UserWarning):
@@ -54,7 +54,7 @@ def expectation_maximisation(
     Raises
     ------
     TypeError : the emission has no closed-form M-step
-    ValueError : something is held, or the prior is flat
+    ValueError : something is held
     """
     result = _climb(model, start, max_iterations, tolerance)
     _warn(result)
@@ -82,15 +82,11 @@ def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
 
 def _check(model):
     emission = getattr(model, "emission", None)
-    if isinstance(model, type) or not hasattr(emission, "maximise"):
+    if isinstance(model, type) or getattr(emission, "maximise", None) is None:
         name = type(emission).__name__
         raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
-    if model.concentration <= 1.0:
-        raise ValueError(
-            f"concentration = {model.concentration}: EM needs more than 1, for a maximum"
-        )
 
 
 def m_step(hidden: HiddenStates) -> np.ndarray:
@@ -98,7 +94,7 @@ def m_step(hidden: HiddenStates) -> np.ndarray:
     model = hidden.model
     _, states = model.split(hidden.params)
     emission = model.emission.maximise(states, hidden.frames, hidden.mass)
-    return np.append(log_ratios(hidden.counts), emission)
+    return np.append(log_ratios(model.chain_prior.rows(hidden.counts)), emission)
 
 
 def restarts(
@@ -128,28 +124,7 @@ def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
         half = len(x) // 2
         first = rng.integers(0, half + 1)
         part = [x[first : first + len(x) - half]]
-    return replace(model, sequences=part).initial_params(rng)
-
-
-def k_means(x: np.ndarray, k: int, seed: int) -> np.ndarray:
-    """Labels (M,) of the rows of x in k clusters: the best of several by sum of squares.
-
-    Raises ValueError if the rows have no k clusters.
-    """
-    if len(np.unique(x, axis=0)) < k:
-        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower n_states")
-    found = []
-    for start in range(N_CLUSTERINGS):
-        rng = np.random.default_rng([seed, start])
-        try:
-            centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
-        except ClusterError:
-            continue
-        if len(np.unique(labels)) == k:
-            found.append((((x - centres[labels]) ** 2).sum(), start, labels))
-    if not found:
-        raise ValueError(f"the observed frames do not fall into {k} clusters: lower n_states")
-    return min(found, key=lambda one: one[:2])[2]
+    return replace(model, sequences=part, sample_weight=1.0).initial_params(rng)
 
 
 def _warn(result):

@@ -5,9 +5,22 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import check_choice
 from . import HMM
-from .emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from .sequences import one_or_more
+from .emissions import (
+    GLM,
+    AutoRegression,
+    Categorical,
+    Emission,
+    FullGaussian,
+    Gaussian,
+    Mixture,
+    NeuralAutoRegression,
+    Poisson,
+)
+from .sequences import one_or_more, with_inputs
+
+COVARIANCES = ("diag", "spherical", "full", "tied")
 
 
 def GaussianHMM(
@@ -15,19 +28,104 @@ def GaussianHMM(
     n_states: int,
     mean_scale: float = 100.0,
     variance_prior: tuple[float, float] = (1.0, 0.01),
+    covariance: str = "diag",
     **settings: Any,
 ) -> HMM:
-    """Emissions Normal(mean_k, diag(sd_k^2)); sites are time steps.
+    """Emissions Normal(mean_k, C_k); sites are time steps.
 
     Parameters
     ----------
     x: one sequence (T, R) or (T,), a list of sequences, or (X, lengths), X (sum of lengths, R). A
         list of 1-d arrays means sequences of one channel, of equal length or not. Frames that are
-        nan or masked are missing.
+        nan or masked are missing; if diag or spherical, single channels of a frame may be.
     mean_scale, variance_prior: see `emissions.Gaussian`.
+    covariance: "diag", "spherical" (one variance for all channels), "full", or "tied" (one full C
+        for all states), as in hmmlearn.
     settings: as in `HMM`.
     """
-    emission = Gaussian(mean_scale, variance_prior)
+    return _by_steps(x, n_states, _gaussian(covariance, mean_scale, variance_prior), settings)
+
+
+def MixtureHMM(
+    x: Any,
+    n_states: int,
+    n_components: int = 2,
+    covariance: str = "diag",
+    mean_scale: float = 100.0,
+    variance_prior: tuple[float, float] = (1.0, 0.01),
+    **settings: Any,
+) -> HMM:
+    """Emissions sum_c weight_kc Normal(mean_kc, C_kc), as hmmlearn's GMMHMM; see `GaussianHMM`."""
+    if covariance == "tied":
+        raise ValueError(
+            "covariance = 'tied': components of a mixture take diag, spherical or full"
+        )
+    component = _gaussian(covariance, mean_scale, variance_prior)
+    return _by_steps(x, n_states, Mixture(n_components, component), settings)
+
+
+def CategoricalHMM(
+    x: Any,
+    n_states: int,
+    n_categories: int | None = None,
+    emission_concentration: float = 1.1,
+    **settings: Any,
+) -> HMM:
+    """Emissions Categorical(p_k) of codes 0 ... C - 1; x and settings as in `GaussianHMM`.
+
+    n_categories: C, by default the largest code and 1; emission_concentration: of the Dirichlet
+    prior of each p_k.
+    """
+    emission = Categorical(n_categories, emission_concentration)
+    return _by_steps(x, n_states, emission, settings)
+
+
+def PoissonHMM(
+    x: Any, n_states: int, rate_prior: tuple[float, float] = (1.1, 0.01), **settings: Any
+) -> HMM:
+    """Counts, each channel Poisson(rate_kr); x and settings as in `GaussianHMM`.
+
+    rate_prior: shape and rate of the Gamma prior of rates.
+    """
+    return _by_steps(x, n_states, Poisson(rate_prior), settings)
+
+
+def GLMHMM(
+    y: Any,
+    inputs: Any,
+    n_states: int,
+    family: str = "bernoulli",
+    intercept: bool = True,
+    weight_sd: float = 2.0,
+    **settings: Any,
+) -> HMM:
+    """y_t ~ Bernoulli(1 / (1 + exp(-W_k u_t))) or Poisson(exp(W_k u_t)), u_t inputs and a 1.
+
+    Parameters
+    ----------
+    y: as x of `GaussianHMM`: 0 and 1, or counts; nan where missing
+    inputs: of the same form, (T, q) for each sequence; a frame with one that is nan is missing
+    family: "bernoulli" or "poisson"
+    intercept: whether each W_k ends with an intercept; without, inputs may have a constant
+    weight_sd: of the Normal(0, weight_sd^2) prior of all weights
+    settings: as in `HMM`
+
+    The sequences of the model are [y, inputs]: so are those that `sequence_losses` takes.
+
+    Source: Ashwood et al. (2022).
+    """
+    sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(inputs), intercept)
+    return _by_steps(sequences, n_states, GLM(family, n_inputs, intercept, weight_sd), settings)
+
+
+def _gaussian(covariance: str, mean_scale: float, variance_prior: Any) -> Emission:
+    check_choice("covariance", covariance, COVARIANCES)
+    if covariance in ("diag", "spherical"):
+        return Gaussian(mean_scale, variance_prior, spherical=covariance == "spherical")
+    return FullGaussian(mean_scale, variance_prior, tied=covariance == "tied")
+
+
+def _by_steps(x: Any, n_states: int, emission: Emission, settings: dict) -> HMM:
     return HMM(one_or_more(x), n_states, emission, **{"sites": "steps", **settings})
 
 

@@ -1,18 +1,16 @@
-"""An HMM at one point and one weighting: F, its gradient, and expected counts.
-
-Rows of probabilities are given as log ratios to their last entry.
-"""
+"""An HMM at one point and one weighting: F, its gradient, and expected counts."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import autograd.numpy as anp
 import numpy as np
+from scipy.sparse import block_diag, csr_array
 
 from ...inference import smoothing
 from .emissions.scores import gradient
 from .sequences import Frames
+from .simplex import log_probabilities, score
 
 
 class HMMParams(NamedTuple):
@@ -40,15 +38,18 @@ class HiddenStates:
 
     def __post_init__(self):
         starts = self.frames.starts
-        if self.step_weights is None:
-            self.step_weights = np.ones(starts[-1])
         if self.sequence_weights is None:
             self.sequence_weights = np.ones(len(starts) - 1)
         chain, states = self.model.split(self.params)
         log_p = log_probabilities(chain)
+        self.log_p = log_p
         self.p = np.exp(log_p)
         self.point = self.model.emission.at(states, self.frames)
-        log_density = self.step_weights[:, None] * self.point.log_density
+        log_density = self.point.log_density
+        if self.step_weights is None:
+            self.step_weights = np.ones(starts[-1])
+        else:
+            log_density = self.step_weights[:, None] * log_density
         density = smoothing.factors(log_density)
         self.smoothed = smoothing.smooth(density, starts, log_p[0], log_p[1:])
 
@@ -65,16 +66,18 @@ class HiddenStates:
         starts = self.frames.starts
         first = self.sequence_weights @ self.smoothed.gamma[starts[:-1]]
         moves = smoothing.transition_counts(self.smoothed, starts, self.sequence_weights)
-        pseudo = self.model.concentration - 1.0 if self.prior else 0.0
+        pseudo = self.model.chain_prior.counts(self.log_p) if self.prior else 0.0
         return np.vstack([first, moves]) + pseudo
 
     @cached_property
-    def emission_prior(self):
-        """Gradient and diagonal Hessian of minus the emission's log prior, (2, D)."""
-        emission = self.model.whole(self.params)[self.model.n_chain :]
-        derivatives = self.prior * np.array(self.model.emission_prior.derivatives(emission))
-        padded = np.pad(derivatives, ((0, 0), (self.model.n_chain, 0)))
-        return padded[:, -self.model.n_params :]
+    def prior_hessian(self):
+        """Of minus the emission's log prior, sparse (D, D)."""
+        model = self.model
+        if not self.prior:
+            return csr_array((model.n_params, model.n_params))
+        own = model.emission_prior.hessian(model.whole(self.params)[model.n_chain :])
+        chain = csr_array((model.n_chain, model.n_chain))
+        return block_diag([chain, own], "csr")[-model.n_params :, -model.n_params :]
 
     def value(self):
         """F."""
@@ -83,37 +86,23 @@ class HiddenStates:
 
     def gradient(self):
         """dF/dparams (D,)."""
+        model = self.model
         states = gradient(self.point, self.mass)
-        return self.emission_prior[0] - self.model.join(score(self.counts, self.p), states)
+        of_prior = model.emission_prior.gradient(model.whole(self.params)[model.n_chain :])
+        padded = np.append(np.zeros(model.n_chain), self.prior * of_prior)[-model.n_params :]
+        return padded - model.join(score(self.counts, self.p), states)
 
 
 def hidden_states(model, params, weights):
-    """`HiddenStates` of the whole model at site weights (n_sites,)."""
+    """`HiddenStates` of the whole model at site weights (n_sites,), times its sample weights."""
+    weights = weights * model.sample_weight
     if model.sites == "steps":
         return HiddenStates(model, params, model.frames, step_weights=weights)
     return HiddenStates(model, params, model.frames, sequence_weights=weights)
 
 
 def states_of_sequences(model, params, numbers):
-    """`HiddenStates` of some sequences with weight 1, without the prior: their own share in F."""
-    return HiddenStates(model, params, model.frames.take(numbers), prior=False)
-
-
-def log_probabilities(log_ratios):
-    """Log probabilities (n, K) from (n, K - 1), finite however unlikely; differentiable."""
-    zeros = np.zeros((len(log_ratios), 1))
-    full = anp.concatenate([log_ratios, zeros], axis=1)
-    shifted = full - anp.max(full, axis=1, keepdims=True)
-    return shifted - anp.log(anp.sum(anp.exp(shifted), axis=1, keepdims=True))
-
-
-def log_ratios(weights):
-    """Log ratios (n, K - 1) of rows of positive weights (n, K)."""
-    logs = np.log(weights)
-    return logs[:, :-1] - logs[:, -1:]
-
-
-def score(counts, p):
-    """Gradient (..., n, K - 1) of sum_k counts_k log p_k in the log ratios."""
-    total = counts.sum(axis=-1, keepdims=True)
-    return (counts - total * p)[..., :-1]
+    """`HiddenStates` of some sequences, without the prior: their own share in F."""
+    own = model.sample_weight[numbers]
+    frames = model.frames.take(numbers)
+    return HiddenStates(model, params, frames, sequence_weights=own, prior=False)

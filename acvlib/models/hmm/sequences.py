@@ -8,18 +8,20 @@ from ...checks import real_array
 from ...protocol import own_copy
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
-FARTHEST = 1e4  # from 0, in spreads of a channel, where regressions on its values lose their digits
+WINDOW = 5  # frames on either side that count as near
 
 
 class Frames(NamedTuple):
     """The M frames that a model predicts, of N sequences one after another.
 
-    x (M, R); design (M, p R + 1): the p frames before, the newest first, then a 1
-    observed (M,): False where the frame or one of its lags is missing (both are then 0)
+    x (M, R), as the emission takes it; seen (M, R): 0 where a channel is missing, whose x is 0
+    design (M, q): the p frames before, the newest first, then inputs, then a 1
+    observed (M,): False where all channels, a lag or an input are missing (all are then 0)
     starts (N + 1,): sequence n is starts[n]:starts[n + 1]
     """
 
     x: np.ndarray
+    seen: np.ndarray
     design: np.ndarray
     observed: np.ndarray
     starts: np.ndarray
@@ -32,25 +34,66 @@ class Frames(NamedTuple):
         """The frames of these sequences."""
         parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
         rows = np.concatenate([np.arange(0), *parts])
-        starts = np.cumsum([0, *map(len, parts)])
-        return Frames(self.x[rows], self.design[rows], self.observed[rows], starts)
+        return self.rows(rows, np.cumsum([0, *map(len, parts)]))
+
+    def rows(self, rows, starts=None):
+        """Some frames; without `starts`, of no sequence."""
+        each = [array.take(rows, axis=0) for array in self[:4]]
+        return Frames(*each, starts)
 
 
 def make_frames(sequences, emission, context):
     """The `Frames` of checked sequences; the first `context` of each serve as lags alone."""
-    if hasattr(emission, "standardised"):
-        sequences = [emission.standardised(s) for s in sequences]
-    order = emission.order
-    x = np.concatenate([s[context:] for s in sequences])
+    n_channels = sequences[0].shape[1] - emission.n_inputs
+    _check_missing(sequences, n_channels, emission)
+    read = [emission.prepared(s[:, :n_channels]) for s in sequences]
+    x = np.concatenate([s[context:] for s in read])
     columns = []
-    for m in range(1, order + 1):
-        columns.append(np.concatenate([s[context - m : len(s) - m] for s in sequences]))
-    design = np.column_stack([*columns, np.ones(len(x))])
-    observed = np.isfinite(np.column_stack([x, design])).all(axis=1)
-    x[~observed] = 0.0
+    for m in range(1, emission.order + 1):
+        columns.append(np.concatenate([s[context - m : len(s) - m] for s in read]))
+    inputs = np.concatenate([s[context:, n_channels:] for s in sequences])
+    design = np.column_stack([*columns, inputs, np.ones(len(x))])
+    seen = np.isfinite(x)
+    observed = seen.any(axis=1) & np.isfinite(design).all(axis=1)
+    seen &= observed[:, None]
+    x = np.where(seen, x, 0.0)
     design[~observed] = 0.0
     starts = np.cumsum([0, *(len(s) - context for s in sequences)])
-    return Frames(x, design, observed, starts)
+    return Frames(x, seen.astype(float), design, observed, starts)
+
+
+def _check_missing(sequences, n_channels, emission):
+    """Raise ValueError where a frame misses a part of its channels, and the emission takes none."""
+    for number, sequence in enumerate(sequences):
+        missing = np.isnan(sequence[:, :n_channels])
+        bad = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+        if bad.size and not emission.misses_channels:
+            raise ValueError(
+                f"frame {bad[0]} of sequence {number}: a frame is finite, or wholly nan, or wholly "
+                f"masked, if missing: {type(emission).__name__} emissions have no density of "
+                "single channels, as diagonal Gaussian, Poisson and mixtures of these have"
+            )
+
+
+def check_codes(x, n_codes=None):
+    """Raise ValueError unless all of x are whole numbers 0 ... n_codes - 1, or missing."""
+    bad = np.argwhere((x < 0) | (x > 2**53) | (x != np.floor(x)) & ~np.isnan(x))
+    if bad.size:
+        frame, channel = bad[0]
+        found = f"x holds {x[frame, channel]:g}, channel {channel} of frame {frame}"
+        raise ValueError(f"{found}: whole numbers from 0 to 2^53 are needed, nan where missing")
+    if n_codes is not None and np.nanmax(x, initial=0) >= n_codes:
+        raise ValueError(f"x holds {np.nanmax(x):g}: only 0 ... {n_codes - 1} are expected")
+
+
+def local_means(rows, starts):
+    """Means (M, F) of rows (M, F) over the frames near each in its sequence."""
+    sums = np.vstack([np.zeros(rows.shape[1]), np.cumsum(rows, axis=0)])
+    frame = np.arange(len(rows))
+    sequence = np.searchsorted(starts, frame, side="right") - 1
+    low = np.maximum(frame - WINDOW, starts[sequence])
+    high = np.minimum(frame + WINDOW + 1, starts[sequence + 1])
+    return (sums[high] - sums[low]) / (high - low)[:, None]
 
 
 def read_sequences(given, context):
@@ -88,6 +131,21 @@ def one_or_more(x):
     return [x] if getattr(x, "ndim", 0) in (1, 2) else x
 
 
+def with_inputs(given, inputs, intercept):
+    """Sequences [y, u] (T_n, R + q), and q. Raises ValueError where y and inputs do not match."""
+    y = read_sequences(given, 0)
+    u = read_sequences(inputs, 0)
+    if [len(one) for one in y] != [len(one) for one in u]:
+        lengths = f"{[len(one) for one in y]} and {[len(one) for one in u]}"
+        raise ValueError(f"y and inputs must have the same lengths; got {lengths:.200}")
+    every = np.concatenate(u)
+    constant = np.flatnonzero(np.nanmax(every, axis=0) == np.nanmin(every, axis=0))
+    if constant.size and intercept:
+        column = f"inputs column {constant[0]} is constant"
+        raise ValueError(f"{column}, as the intercept is: drop it, or pass intercept=False")
+    return [np.hstack(pair) for pair in zip(y, u, strict=True)], every.shape[1]
+
+
 def _listed(given):
     """A list of sequences from one, or from (X, lengths)."""
     if not np.iterable(given) or isinstance(given, str | dict | set):
@@ -122,11 +180,9 @@ def _read_one(number, sequence):
     x = x[:, None] if x.ndim == 1 else x
     if x.ndim != 2 or x.size == 0:
         raise ValueError(f"{name} must be (T, R), got {np.shape(sequence)}")
-    missing = np.isnan(x).all(axis=1)
-    bad = np.flatnonzero(~missing & ~np.isfinite(x).all(axis=1))
+    bad = np.flatnonzero(np.isinf(x).any(axis=1))
     if bad.size:
-        place = f"frame {bad[0]} of {name}"
-        raise ValueError(f"{place}: a frame is finite, or wholly nan, or wholly masked, if missing")
+        raise ValueError(f"frame {bad[0]} of {name} is infinite: nan, or masked, is missing")
     most = np.nanmax(np.abs(x), initial=0.0)
     if most > LARGEST:
         raise ValueError(f"{name} holds {most:.3g}, beyond {LARGEST:.0e}: rescale")
@@ -154,24 +210,22 @@ def _check_exact(name, x):
             )
 
 
-def check_channels(sequences, emission):
+def check_channels(sequences):
     """Raise ValueError where a channel has nothing to fit."""
     x = np.concatenate(sequences)
-    seen = x[~np.isnan(x[:, 0])]
-    if not len(seen):
+    empty = np.isnan(x).all(axis=0)
+    if empty.all():
         raise ValueError("every frame is missing: there is nothing to fit")
-    spread = np.ptp(seen, axis=0)
+    if empty.any():
+        raise ValueError(f"channel {empty.argmax()} is missing in every frame: drop it")
+    low = np.nanmin(x, axis=0)
+    spread = np.nanmax(x, axis=0) - low
     channel = spread.argmin()
     if spread[channel] == 0:
-        value = f"{seen[0, channel]:g} in every frame of every sequence"
+        value = f"{low[channel]:g} in every frame of every sequence"
         raise ValueError(f"channel {channel} is {value}: drop it")
     if spread[channel] < 1.0 / LARGEST:
         raise ValueError(f"channel {channel} varies by no more than {spread.min():.3g}: rescale it")
-    distance = np.abs(seen).min(axis=0) / spread
-    channel = distance.argmax()
-    if distance[channel] > FARTHEST and not hasattr(emission, "standardised"):
-        far = f"{distance[channel]:.3g} times its range from 0"
-        raise ValueError(f"channel {channel} lies {far}: subtract its mean")
 
 
 def check_observed(fold, observed):

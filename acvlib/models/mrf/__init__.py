@@ -1,12 +1,14 @@
 """A hidden Markov random field with Poisson counts: hidden classes that neighbours tend to share.
 
-log p(x, z) = sum_t log Poisson(x_t; rate[z_t]) + coupling sum_edges 1{z_s = z_t}
+log p(x, z) = sum_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_edges 1{z_s = z_t}
               - log Z(coupling)
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
@@ -17,9 +19,14 @@ from ...folds import weights as fold_weights
 from ...inference import graph
 from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import FactorWeights, check, drop_latents, keep_latents
+from .areas import areas_from_map
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
+
+
+class Islands(UserWarning):
+    """Some areas of a map have no neighbours, so that their states are independent."""
 
 
 class EmptyState(NoFiniteOptimum):
@@ -32,17 +39,20 @@ class HiddenMRF(ModelDefaults):
 
     Parameters
     ----------
-    counts : (n,) whole numbers >= 0
-    edges : (m, 2), each edge once; none for independent sites
+    counts : (n,) whole numbers >= 0; by node, a dict or a Series, of a networkx graph
+    edges : (m, 2), each edge once, none for independent sites; or a networkx graph, whose nodes in
+        their order are the sites; or an adjacency matrix of 0 and 1, dense or sparse
     coupling : the log-factor of an edge whose ends agree: 2 beta in the paper's notation, whose
         double sum visits each edge twice
     scheme : how weights enter, `weighting.drop_latents` or `keep_latents`
+    exposure : (n,) > 0, what a rate is per, such as the people of an area; 1 unless told
 
-    log Z(coupling), under scheme B log Z(coupling, w), does not depend on the rates and is left
-    out. States may be permuted without any change of the model. `initial_params` are in ascending
-    order and fits and refits continue from there, so that state 0 stays the low one; `numpy.sort`
-    brings any params into that form.
+    `log_partition`, log Z(coupling), under scheme B log Z(coupling, w), does not depend on the
+    rates and is left out of F. States may be permuted without any change of the model.
+    `initial_params` are in ascending order and fits and refits continue from there, so that state 0
+    stays the low one; `numpy.sort` brings any params into that form.
 
+    Raises `graph.TooWide` at once where sums over all states would take too much memory.
     Source: Ghosh et al. (2020), Appendix L.3, Eqs. 4 and 5.
     """
 
@@ -51,17 +61,49 @@ class HiddenMRF(ModelDefaults):
     coupling: float
     n_states: int = 2
     scheme: Callable[..., FactorWeights] = drop_latents
+    exposure: Any = field(default=None, repr=False)
 
     def __post_init__(self):
-        counts = own_copy(self.counts, name="counts")
+        by_node = (self.counts, self.exposure)
+        counts, exposure = (_by_site(values, self.edges) for values in by_node)
+        counts = own_copy(counts, name="counts")
         _check_counts(counts)
         distinct = len(np.unique(counts))
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
-        edges = graph.check_edges(self.edges, len(counts))
+        edges = graph.check_edges(_numbered(self.edges, by_node), len(counts))
+        graph.check_width(len(counts), edges, self.n_states)
         object.__setattr__(self, "coupling", real_number("coupling", self.coupling))
         check_kind("scheme", self.scheme, Callable)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "edges", own_copy(edges, int))
+        object.__setattr__(self, "exposure", _exposure(exposure, len(counts)))
+
+    @classmethod
+    def from_map(
+        cls,
+        areas: Any,
+        counts: str,
+        coupling: float,
+        n_states: int = 2,
+        exposure: Any = None,
+        contiguity: str = "queen",
+        **settings: Any,
+    ) -> "HiddenMRF":
+        """Return the model of the areas of a map, a GeoDataFrame or the path of a GeoJSON file.
+
+        Sites are its rows. counts, exposure: names of columns. contiguity: "queen", neighbours
+        share a point of their borders; "rook", a stretch. Coordinates may be of any kind. Warns of
+        areas without neighbours; other settings are those of the model.
+        Raises ValueError as `areas_from_map` does.
+        """
+        found = areas_from_map(areas, counts, exposure, contiguity)
+        alone = np.setdiff1d(np.arange(len(found)), found.edges)
+        if alone.size:
+            islands = f"{alone.size} areas have no neighbours, such as those of rows {alone[:5]}"
+            remedy = "true islands, or outlines that were simplified one by one?"
+            warnings.warn(f"{islands}: {remedy}", Islands, stacklevel=2)
+        counted = (found.counts, found.edges, coupling, n_states)
+        return cls(*counted, exposure=found.exposure, **settings)
 
     @property
     def n_sites(self) -> int:
@@ -85,9 +127,10 @@ class HiddenMRF(ModelDefaults):
 
     @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
-        """Return log rates at evenly spaced quantiles of the counts, a tenth apart or more."""
+        """Return log rates at evenly spaced quantiles of the data, a tenth apart or more."""
         levels = (np.arange(self.n_states) + 0.5) / self.n_states
-        start = np.log(np.quantile(self.counts, levels) + 0.5)
+        rates = self.counts / self.exposure
+        start = np.log(np.quantile(rates, levels) + 0.5 / self.exposure.mean())
         steps = 0.1 * np.arange(self.n_states)
         return np.maximum.accumulate(start - steps) + steps
 
@@ -98,7 +141,9 @@ class HiddenMRF(ModelDefaults):
 
     def _log_densities(self, params):
         counts = self.counts[:, None]
-        return counts * params - anp.exp(params) - gammaln(counts + 1.0)
+        exposure = self.exposure[:, None]
+        at_rate_one = counts * np.log(exposure) - gammaln(counts + 1.0)
+        return counts * params - exposure * anp.exp(params) + at_rate_one
 
     def potentials(
         self, density: np.ndarray, factor: FactorWeights
@@ -122,6 +167,16 @@ class HiddenMRF(ModelDefaults):
         """F = -log p(x; params, weights), up to log Z(coupling, w)."""
         node, edge, _ = self.weighted_potentials(params, weights)
         return -graph.log_partition(node, edge, self.elimination)
+
+    @checked
+    def log_partition(self, weights: np.ndarray | None = None) -> float:
+        """log Z(coupling, w) of the states, by default with all weights 1; F + log Z = -log p(x).
+
+        What F leaves out: to compare models of several couplings on all data.
+        """
+        factor = self.scheme(np.ones(self.n_sites) if weights is None else weights, self.edges)
+        node, edge = self.potentials(np.zeros((self.n_sites, self.n_states)), factor)
+        return float(graph.log_partition(node, edge, self.elimination))
 
     @checked
     def posterior(
@@ -157,6 +212,28 @@ class HiddenMRF(ModelDefaults):
                 f"expected sites with {total[k]:.2g} counts: its log rate {params[k]:.3g} is not "
                 "identified. Lower the coupling or the number of states"
             )
+
+
+def _by_site(values, edges):
+    """Numbers by node in the order of a networkx graph's nodes; others as they are."""
+    named = graph.is_networkx(edges) and graph.is_named(values)
+    return graph.by_node(values, edges) if named else values
+
+
+def _numbered(edges, by_node):
+    """Edges between places in the order of the nodes, which is plain where all data name them."""
+    named = all(graph.is_named(values) for values in by_node if values is not None)
+    return graph.edges_of(edges) if named and graph.is_networkx(edges) else edges
+
+
+def _exposure(values, n_sites):
+    exposure = own_copy(np.ones(n_sites) if values is None else values, name="exposure")
+    if exposure.shape != (n_sites,):
+        raise ValueError(f"exposure {exposure.shape} must be ({n_sites},), one number a site")
+    for site in np.flatnonzero(~((exposure > 0) & (exposure < np.inf))):
+        found = f"exposure {exposure[site]} of site {site} must be > 0 and finite"
+        raise ValueError(f"{found}: drop the site, or merge it with a neighbour")
+    return exposure
 
 
 def _check_counts(counts):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ...checks import check_kind
+from .contiguity import neighbours
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,6 +25,7 @@ class Areas:
     sha256 : of the files, or of simulated counts
     outlines : for each area its rings (p, 2), outer ones counter-clockwise and holes clockwise; of
         longitude and latitude where `in_degrees`, else of x and y; empty where there is no map
+    exposure : (n,), such as the people of an area; None where a count is per area
     """
 
     counts: np.ndarray
@@ -35,6 +35,7 @@ class Areas:
     name: str
     outlines: list = field(default_factory=list)
     in_degrees: bool = False
+    exposure: Any = None
 
     @property
     def aspect(self) -> float:
@@ -52,44 +53,68 @@ class Areas:
         return f"Areas({self.name}: {size}, {self.provenance})"
 
 
-def areas_from_geojson(path: str | Path, column: str, decimals: int = 5) -> Areas:
-    """Read any map of polygons with a property `column` of counts.
+def areas_from_map(
+    areas: Any, counts: str, exposure: Any = None, contiguity: str = "queen"
+) -> Areas:
+    """Read a map of polygons: a GeoDataFrame, or the path of a GeoJSON file.
 
-    Areas that share a corner are neighbours (queen contiguity). Corners are the same where they
-    agree to `decimals` places, so outlines must not have been simplified one by one.
-    Raises ValueError naming a feature without that property, a count or an outline.
+    Parameters
+    ----------
+    counts, exposure : names of columns; exposure may be an array (n,)
+    contiguity : "queen", neighbours share a point of their borders; "rook", a stretch
+
+    Corners within a millionth of the map's extent are the same; outlines must not have been
+    simplified one by one. Raises ValueError naming a row without a count or a polygon, and two that
+    are the same.
     """
-    path = Path(path)
-    check_kind("column", column, str)
-    outlines = read_outlines(path)
-    counts = [_count(number, feature, column) for number, feature in enumerate(_features(path))]
+    check_kind("counts", counts, str)
+    features = _features(areas)
+    numbers = [_count(number, feature, counts) for number, feature in enumerate(features)]
+    if isinstance(exposure, str):
+        exposure = [_value(number, each, exposure) for number, each in enumerate(features)]
+    outlines = read_outlines(areas)
+    is_path = not hasattr(areas, "__geo_interface__")
+    source = Path(areas).read_bytes() if is_path else repr(numbers).encode()
     return Areas(
-        counts=np.array(counts, np.int64),
-        edges=shared_corners(outlines, decimals),
+        counts=np.array(numbers, np.int64),
+        edges=neighbours(outlines, contiguity),
         provenance="real",
-        sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
-        name=f"{path.stem}, {column}",
+        sha256=hashlib.sha256(source).hexdigest(),
+        name=f"{Path(areas).stem}, {counts}" if is_path else counts,
         outlines=outlines,
-        in_degrees=True,
+        in_degrees=is_path or bool(getattr(areas.crs, "is_geographic", False)),
+        exposure=exposure,
     )
 
 
-def read_outlines(path: Path) -> list[list[np.ndarray]]:
-    """Return the rings of each feature of a geojson file, in its order."""
-    return [_rings(number, feature) for number, feature in enumerate(_features(path))]
+def read_outlines(areas: Any) -> list[list[np.ndarray]]:
+    """Return the rings of each area of a map, in the order of its rows."""
+    return [_rings(number, feature) for number, feature in enumerate(_features(areas))]
 
 
-def _features(path):
-    return json.loads(path.read_text(encoding="utf-8"))["features"]
+def _features(areas):
+    collection = getattr(areas, "__geo_interface__", None) or _parsed(Path(areas))
+    features = collection.get("features") if isinstance(collection, dict) else None
+    if not features:
+        raise ValueError(f"{areas!r:.60} holds no features: pass a GeoDataFrame or a GeoJSON path")
+    return features
+
+
+def _parsed(path):
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no text
+        remedy = "read it by geopandas.read_file, and pass the frame"
+        raise ValueError(f"{path} is no GeoJSON ({error}): {remedy}") from None
 
 
 def _rings(number, feature):
     geometry = feature.get("geometry") or {}
     kind = geometry.get("type")
-    if kind not in ("Polygon", "MultiPolygon"):
-        found = f"feature {number} is no polygon but {kind}"
+    polygons = geometry.get("coordinates")
+    if kind not in ("Polygon", "MultiPolygon") or not polygons:
+        found = f"row {number} is no polygon but {kind}, {polygons!r:.30}"
         raise ValueError(f"{found}: drop it or give it an outline")
-    polygons = geometry["coordinates"]
     if kind == "Polygon":
         polygons = [polygons]
     rings = []
@@ -107,25 +132,16 @@ def _turned(ring, direction):
     return corners if twice_area * direction > 0 else corners[::-1]
 
 
-def _count(number, feature, column):
+def _value(number, feature, column):
     properties = feature.get("properties") or {}
     if column not in properties:
         names = ", ".join(properties) or "none"
-        raise ValueError(f"feature {number} has no property {column!r}; it has {names}")
-    value = properties[column]
+        raise ValueError(f"row {number} has no column {column!r}; it has {names}")
+    return properties[column]
+
+
+def _count(number, feature, column):
+    value = _value(number, feature, column)
     if not isinstance(value, int | float) or value < 0 or value % 1 != 0:
-        raise ValueError(f"feature {number}: {column} = {value!r} is no whole number >= 0")
+        raise ValueError(f"row {number}: {column} = {value!r} is no whole number >= 0")
     return int(value)
-
-
-def shared_corners(outlines: list[list[np.ndarray]], decimals: int = 5) -> np.ndarray:
-    """Return the pairs of areas (m, 2) with a corner in common."""
-    owners = defaultdict(set)
-    for area, rings in enumerate(outlines):
-        corners = np.round(np.concatenate(rings), decimals)
-        for corner in corners.tolist():
-            owners[tuple(corner)].add(area)
-    pairs = set()
-    for areas in owners.values():
-        pairs |= set(combinations(sorted(areas), 2))
-    return np.array(sorted(pairs), np.int64).reshape(-1, 2)

@@ -1,7 +1,8 @@
 """Closed forms of a `HiddenMRF`; each is tested against autograd.
 
-With S_k = sum_t w_t 1{z_t = k} (x_t - rate_k), the derivative of the weighted log joint in log rate
-k, and N_k = sum_t w_t 1{z_t = k}, all moments given the counts that are kept (Louis 1982):
+With S_k = sum_t w_t 1{z_t = k} (x_t - e_t rate_k), the derivative of the weighted log joint in log
+rate k, e_t the exposure, and N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are
+kept (Louis 1982):
 
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
@@ -39,7 +40,7 @@ class MRFDerivatives(Derivatives):
         node, edge, observation = model.weighted_potentials(params, weights)
         posterior = GraphPosterior(node, edge, model.elimination)
         gamma, _ = posterior.marginals()
-        excess = model.counts[:, None] - np.exp(params)
+        excess = model.counts[:, None] - model.exposure[:, None] * np.exp(params)
         return -posterior.log_partition, -observation @ (gamma * excess)
 
     @override
@@ -100,16 +101,18 @@ class MRFDerivatives(Derivatives):
     def _problem(self, params, weights):
         """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
         node, edge, observation = self.model.weighted_potentials(params, weights)
+        model = self.model
+        exposure = model.exposure[:, None]
         indicators = np.eye(len(params))[:, None, :] * observation[:, None]
-        slopes = indicators * (self.model.counts[:, None] - np.exp(params))
-        return node, edge, np.concatenate([slopes, indicators[:-1]])
+        slopes = indicators * (model.counts[:, None] - exposure * np.exp(params))
+        return node, edge, np.concatenate([slopes, indicators[:-1] * exposure])
 
     def _curvature(self, moments, params, weights):
         """d2F/dparams2 (K, K) from moments."""
         k = len(params)
-        n_observed = self.model.scheme(weights, self.model.edges).observation.sum()
+        observation = self.model.scheme(weights, self.model.edges).observation
         others = moments.mean[k:]
-        occupancy = np.append(others, n_observed - others.sum())
+        occupancy = np.append(others, observation @ self.model.exposure - others.sum())
         lower = np.zeros((k, k))
         lower[np.tril_indices(k)] = moments.covariance
         covariance = lower + np.tril(lower, -1).T

@@ -1,7 +1,7 @@
 """Expectation maximisation of a `HiddenMRF`, the way the paper fits it.
 
 E-step: P(z_t = k | x) by variable elimination.
-M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k).
+M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k) exposure_t.
 Source: Ghosh et al. (2020), Appendix L.3.
 """
 
@@ -56,8 +56,8 @@ def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.nd
     gamma, _ = model.posterior(params, weights).marginals()
     kept = model.scheme(weights, model.edges).observation[:, None] * gamma
     counts = kept.T @ model.counts
-    sites = kept.sum(axis=0)
-    if not (counts.min() > 0.0 and sites.min() > 0.0):
-        found = f"{sites} expected sites with {counts} counts"
+    exposure = kept.T @ model.exposure
+    if not (counts.min() > 0.0 and exposure.min() > 0.0):
+        found = f"{kept.sum(axis=0)} expected sites with {counts} counts"
         raise EmptyState(f"the states hold {found}: try another start, or fewer states")
-    return np.log(counts) - np.log(sites)
+    return np.log(counts) - np.log(exposure)

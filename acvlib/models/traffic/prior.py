@@ -14,7 +14,7 @@ from ...checks import real_array, real_number
 class TrafficPrior:
     """Hyperparameters; the defaults are flat or nearly so.
 
-    Gamma(shape, rate) on the base rate and on the excess's shape a and rate b; Dirichlet
+    Gamma(shape, rate), flat if (1, 0), on the base rate and the excess's a and b; Dirichlet
     concentration of the seven day effects / 7; Beta(stay, leave) for P(0 -> 0) and P(1 -> 1).
     Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
     """
@@ -31,8 +31,12 @@ class TrafficPrior:
         object.__setattr__(self, "day_concentration", concentration)
         for name in vars(self).keys() - {"day_concentration"}:
             two = real_array(name, getattr(self, name), 1)
-            if two.shape != (2,) or not (two > 0.0).all():
-                raise ValueError(f"TrafficPrior: {name} = {two} must be two positive numbers")
+            rate_0 = not name.startswith("stay") and two[1:].tolist() == [0.0]
+            if two.shape != (2,) or not (two[: 2 - rate_0] > 0.0).all():
+                allowed = "" if name.startswith("stay") else ", or a rate of 0"
+                raise ValueError(
+                    f"TrafficPrior: {name} = {two} must be two positive numbers{allowed}"
+                )
             object.__setattr__(self, name, tuple(two.tolist()))
 
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from acvlib.models.mrf.areas import Areas, areas_from_geojson
+from acvlib.models.mrf.areas import Areas, areas_from_map
 
 from .conll2003 import load_conll2003, simulate_conll2003
 from .covtype import Covtype, load_covtype, simulate_covtype
@@ -52,7 +52,7 @@ __all__ = [
     "Msd",
     "Sentences",
     "TaggedText",
-    "areas_from_geojson",
+    "areas_from_map",
     "data_sets",
     "load_att_faces",
     "load_conll2003",

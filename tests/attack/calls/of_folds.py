@@ -90,6 +90,21 @@ add(
     rng=odd.RNG,
     **OBSERVED,
 )
+GROUPS = odd.without(
+    odd.LABELS,
+    "strings",
+    "masked",
+    "fraction",
+    "minus two",
+    "None inside",
+    "too large for int64",
+    "object",
+    "complex",
+    "dates",
+    "huge",
+    "inf",
+    "minus inf",
+)
 add(
     "folds.by_class",
     folds.by_class,
@@ -99,23 +114,20 @@ add(
         "rng": np.random.default_rng(5),
         "observed": flags(rng),
     },
-    classes=odd.without(
-        odd.LABELS,
-        "strings",
-        "masked",
-        "fraction",
-        "minus two",
-        "None inside",
-        "too large for int64",
-        "object",
-        "complex",
-        "dates",
-        "huge",
-        "inf",
-        "minus inf",
-    ),
+    classes=GROUPS,
     per_fold=K,
     rng=odd.RNG,
+    observed=OBSERVED["observed"],
+)
+add(
+    "folds.leave_group_out",
+    folds.leave_group_out,
+    lambda rng: {
+        "labels": np.arange(N) // 3,
+        "lengths": np.ones(N, int),
+        "observed": flags(rng),
+    },
+    labels=GROUPS,
     observed=OBSERVED["observed"],
 )
 add(

@@ -71,8 +71,8 @@ ADJACENCY[[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]] = 1.0
 add(
     "graph.edges_of",
     graph.edges_of,
-    lambda rng: {"adjacency": ADJACENCY.copy()},
-    adjacency=odd.without(
+    lambda rng: {"graph": ADJACENCY.copy()},
+    graph=odd.without(
         odd.TABLE, "zeros", "empty", "tiny", "int8", "int64", "uint8", "uint64", "bool", "sparse"
     )
     | odd.kinds(

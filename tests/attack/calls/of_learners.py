@@ -137,6 +137,51 @@ add(
 )
 
 
+def frame(X, y):
+    """The rows as a frame whose column "y" is the target."""
+    import polars
+
+    return polars.DataFrame(X, schema=["a", "b", "c"]).with_columns(polars.Series("y", y))
+
+
+add(
+    "Examples.of",
+    lambda target, **a: acv.Examples.of(frame(**data()), target, **a).X,
+    lambda rng: {"target": "y", "features": ["c", "a"], "memory": 2**30},
+    target=odd.without(odd.CHOICE, "None "),
+    features=odd.kinds(
+        "refuse",
+        text=odd.constant("a"),
+        none_there=odd.constant(["z"]),
+        twice=odd.constant(["a", "a"]),
+        target=odd.constant(["a", "y"]),
+        empty=odd.constant([]),
+        numbers=odd.constant([1.5]),
+    ),
+)
+add(
+    "Examples.of a source",
+    acv.Examples.of,
+    lambda rng: {"source": frame(**data())},
+    source=odd.OBJECTS,
+)
+add(
+    "treecv, kept",
+    lambda checkpoint: acv.treecv(
+        learners.pegasos(3, 0.5), acv.Examples(**data()), 4, checkpoint=checkpoint
+    ),
+    lambda rng: {"checkpoint": None},
+    checkpoint=odd.kinds(
+        "refuse",
+        folder=odd.constant("/"),
+        nowhere=odd.constant("/nowhere/run.npz"),
+        number=odd.constant(3),
+        array=odd.constant(np.ones(3)),
+        no_checkpoint=odd.constant(__file__),
+    ),
+)
+
+
 def sgd():
     from sklearn.linear_model import SGDRegressor
 

@@ -128,6 +128,18 @@ add(
     coupling=odd.NUMBER,
     n_states=odd.LIMITED,
 )
+add(
+    "HiddenMRF exposed",
+    built(models.HiddenMRF),
+    lambda rng: {
+        "counts": counts(rng),
+        "edges": grid_edges(),
+        "coupling": 0.25,
+        "exposure": 1.0 + np.arange(N) % 3,
+    },
+    exposure=odd.without(odd.TABLE, "None ", "zeros", "tiny", "huge")
+    | odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a),
+)
 
 
 def series(rng, n=40):
@@ -230,6 +242,74 @@ add(
     n_states=odd.LIMITED,
     order=odd.COUNT,
     n_hidden=odd.COUNT,
+)
+
+
+def codes(rng, n=40):
+    """Three categories, which two states prefer."""
+    return (np.arange(n) // 8 % 2 + rng.integers(0, 2, n)).astype(np.int64)
+
+
+MISSING = odd.kinds("sane", nan=lambda a: odd._with(a, np.nan))
+OF_CODES = odd.without(
+    odd.COUNTS, "nan", "masked", "extra axis", "ragged", "dict", "ones", "zeros", "huge"
+)
+add(
+    "CategoricalHMM",
+    built(models.CategoricalHMM),
+    lambda rng: {"x": codes(rng), "n_states": 2, "n_categories": 4, "emission_concentration": 1.5},
+    x=OF_CODES | MISSING | odd.kinds("refuse", huge=lambda a: a * 10**9, zeros=np.zeros_like),
+    n_states=odd.LIMITED,
+    n_categories=odd.without(odd.LIMITED, "one", "two", "None ", "bool"),
+    emission_concentration=odd.POSITIVE,
+)
+add(
+    "PoissonHMM",
+    built(models.PoissonHMM),
+    lambda rng: {"x": codes(rng), "n_states": 2},
+    x=OF_CODES | MISSING | odd.kinds("sane", huge=lambda a: a * 10**9),
+    n_states=odd.LIMITED,
+)
+add(
+    "MixtureHMM",
+    built(models.MixtureHMM),
+    lambda rng: {
+        "x": series(rng)[:, None],
+        "n_states": 2,
+        "n_components": 2,
+        "covariance": "diag",
+        "mean_scale": 10.0,
+    },
+    n_states=odd.LIMITED,
+    n_components=odd.LIMITED,
+    covariance=odd.CHOICE,
+    mean_scale=odd.without(odd.POSITIVE, "inf"),
+)
+add(
+    "GLMHMM",
+    built(models.GLMHMM),
+    lambda rng: {
+        "y": codes(rng) % 2,
+        "inputs": dyadic(rng, 40, 2),
+        "n_states": 2,
+        "family": "bernoulli",
+        "weight_sd": 2.0,
+    },
+    y=odd.without(OF_CODES, "fraction") | MISSING,
+    inputs=odd.kinds(
+        "refuse",
+        None_=odd.constant(None),
+        string=odd.constant("data"),
+        short=lambda a: a[:-1],
+        inf=lambda a: odd._with(a, np.inf),
+        complex=lambda a: a + 1j,
+        constant=np.ones_like,
+    )
+    | odd.kinds("sane", nan=lambda a: odd._with(a, np.nan))
+    | odd.kinds("same", list=lambda a: [a], float32=lambda a: a.astype(np.float32)),
+    n_states=odd.LIMITED,
+    family=odd.CHOICE,
+    weight_sd=odd.POSITIVE,
 )
 
 

@@ -227,12 +227,12 @@ def geojson(rng):
     path = os.path.join(tempfile.gettempdir(), f"acvlib-attack-{os.getpid()}.geojson")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"features": [square(0), square(1)]}, file)
-    return {"path": path, "column": "n"}
+    return {"areas": path, "counts": "n"}
 
 
 add(
-    "mrf.areas.areas_from_geojson",
-    lambda **a: areas.areas_from_geojson(**a).edges,
+    "mrf.areas.areas_from_map",
+    lambda **a: areas.areas_from_map(**a).edges,
     geojson,
-    column=odd.CHOICE,
+    counts=odd.CHOICE,
 )

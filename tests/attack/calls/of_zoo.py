@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+import acvlib as acv
 from acvlib import models, weighting
 from acvlib.folds import Folds
 from acvlib.models.hmm import em as hmm_em
@@ -95,9 +96,21 @@ for name in zoo()[0]:
         "initial_params",
         rng=(lambda rng: np.random.default_rng(5), odd.without(odd.RNG, "None ")),
     )
-    for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior", "hold"):
+    for extra in (
+        "unpack",
+        "posterior",
+        "log_densities",
+        "log_chain",
+        "log_prior",
+        "hold",
+    ):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
+method(
+    "HiddenMRF",
+    "log_partition",
+    weights=(lambda rng: rng.integers(1, 9, 12) / 8.0, odd.without(odd.WEIGHTS, "None ")),
+)
 for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", "LinearChainCRF"):
     add(
         f"{name}.pack",
@@ -117,6 +130,53 @@ method(
     "sequence_losses",
     params=(zoo()[1]["AutoRegressiveHMM"], odd.PARAMS),
     sequences=(sequences, odd.without(SEQUENCES, "none")),
+)
+for attribute in ("posterior", "predict", "decode"):
+    add(
+        f"HMM.{attribute}",
+        lambda attribute=attribute, **a: list(getattr(zoo()[0]["GaussianHMM"], attribute)(**a)),
+        lambda rng: {"params": zoo()[1]["GaussianHMM"], "sequences": [series(rng)[:, None]]},
+        params=odd.PARAMS,
+        unbounded=True,
+    )
+add(
+    "HMM.sample",
+    lambda **a: zoo()[0]["GaussianHMM"].sample(**a).sequences,
+    lambda rng: {
+        "params": zoo()[1]["GaussianHMM"],
+        "lengths": [3, 4],
+        "rng": np.random.default_rng(5),
+    },
+    params=odd.PARAMS,
+    rng=odd.RNG,
+    unbounded=True,
+)
+
+
+@cache
+def hmmlearns():
+    """A fitted model of hmmlearn."""
+    from hmmlearn.hmm import GaussianHMM
+
+    x = series(np.random.default_rng(1))[:, None]
+    return GaussianHMM(2, random_state=0).fit(x)
+
+
+add(
+    "from_hmmlearn",
+    lambda **a: acv.from_hmmlearn(**a)[1],
+    lambda rng: {"fitted": hmmlearns(), "X": series(rng)[:, None], "lengths": [15, 25]},
+    fitted=odd.OBJECTS,
+    lengths=odd.kinds(
+        "refuse",
+        short=odd.constant([15, 24]),
+        zero=odd.constant([40, 0]),
+        negative=odd.constant([50, -10]),
+        fraction=odd.constant([15.5, 24.5]),
+        text=odd.constant("ab"),
+        none=odd.constant([]),
+        nested=odd.constant([[15, 25]]),
+    ),
 )
 NEW_SENTENCES = odd.without(LISTS, "fewer", "None ") | odd.without(
     each_of(odd.TABLE), "one too short", "one too long"

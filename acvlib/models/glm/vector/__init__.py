@@ -155,7 +155,7 @@ class VectorGLM(ModelDefaults):
     def coefficients(self, params: np.ndarray) -> np.ndarray:
         """Q theta of params (..., D), as (..., K, D')."""
         blocks = params.reshape(*params.shape[:-1], self.n_outputs, self.design.shape[1])
-        return self.family.spread @ blocks
+        return blocks if self.quadratic else self.family.spread @ blocks  # Q = I of targets
 
     def own_scores(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """Scores (K, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""

@@ -157,7 +157,7 @@ class VectorDerivatives(Derivatives):
 
     def _in_params(self, sums):
         """Q' sums (..., K, D') as (..., D)."""
-        own = np.einsum("kq,...kd->...qd", self.model.family.spread, sums)
+        own = sums if self.model.quadratic else self.model.family.spread.T @ sums
         return own.reshape(*sums.shape[:-2], -1)
 
     def _mixtures(self, point, factors):

@@ -24,6 +24,11 @@ class JointHessian(DenseHessian):
         """rows (n, D) @ H^-1."""
         return self._solve_rows(rows)
 
+    def products_solved(self, factor: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """H^-1 (factor_n (x) x_n), factor (n, q)."""
+        products = factor[:, :, None] * x[:, None, :]
+        return self.times_inverse(products.reshape(len(x), -1))
+
     def leverages(self, x: np.ndarray) -> np.ndarray:
         """(I (x) x_n)' H^-1 (I (x) x_n) of each row, (n, q, q)."""
         dim = x.shape[1]
@@ -98,6 +103,14 @@ class TargetHessian:
             few = blocks[:, targets].reshape(-1, len(self.gram))
             out[:, targets] = matrix.solve(few.T).T.reshape(len(rows), len(targets), -1)
         return out.reshape(rows.shape)
+
+    def products_solved(self, factor: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """H^-1 (factor_n (x) x_n), factor (n, q): one solve for targets of one penalty."""
+        out = np.empty((len(x), *self.penalty.shape))
+        for targets, matrix in self._parts:
+            solved = matrix.solve(x.T).T
+            out[:, targets] = factor[:, targets, None] * solved[:, None, :]
+        return out.reshape(len(x), -1)
 
     def leverages(self, x: np.ndarray) -> np.ndarray:
         """x_n' H_k^-1 x_n of each row and target, (n, q)."""

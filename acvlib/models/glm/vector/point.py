@@ -192,8 +192,7 @@ class SingleSites(AroundOnePoint):
         family = self.point.model.family
         along += family.times(leverage, factor)
         length = factor + family.corrected(self._curvature[rows], leverage, along)
-        products = length[:, :, None] * x[:, None, :]
-        return base.times_inverse(products.reshape(len(x), -1))
+        return base.products_solved(length, x)
 
 
 class OwnHessians(AroundOnePoint):

@@ -1,89 +1,37 @@
-"""Emission models of the HMM family, and what an HMM asks of one.
+"""Emission models of the HMM family; `base.Emission` says what an HMM asks of one."""
 
-The parameters (E,) of an emission are n_shared ones of all states, then d of each state; methods
-take those of each state, the shared ones first: states (K, e), e = n_shared + d. A new emission is
-one file: a class like `Emission`, one like `Point` and one like `Information`; see `gaussian` for a
-small example.
-"""
-
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-
-from ..sequences import Frames
 from .autoregressive import AutoRegression, AutoRegressionParams
-from .gaussian import Gaussian, GaussianParams, Prior
+from .base import Emission
+from .categorical import Categorical, CategoricalParams
+from .covariance import CovarianceParams, FullGaussian
+from .gaussian import Gaussian, GaussianParams
+from .glm import GLM, GLMParams
+from .mixture import Mixture, MixtureParams
 from .network import NetworkParams, NeuralAutoRegression
-from .scores import Layer, StatePairs
+from .poisson import Poisson, PoissonParams
+from .priors import Dirichlet, LogRate, LogSd, Normal, Prior
 
 __all__ = [
     "AutoRegression",
     "AutoRegressionParams",
+    "Categorical",
+    "CategoricalParams",
+    "CovarianceParams",
+    "Dirichlet",
     "Emission",
+    "FullGaussian",
+    "GLM",
+    "GLMParams",
     "Gaussian",
     "GaussianParams",
-    "Information",
+    "LogRate",
+    "LogSd",
+    "Mixture",
+    "MixtureParams",
     "NetworkParams",
     "NeuralAutoRegression",
-    "Point",
+    "Normal",
+    "Poisson",
+    "PoissonParams",
+    "Prior",
 ]
-
-
-class Emission(Protocol):
-    """p(x_t | z_t = k, the `order` frames before).
-
-    An emission with a closed-form M-step also has `maximise(states, frames, mass (M, K))`, which
-    gives new params (E,).
-    """
-
-    @property
-    def order(self) -> int:
-        """p: how many frames before are looked back at."""
-
-    @property
-    def n_shared(self) -> int:
-        """How many parameters all states share."""
-
-    def state_shape(self, n_channels: int) -> tuple[int, int]:
-        """(r, q), d = r q: a state's parameters are r groups of q with the same information."""
-
-    def unpack(self, states: np.ndarray, n_channels: int) -> NamedTuple:
-        """Named parameters."""
-
-    def pack(self, named: Any) -> np.ndarray:
-        """The params (E,) of named ones: the inverse of `unpack`."""
-
-    def prior(self, n_states: int, n_channels: int) -> Prior:
-        """The prior of all params (E,)."""
-
-    def start(self, frames: Frames, labels: np.ndarray, n_states: int) -> np.ndarray:
-        """Params (E,) fitted to frames whose states (M,) are given."""
-
-    def at(self, states: np.ndarray, frames: Frames) -> "Point":
-        """Values and derivatives at these parameters."""
-
-
-class Point(Protocol):
-    """An emission at some parameters.
-
-    log_density (M, K): log p(x_t | z_t = k, lags), 0 where missing; differentiable by autograd.
-    """
-
-    states: np.ndarray
-    log_density: np.ndarray
-
-    def layers(self, k: int, frames: np.ndarray) -> list[Layer]:
-        """d log p of some frames in state k, in the order of its e parameters."""
-
-    def information(self, groups: list[StatePairs]) -> "Information":
-        """Minus the second derivatives of sum_p mass_p log p."""
-
-
-class Information(Protocol):
-    """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state)."""
-
-    def multiply(self, states: np.ndarray) -> np.ndarray:
-        """Times B directions (B, K, e), of the same shape."""
-
-    def blocks(self) -> tuple[np.ndarray, np.ndarray]:
-        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""

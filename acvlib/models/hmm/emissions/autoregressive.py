@@ -9,7 +9,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, likeliest_variance, ridge_regression, settle
+from .gaussian import likeliest_variance, settle
+from .isotropic import Isotropic, IsotropicPoint, isotropic_prior, ridge_regression
 from .scores import Layer
 
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
@@ -24,7 +25,7 @@ class AutoRegressionParams(NamedTuple):
 
 
 @dataclass(frozen=True)
-class AutoRegression:
+class AutoRegression(Isotropic):
     """Order p of the autoregression, and its priors; p = 0 is a Gaussian with one variance for all.
 
     B^1_k ~ MatrixNormal(I, I, I) as in Eq. 17; the other B^m_k have mean 0 (with mean I each, a
@@ -35,7 +36,6 @@ class AutoRegression:
     order: int = 1
     coefficient_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
-    n_shared = 1
 
     def __post_init__(self):
         settle(self, "coefficient_sd", order=0)

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
-from .gaussian import IsotropicPoint, isotropic_prior, ridge_regression, settle
+from .gaussian import settle
+from .isotropic import Isotropic, IsotropicPoint, isotropic_prior, ridge_regression
 from .scores import Layer
 
 
@@ -24,7 +25,7 @@ class NetworkParams(NamedTuple):
 
 
 @dataclass(frozen=True)
-class NeuralAutoRegression:
+class NeuralAutoRegression(Isotropic):
     """A network of one hidden layer for each state; every weight ~ Normal(0, weight_sd^2).
 
     sigma^2 ~ InverseGamma(shape, scale) of `variance_prior`.
@@ -34,7 +35,7 @@ class NeuralAutoRegression:
     n_hidden: int = 12
     weight_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
-    n_shared = 1
+    maximise = None  # has no closed form: `fit` climbs by L-BFGS
 
     def __post_init__(self):
         settle(self, "weight_sd", order=1, n_hidden=1)

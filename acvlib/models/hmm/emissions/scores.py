@@ -41,13 +41,7 @@ def by_state(frame, state, mass):
 
 def gradient(point, mass):
     """sum_t mass_tk d log p(x_t | k), (K, e); mass (M, K), 0 at missing frames."""
-    total = np.zeros(point.states.shape)
-    for k, own in enumerate(mass.T):
-        frames = np.flatnonzero(own > NEGLIGIBLE)
-        if frames.size:
-            scores = StateScores(point.layers(k, frames))
-            total[k] = scores.adjoint(own[frames, None])[0]
-    return total
+    return np.stack([point.gradient(k, own) for k, own in enumerate(mass.T)])
 
 
 class Scores:
@@ -115,7 +109,7 @@ class StateScores:
         sums = []
         for signal, inputs in self.layers:
             spread = coefficients[:, :, None] * signal[:, None, :]
-            total = spread.reshape(n, -1).T @ inputs
+            total = spread.reshape(n, n_directions * signal.shape[1]).T @ inputs
             sums.append(total.reshape(n_directions, -1))
         return np.concatenate(sums, axis=1)
 

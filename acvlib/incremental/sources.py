@@ -1,0 +1,166 @@
+"""Rows of files and frames as arrays: whatever speaks Arrow, Parquet and .npy, a portion at a time.
+
+Columns must be numbers, without missing values: others are refused by name.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..checks import real_array
+from ..extras import require
+from .scratch import forget, gathered, portions
+
+BATCH = 2**19  # numbers of a file that are decoded at once
+BUFFER = 2**16  # bytes of each column that are read at once
+PARQUET = (".parquet", ".pq")
+SOURCES = (
+    "a path to .npy or .parquet, a folder of these, a pandas or polars frame or an arrow table"
+)
+
+
+class _Table(NamedTuple):
+    """n rows of columns; batches(names, most rows) reads some columns of them."""
+
+    schema: Any
+    n_rows: int
+    batches: Callable[[list[str], int], Iterator]
+
+
+def read(source: Any, target: Any, features: Sequence[str] | None, most: int) -> tuple:
+    """X (n, d) and y (n,) or None of a file or frame; X in a scratch file beyond `most` bytes."""
+    if isinstance(source, str | PathLike) and Path(source).suffix == ".npy":
+        return _read_npy(source, target, features, most)
+    table = _table(source)
+    named = isinstance(target, str | int)
+    label = [str(target)] if named else []
+    names = _features(table.schema, label, features)
+    _check_numbers(table.schema, [*names, *label])
+    n_rows = table.n_rows
+    y = np.empty(n_rows) if named else target
+    batches = table.batches([*names, *label], max(1, BATCH // len(names)))
+    X = gathered(_blocks(batches, len(names), y if named else None), (n_rows, len(names)), most)
+    return X, y
+
+
+def _read_npy(path, target, features, most):
+    if features is not None:
+        raise ValueError(f"{path} has no names of columns: features must be None")
+    if isinstance(target, str | PathLike) and Path(target).suffix == ".npy":
+        target = np.load(target)
+    elif isinstance(target, str | int):
+        raise ValueError(f"target = {target!r}: of a .npy file, give another .npy, or an array")
+    X = np.load(path, mmap_mode="r")
+    if X.ndim != 2:
+        raise ValueError(f"{path} has shape {X.shape}: it must be (rows, features)")
+    if X.dtype == float and X.flags.c_contiguous:
+        return X, target
+    return gathered(_as_floats(X), X.shape, most), target
+
+
+def _as_floats(X):
+    for part in portions(*X.shape):
+        yield real_array("X", X[part])
+        forget(X)
+
+
+def _table(source) -> _Table:
+    """A path or a frame as a table that Arrow can read."""
+    if isinstance(source, str | PathLike):
+        return _dataset(Path(source))
+    if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
+        hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
+        kind = type(source).__name__
+        raise TypeError(
+            f"the source must be {SOURCES}; got {kind}{hint}; of arrays, Examples(X, y)"
+        )
+    table = require("pyarrow", extra="parquet").table(source)
+    batches = lambda names, size: table.select(names).to_batches(size)  # noqa: E731
+    return _Table(table.schema, table.num_rows, batches)
+
+
+def _dataset(path):
+    """A Parquet file, or those of a folder in the order of their names; keys of folders count."""
+    if not path.exists():
+        raise FileNotFoundError(f"no file or folder {path}")
+    if path.is_file() and path.suffix not in PARQUET:
+        raise ValueError(f"{path}: the source must be {SOURCES}")
+    module = require("pyarrow.dataset", extra="parquet")
+    dataset = module.dataset(path, format="parquet", partitioning="hive")
+    if not dataset.files:
+        raise ValueError(f"no Parquet files in {path}")
+    return _Table(dataset.schema, dataset.count_rows(), partial(_of_files, module, dataset))
+
+
+def _of_files(module, dataset, names, size):
+    """Batches of the rows of all files: decoded as they are asked for, in one thread."""
+    arrow = require("pyarrow", extra="parquet")
+    parquet = require("pyarrow.parquet", extra="parquet")
+    for part in dataset.get_fragments():
+        keys = module.get_partition_keys(part.partition_expression)
+        stored = [name for name in names if name not in keys]
+        with parquet.ParquetFile(part.path, pre_buffer=False, buffer_size=BUFFER) as file:
+            _features(file.schema_arrow, [], stored)
+            _check_numbers(file.schema_arrow, stored)
+            for batch in file.iter_batches(size, columns=stored, use_threads=False):
+                for name in keys:
+                    batch = batch.append_column(name, arrow.array([keys[name]] * len(batch)))
+                yield batch.select(names)
+
+
+def _features(schema, label, features):
+    """The names of the features: all but the target and the index of a pandas frame, if None."""
+    names = schema.names
+    if features is None:
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
+        features = [name for name in names if name not in index and name not in label]
+    elif isinstance(features, str) or not all(isinstance(name, str | int) for name in features):
+        raise ValueError(f"features = {features!r:.60} must be a list of names of columns")
+    features = [str(name) for name in features]
+    for name in [*features, *label]:
+        found = names.count(name)
+        if found != 1:
+            raise ValueError(f"{found} columns {name!r}, of {', '.join(names)}: there must be one")
+    if set(label) & set(features) or len(set(features)) < len(features) or not features:
+        raise ValueError(f"features {features} must be different columns, not the target {label}")
+    return features
+
+
+def _check_numbers(schema, names):
+    types = require("pyarrow", extra="parquet").types
+    kinds = (types.is_integer, types.is_floating, types.is_boolean)
+    for name in names:
+        kind = schema.field(name).type
+        if not any(is_kind(kind) for is_kind in kinds):
+            raise ValueError(
+                f"column {name!r} is {kind}: make numbers of it (a 0/1 column a category, seconds "
+                "of a time, float64 of a decimal), or name the columns to be used: features=[...]"
+            )
+
+
+def _blocks(batches, n_features, y):
+    """X (m, d) of each batch in turn; its last column, the target if there is one, goes into y."""
+    start = 0
+    for batch in batches:
+        columns = [_floats(batch, number, start) for number in range(batch.num_columns)]
+        if y is not None:
+            y[start : start + len(batch)] = columns[-1]
+        X = np.empty((len(batch), n_features))
+        for number in range(n_features):
+            X[:, number] = columns[number]
+        start += len(batch)
+        yield X
+
+
+def _floats(batch, number, start):
+    column = batch.column(number)
+    if column.null_count:
+        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        name = batch.schema.names[number]
+        where = f"column {name!r} has missing values, row {start + np.argmin(valid)} the first"
+        raise ValueError(f"{where}: fill them in, or drop the rows")
+    return column.to_numpy(zero_copy_only=False).astype(float, copy=False)

@@ -1,0 +1,347 @@
+"""Models in JAX and torch against the same model by autograd, and what is refused of them."""
+
+import subprocess
+import sys
+
+import autograd.numpy as anp
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import acvlib as acv
+from acvlib.adapters import calculus
+from acvlib.folds import Folds
+
+N, D = 40, 3
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+Y = (RNG.random(N) < 1 / (1 + np.exp(-X[:, 0]))).astype(float)
+ONES = np.ones(N)
+
+
+def losses(xp, params, sites=slice(None)):
+    margin = (1.0 - 2.0 * Y[sites]) * (X[sites] @ params)
+    return xp.log1p(xp.exp(margin)) + 0.1 * xp.tanh(margin)  # no convex function, no GLM
+
+
+class ByAutograd:
+    n_sites = N
+
+    def objective(self, params, weights):
+        return anp.sum(weights**2 * losses(anp, params)) + anp.sum(params**2) / 2
+
+    def heldout_loss(self, params, fold):
+        return losses(anp, params, fold)
+
+    def initial_params(self, rng):
+        return np.array([0.3, -0.2, 0.1])
+
+
+START = ByAutograd().initial_params(None)
+
+
+def in_jax(**settings):
+    def loss(params, weights):
+        return jnp.sum(weights**2 * losses(jnp, params)) + jnp.sum(params**2) / 2
+
+    def heldout(params, sites):
+        margin = (1.0 - 2.0 * jnp.asarray(Y)[sites]) * (jnp.asarray(X)[sites] @ params)
+        return jnp.log1p(jnp.exp(margin)) + 0.1 * jnp.tanh(margin)
+
+    return acv.from_jax(loss, heldout, n_sites=N, **({"start": START} | settings))
+
+
+def in_torch(**settings):
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X)
+    sign = torch.tensor(1.0 - 2.0 * Y)
+
+    def each(params):
+        margin = sign * (x @ params)
+        return torch.log1p(torch.exp(margin)) + 0.1 * torch.tanh(margin)
+
+    def loss(params, weights):
+        return (weights**2 * each(params)).sum() + (params**2).sum() / 2
+
+    def heldout(params, sites):
+        return each(params)[sites]
+
+    return acv.from_torch(loss, heldout, n_sites=N, **({"start": START} | settings))
+
+
+@pytest.fixture(scope="module", params=[in_jax, in_torch], ids=["jax", "torch"])
+def make(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def model(make):
+    return make()
+
+
+def close(ours, theirs, tolerance=1e-10):
+    np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
+
+
+def test_derivatives_equal_those_of_autograd(model):
+    ours, plain = model.derivatives, acv.derivatives_of(ByAutograd())
+    for weights in (ONES, RNG.uniform(0.2, 1.5, N), acv.folds.weights(N, [0, 7])):
+        value, gradient = ours.value_and_gradient(START, weights)
+        close(value, plain.value_and_gradient(START, weights)[0])
+        close(gradient, plain.value_and_gradient(START, weights)[1])
+        close(ours.hessian(START, weights), plain.hessian(START, weights))
+        close(ours.cross_matrix(START, weights), plain.cross_matrix(START, weights))
+    assert model.objective(START, ONES) == pytest.approx(ByAutograd().objective(START, ONES))
+
+
+FOLDS = {
+    "one": acv.folds.leave_one_out(N),
+    "few": acv.folds.k_fold(N, 2),
+    "many sizes": Folds([[0], [1, 2], [3, 4, 5], [6]]),
+    "gap": acv.folds.blocked(N, 5, buffer=2),
+}
+
+
+@pytest.mark.parametrize("kind", FOLDS)
+def test_folds_equal_those_of_autograd(model, kind):
+    folds = FOLDS[kind]
+    ours, plain = model.derivatives, acv.derivatives_of(ByAutograd())
+    apart = START + 0.1 * RNG.standard_normal((len(folds), D))
+    close(ours.cross(START, folds), plain.cross(START, folds))
+    for params in (START, apart):
+        for mine, other in zip(
+            ours.fold_gradients(params, folds), plain.fold_gradients(params, folds), strict=True
+        ):
+            close(mine, other)
+        hessians = ours.fold_hessians(params, folds, 0.5).matrices
+        close(hessians, plain.fold_hessians(params, folds, 0.5).matrices)
+        held = zip(ours.heldout(params, folds), plain.heldout(params, folds), strict=True)
+        for mine, other in held:
+            close(mine, other)
+
+
+@pytest.mark.parametrize(
+    "name", ["infinitesimal_jackknife", "frozen_newton", "newton_step", "exact"]
+)
+def test_every_rung_equals_that_by_autograd(model, name):
+    folds = acv.folds.k_fold(N, 4)
+    plain = ByAutograd()
+    mine, other = (
+        getattr(acv, name)(m, acv.fit(m, tolerance=1e-10), folds) for m in (model, plain)
+    )
+    close(mine.params, other.params, 1e-8)
+    close(mine.pointwise, other.pointwise, 1e-8)
+    unreliable = [acv.check_result(*pair).unreliable for pair in ((model, mine), (plain, other))]
+    assert np.array_equal(*unreliable)
+
+
+def test_without_a_hessian_all_rungs_are_the_same(make, model):
+    free = make(dense_limit=0)
+    folds = acv.folds.k_fold(N, 4)
+    fits = [acv.fit(m, tolerance=1e-8) for m in (model, free)]
+    close(fits[1].params, fits[0].params, 1e-7)
+    for rung in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step, acv.exact):
+        dense, products = (rung(m, f, folds) for m, f in zip((model, free), fits, strict=True))
+        close(products.params, dense.params, 1e-5)
+    close(free.derivatives.cross_matrix(START, ONES), model.derivatives.cross_matrix(START, ONES))
+
+
+def test_the_model_passes_the_check_for_users(make, model):
+    for one in (model, make(dense_limit=0)):
+        errors = acv.check_model(one, START, np.random.default_rng(0))
+        assert max(errors.values()) < 1e-6
+
+
+def test_how_many_lanes_go_together_changes_nothing(model, monkeypatch):
+    folds = FOLDS["one"]
+    many = model.derivatives.fold_gradients(START, folds)[1]
+    monkeypatch.setattr(calculus, "HELD", 1)
+    close(model.derivatives.fold_gradients(START, folds)[1], many, 1e-13)
+
+
+def test_params_may_have_a_form(make):
+    start = {"slope": START[:2], "level": START[2]}
+
+    def of(xp, params):
+        return xp.stack([params["slope"][0], params["slope"][1], params["level"]])
+
+    if make is in_jax:
+        flat = in_jax()
+        shaped = acv.from_jax(
+            lambda p, w: flat.loss(of(jnp, p), w),
+            lambda p, s: flat.heldout(of(jnp, p), s),
+            N,
+            start,
+        )
+    else:
+        torch = pytest.importorskip("torch")
+        flat = in_torch()
+        tensors = {name: torch.tensor(part) for name, part in start.items()}
+        shaped = acv.from_torch(
+            lambda p, w: flat.loss(of(torch, p), w),
+            lambda p, s: flat.heldout(of(torch, p), s),
+            N,
+            tensors,
+        )
+    params = shaped.pack(shaped.start)
+    assert shaped.n_params == D
+    form = shaped.unpack(params)
+    assert set(form) == {"slope", "level"}
+    close(shaped.pack(form), params)
+    fits = [acv.fit(m).params for m in (shaped, flat)]
+    unpacked = shaped.unpack(fits[0])
+    close([*unpacked["slope"], unpacked["level"]], fits[1], 1e-7)
+    with pytest.raises(ValueError, match="has not the form of `start`"):
+        shaped.pack({"slope": START})
+
+
+def test_missing_sites_and_traits_are_the_models(make):
+    observed = np.arange(N) > 2
+    model = make(observed=observed, convex=True, normalised=True)
+    assert model.convex
+    assert model.normalised
+    with pytest.raises(ValueError, match="site 0"):
+        acv.exact(model, acv.fit(model), Folds([[0]]))
+
+
+def smooth(params, weights):
+    return jnp.sum(weights * (params.sum() - X[:, 0]) ** 2) + jnp.sum(params**4)
+
+
+def zeros(params, sites):
+    return 0.0 * sites + params.sum()
+
+
+narrow = X.astype(np.float32)
+BAD_IN_JAX = {
+    "float32 result": (lambda p, w: smooth(p, w).astype(jnp.float32), "loss returns float32"),
+    "float32 data": (
+        lambda p, w: smooth(p, w) + jnp.sum(w * (narrow @ p)),
+        "computes with float32",
+    ),
+    "jnp data": (lambda p, w: smooth(p, w) + NARROW_DATA @ p, "computes with float32.*enable_x64"),
+    "no sum": (lambda p, w: w * p.sum(), r"loss returns shape \(40,\), must be \(\), one number"),
+    "a tuple": (lambda p, w: (smooth(p, w), 1.0), "loss returns shape tuple, must be"),
+    "no weights": (lambda p, w: smooth(p, jnp.ones(N)), "ignores the weights"),
+    "stopped weights": (lambda p, w: smooth(p, jax.lax.stop_gradient(w)), "ignores the weights"),
+    "linear": (lambda p, w: jnp.sum(w * (X @ p)), "not twice diff.*second derivative is 0"),
+    "hinge": (lambda p, w: jnp.sum(w * jax.nn.relu(1 - X @ p)), "second derivative is 0"),
+    "stopped": (
+        lambda p, w: smooth(p, w) + jnp.sum(w * jax.lax.stop_gradient(X @ p) ** 3),
+        "not twice differentiable.*its gradient is off",
+    ),
+    "stopped twice": (
+        lambda p, w: smooth(p, w) + jnp.sum(w * jax.lax.stop_gradient(X @ p) * (X @ p)),
+        "not twice differentiable",
+    ),
+    "infinite": (lambda p, w: smooth(p, w) / 0.0, "loss is inf at start"),
+    "nan": (lambda p, w: jnp.sum(w * jnp.sqrt(X @ p - 100.0)), "loss is nan at start"),
+}
+NARROW_DATA = jnp.ones(D)
+
+
+@pytest.mark.parametrize("kind", BAD_IN_JAX)
+def test_bad_functions_are_named(kind):
+    loss, message = BAD_IN_JAX[kind]
+    with pytest.raises(ValueError, match=message):
+        acv.from_jax(loss, zeros, N, START)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        lambda p, w: np.sum(w * np.exp(X @ p)),
+        lambda p, w: smooth(p, w) if p[0] > 0 else 0.0,
+        lambda p, w: smooth(p, w) + float(p[0]),
+        lambda p, w: jnp.sum((X @ p)[w > 0] ** 2),
+        lambda p, w: anp.sum(anp.exp(p)),
+    ],
+)
+def test_what_jax_cannot_trace_is_said_plainly(loss):
+    with pytest.raises(
+        TypeError, match="JAX cannot differentiate or batch.*use jax.numpy for numpy"
+    ):
+        acv.from_jax(loss, zeros, N, START)
+
+
+@pytest.mark.parametrize(
+    ("heldout", "message"),
+    [
+        (lambda p, s: p.sum(), r"heldout returns shape \(\), must be \(1,\), one loss for each"),
+        (lambda p, s: X @ p, r"heldout returns shape \(40,\), must be \(1,\)"),
+        (lambda p, s: (jnp.asarray(X)[s] @ p)[:1], r"heldout returns shape \(1,\), must be \(2,\)"),
+        (lambda p, s: zeros(p, s).astype(jnp.float32), "heldout returns float32"),
+        (lambda p, s: s, "heldout returns int64"),
+    ],
+)
+def test_bad_heldout_losses_are_named(heldout, message):
+    with pytest.raises(ValueError, match=message):
+        acv.from_jax(smooth, heldout, N, START)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"n_sites": 0}, ValueError, "n_sites = 0"),
+        ({"n_sites": 41}, (ValueError, TypeError), "incompatible shapes|broadcast"),
+        ({"start": "abc"}, ValueError, "start must be real numbers"),
+        ({"start": [0.1, np.nan, 0.0]}, ValueError, "start must be finite"),
+        ({"start": {}}, ValueError, "start holds no number"),
+        ({"loss": 3}, TypeError, "loss must be a Callable"),
+        ({"heldout": None}, TypeError, "heldout must be a Callable"),
+        ({"dense_limit": -1}, ValueError, "dense_limit = -1"),
+    ],
+)
+def test_bad_arguments_are_named(change, error, message):
+    given = {"loss": smooth, "heldout": zeros, "n_sites": N, "start": START}
+    with pytest.raises(error, match=message):
+        acv.from_jax(**(given | change))
+
+
+def test_bad_torch_functions_are_named():
+    torch = pytest.importorskip("torch")
+    x = torch.tensor(X)
+
+    def smooth(params, weights):
+        return (weights * (x @ params) ** 2).sum() + (params**4).sum()
+
+    def zeros(params, sites):
+        return x[sites] @ params
+
+    bad = {
+        "loss returns float32": lambda p, w: smooth(p, w).float(),
+        "computes with float32.*torch.double": lambda p, w: (
+            smooth(p, w) + torch.ones(3) @ p.float()
+        ),
+        "loss returns shape": lambda p, w: w,
+        "loss returns shape float": lambda p, w: 1.0,
+        "ignores the weights": lambda p, w: smooth(p, torch.ones_like(w)),
+        "second derivative is 0": lambda p, w: (w * torch.relu(1 - x @ p)).sum(),
+        "gradient is off": lambda p, w: smooth(p, w) + (w * (x @ p).detach() ** 3).sum(),
+    }
+    for message, loss in bad.items():
+        with pytest.raises(ValueError, match=message):
+            acv.from_torch(loss, zeros, N, START)
+    unfit = [
+        lambda p, w: smooth(p, w) * p[0].item(),
+        lambda p, w: smooth(p, w) if p[0] > 0 else w.sum(),
+        lambda p, w: torch.tensor(np.exp(p.numpy())).sum() * w.sum(),
+    ]
+    for loss in unfit:
+        with pytest.raises(TypeError, match="torch.func cannot differentiate or batch .*no numpy"):
+            acv.from_torch(loss, zeros, N, START)
+    with pytest.raises(ValueError, match=r"heldout returns shape \(40,\)"):
+        acv.from_torch(smooth, lambda p, s: x @ p, N, START)
+
+
+def test_the_process_stays_in_its_own_precision(model):
+    acv.infinitesimal_jackknife(model, acv.fit(model), FOLDS["few"])
+    assert jnp.ones(1).dtype == jnp.float32
+    assert not jax.config.jax_enable_x64
+
+
+def test_neither_library_is_imported_unasked():
+    code = "import sys, acvlib, acvlib.models; print({'jax', 'torch'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

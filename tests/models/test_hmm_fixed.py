@@ -1,0 +1,111 @@
+"""Probabilities that are fixed, and flat priors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from oracles.wrappers import ByAutograd
+from test_hmm import close, two_regimes
+
+import acvlib as acv
+from acvlib.derivatives import derivatives_of
+from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
+from acvlib.models.hmm import em
+from acvlib.models.hmm.dirichlet import Dirichlet
+from acvlib.models.hmm.emissions import AutoRegression, Gaussian
+
+FREE = np.nan
+LEFT_TO_RIGHT = [[1, 0, 0], [FREE, FREE, 0], [0, FREE, FREE], [0, 0, 1]]
+MIXED = [[FREE, FREE, 0.2], [FREE, 0, FREE], [FREE] * 3, [0.5, FREE, FREE]]
+
+
+def data(rng):
+    """Three levels, one after the other."""
+    return [np.repeat([0.0, 3.0, 9.0], 8)[:, None] + rng.normal(size=(24, 1)) for _ in range(4)]
+
+
+@pytest.mark.parametrize("sites", ["sequences", "steps"])
+@pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])
+def test_derivatives_with_fixed_entries_equal_autograd(fixed, sites):
+    rng = np.random.default_rng(1)
+    model = HMM(data(rng), 3, Gaussian(), sites, fixed=fixed)
+    slow = derivatives_of(ByAutograd(model))
+    params = model.initial_params() + 0.3 * rng.normal(size=model.n_params)
+    w = rng.uniform(0.3, 1.0, model.n_sites)
+    found = model.derivatives.value_and_gradient(params, w)
+    expected = slow.value_and_gradient(params, w)
+    assert_allclose(found[0], expected[0], rtol=1e-12)
+    close(found[1], expected[1], 1e-9)
+    hessian = np.asarray(slow.hessian(params, w))
+    close(np.asarray(model.derivatives.hessian(params, w)), hessian, 1e-7)
+
+
+@pytest.mark.parametrize("fixed", [LEFT_TO_RIGHT, MIXED])
+def test_fixed_entries_stay_through_em_fit_and_folds(fixed):
+    rng = np.random.default_rng(2)
+    model = HMM(data(rng), 3, Gaussian(), fixed=fixed)
+    kept = ~np.isnan(model.fixed)
+    start = em.expectation_maximisation(model, model.params_of_labels(np.repeat([0, 1, 2] * 4, 8)))
+    fit = acv.fit(model, start.params)
+    assert fit.newton_decrement < 1e-6
+    for params in (start.params, fit.params, *acv.exact(model, fit, [[0], [1, 2]]).params):
+        named = model.unpack(params)
+        rows = np.vstack([named.initial, named.transition])
+        assert_allclose(rows[kept], model.fixed[kept], atol=1e-4)
+        assert (rows[model.fixed == 0.0] < 1e-100).all()
+    assert np.diff(start.objectives).max() < 1e-9 * abs(start.objectives[-1])
+
+
+def test_a_flat_prior_is_maximum_likelihood():
+    rng = np.random.default_rng(3)
+    x = two_regimes(rng, 6, 40)
+    flat = {"concentration": 1.0, "mean_scale": np.inf, "variance_prior": (-1.0, 0.0)}
+    fixed = [[0.0, 1.0], [FREE, FREE], [FREE, FREE]]  # all sequences start alike
+    model = GaussianHMM(x, 2, sites="sequences", fixed=fixed, **flat)
+    params = model.initial_params()
+    assert model.log_prior(params) == 0.0
+    climbed = em.expectation_maximisation(model, params, 5000, 1e-14)
+    fit = acv.fit(model, climbed.params)
+    assert_allclose(fit.objective, model.sequence_losses(fit.params).sum(), rtol=1e-12)
+    assert_allclose(fit.objective, climbed.objectives[-1], rtol=1e-9)
+    assert fit.newton_decrement < 1e-6
+    flat = AutoRegression(1, coefficient_sd=np.inf, variance_prior=(-1.0, 0.0))
+    model = HMM(x, 2, flat, concentration=1.0)
+    assert model.log_prior(model.initial_params()) == 0.0
+
+
+def test_a_probability_that_runs_to_zero_is_named():
+    rng = np.random.default_rng(4)
+    model = HMM(data(rng), 3, Gaussian(), concentration=1.0)
+    labels = np.repeat([0, 1, 2] * 4, 8)
+    with pytest.raises(NoFiniteOptimum, match="run to 0 under a flat prior"):
+        acv.fit(model, model.params_of_labels(labels))
+    named = model.unpack(em.expectation_maximisation(model, model.params_of_labels(labels)).params)
+    rows = np.vstack([named.initial, named.transition])
+    fixed = np.where(rows < 1e-6, 0.0, np.nan)
+    fixed[0] = [1, 0, 0]
+    fixed[3] = [0, 0, 1]
+    model = HMM(data(np.random.default_rng(4)), 3, Gaussian(), concentration=1.0, fixed=fixed)
+    assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
+
+
+def test_the_prior_of_fixed_entries_pulls_to_them():
+    prior = Dirichlet.fixing(MIXED, (4, 3), 1.5)
+    rows = np.full((4, 3), 1.0 / 3.0)
+    kept = prior.rows(100.0 * rows)
+    assert_allclose(kept.sum(axis=1), 1.0)
+    assert_allclose(prior.counts(np.log(kept))[~np.isnan(prior.fixed)], 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "message"),
+    [
+        (np.ones((2, 2)), r"fixed \(2, 2\): must be \(3, 2\), nan where free"),
+        ([[FREE, FREE], [0.5, 0.4], [FREE, FREE]], "fixed row 1"),
+        ([[FREE, FREE], [FREE, FREE], [1.2, FREE]], "fixed row 2"),
+        ([[-0.1, FREE], [FREE, FREE], [FREE, FREE]], "fixed row 0"),
+        ("ab", "fixed must be real numbers"),
+    ],
+)
+def test_entries_that_are_no_shares_are_named(fixed, message):
+    with pytest.raises(ValueError, match=message):
+        HMM([np.arange(9.0)], 2, fixed=fixed)

@@ -1,0 +1,339 @@
+"""Graphs and maps as users have them: equal answers for equal graphs, refusals by name."""
+
+import json
+import time
+import warnings
+
+import geopandas
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.enumerate import paths
+from oracles.wrappers import ByAutograd
+from scipy.sparse import coo_matrix, csc_array, csr_matrix
+from scipy.special import gammaln, logsumexp
+
+import acvlib as acv
+from acvlib.inference import graph
+from acvlib.models import HiddenMRF, Islands, em
+from acvlib.models.mrf.contiguity import neighbours
+from acvlib.weighting import drop_latents, keep_latents
+
+COUNTS = np.array([1, 9, 12, 2, 0, 8, 3])
+EDGES = np.array([(0, 1), (1, 2), (2, 3), (3, 0), (4, 3), (5, 4)])
+PARAMS = np.log([2.0, 8.0])
+NAMES = list("qwertyu")
+
+
+def dense(edges=EDGES, n=7):
+    matrix = np.zeros((n, n), int)
+    matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = 1
+    return matrix
+
+
+def network(edges=EDGES, nodes=range(7)):
+    made = nx.Graph()
+    made.add_nodes_from(nodes)
+    made.add_edges_from(edges.tolist() if isinstance(edges, np.ndarray) else edges)
+    return made
+
+
+def same(model):
+    plain = HiddenMRF(COUNTS, EDGES, 0.7)
+    fold = np.array([1, 4])
+    weights = acv.folds.weights(7, fold)
+    assert {frozenset(pair) for pair in model.edges.tolist()} == {
+        frozenset(pair) for pair in EDGES.tolist()
+    }
+    value = plain.objective(PARAMS, weights)
+    assert model.objective(PARAMS, weights) == pytest.approx(value, rel=1e-13)
+    losses = plain.heldout_loss(PARAMS, fold)
+    np.testing.assert_allclose(model.heldout_loss(PARAMS, fold), losses, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda e: e.tolist(),
+        lambda e: network(),
+        lambda e: dense(),
+        lambda e: dense().astype(bool),
+        lambda e: dense().astype(np.uint8).tolist(),
+        lambda e: csr_matrix(dense()),
+        lambda e: csc_array(dense().astype(bool)),
+        lambda e: coo_matrix(dense().astype(np.float32)),
+        lambda e: pd.DataFrame(dense(), NAMES, NAMES),
+        lambda e: nx.to_scipy_sparse_array(network()),
+    ],
+)
+def test_every_form_of_a_graph_gives_the_same_model(form):
+    same(HiddenMRF(COUNTS, form(EDGES), 0.7))
+    folds = acv.spatial_folds.balls(7, form(EDGES), 1)
+    assert folds.same_as(acv.spatial_folds.balls(7, EDGES, 1))
+
+
+def test_sites_are_the_nodes_of_a_network_in_their_order():
+    named = nx.relabel_nodes(network(), dict(enumerate(NAMES)))
+    by_name = dict(zip(NAMES, COUNTS, strict=True))
+    same(HiddenMRF(COUNTS, named, 0.7))
+    same(HiddenMRF(by_name, named, 0.7))
+    shuffled = pd.Series(by_name)[::-1]
+    same(HiddenMRF(shuffled, named, 0.7, exposure=pd.Series(1.0, NAMES)))
+    same(HiddenMRF(dict(enumerate(COUNTS)), network(), 0.7))
+
+
+@settings(max_examples=20)
+@given(st.permutations(range(7)))
+def test_the_order_of_nodes_does_not_change_data_by_node(order):
+    """As sites are renumbered, the objective is what it was and each node's loss its own."""
+    moved = HiddenMRF(dict(enumerate(COUNTS)), network(nodes=order), 0.7)
+    plain = HiddenMRF(COUNTS, EDGES, 0.7)
+    ones = np.ones(7)
+    assert moved.objective(PARAMS, ones) == pytest.approx(plain.objective(PARAMS, ones), rel=1e-12)
+    here = moved.heldout_loss(PARAMS, np.array([order.index(3)]))
+    np.testing.assert_allclose(here, plain.heldout_loss(PARAMS, np.array([3])), rtol=1e-12)
+
+
+def test_two_sites_may_be_edges_or_a_matrix():
+    for form in ([[0, 1]], [[0, 1], [1, 0]], np.array([[0, 1], [1, 0]]), nx.path_graph(2)):
+        assert HiddenMRF([1, 9], form, 0.7).edges.tolist() == [[0, 1]]
+    assert len(HiddenMRF([1, 9], np.zeros((2, 2)), 0.7).edges) == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "form", "message"),
+    [
+        (COUNTS, network(nodes=[3, 0, 1, 2, 4, 5, 6]), "site 0 could be node 3 or node 0; pass"),
+        (COUNTS[:6], network(), "the graph has 7 nodes, and there are 6 sites"),
+        (COUNTS, network().to_directed(), "directed"),
+        (COUNTS, nx.MultiGraph([*EDGES.tolist(), (1, 0), (5, 6), (6, 5)]), "more than once"),
+        (COUNTS, network(np.append(EDGES, [[6, 6]], 0)), "joins a site to itself"),
+        ({n: 1 for n in range(6)}, network(), r"without a number: \[6\]"),
+        ({n: 1 for n in range(8)}, network(), r"names of no node: \[7\]"),
+        (pd.Series(COUNTS, NAMES), network(), r"without a number: \[0, 1, 2\]"),
+        (pd.Series([1, *COUNTS], [0, *range(7)]), network(), "each node of the graph once"),
+        (dict(enumerate(COUNTS)), EDGES, "counts must be real numbers"),
+        (COUNTS, dense() * 0.5, "entries are 0 or 1; found 0.5: one coupling"),
+        (COUNTS, csr_matrix(dense() * 2), "entries are 0 or 1; found 2"),
+        (COUNTS, np.triu(dense()), r"not symmetric: \[0, 1\] = 1 and \[1, 0\] = 0"),
+        (COUNTS, csr_matrix(np.eye(7)), "site 0 is its own neighbour"),
+        (COUNTS, dense(n=8), "must be integers .m, 2."),
+        (COUNTS, csr_matrix(dense(n=8)), "the graph has 8 nodes, and there are 7"),
+        (COUNTS, pd.DataFrame(dense(), NAMES, NAMES[::-1]), "the same sites; got rows"),
+        (COUNTS, [("q", "w")], "must be integers .*networkx"),
+        (COUNTS, None, "must be integers"),
+    ],
+)
+def test_graphs_that_can_be_read_in_two_ways_or_none_are_refused(counts, form, message):
+    with pytest.raises(ValueError, match=message):
+        HiddenMRF(counts, form, 0.7)
+
+
+def test_weighted_networks_are_refused():
+    weighted = network()
+    weighted.edges[1, 2]["weight"] = 0.5
+    with pytest.raises(ValueError, match=r"edge \(1, 2\) has weight 0.5: one coupling"):
+        HiddenMRF(COUNTS, weighted, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("n", "wide", "width"),
+    [
+        (3600, nx.convert_node_labels_to_integers(nx.grid_2d_graph(60, 60)), r"\d{2,3}"),
+        (200, np.ones((200, 200)) - np.eye(200), "199"),
+        (5000, nx.gnm_random_graph(5000, 10_000, seed=1), r"\d{2,4}"),
+        (5000, nx.gnm_random_graph(5000, 200_000, seed=1), r"\d{2,4}"),
+    ],
+)
+def test_graphs_that_are_too_wide_are_refused_within_a_second(n, wide, width):
+    counts = np.arange(n)
+    tick = time.process_time()
+    with pytest.raises(graph.TooWide, match=f"reaches width {width}: tables of 2") as caught:
+        HiddenMRF(counts, wide, 0.5)
+    assert time.process_time() - tick < 1.0
+    assert "limit of 2 GiB" in str(caught.value)
+
+
+def test_the_quick_refusal_spares_what_restarts_can_do():
+    """A 20 x 20 grid: 29 wide by min-degree, above 25 by min-fill too, and refused only there."""
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(20, 20))
+    model = HiddenMRF(np.arange(400), grid, 0.5)
+    with pytest.raises(graph.TooWide, match="best of 20 min-fill orders has width 2"):
+        model.objective(PARAMS, np.ones(400))
+    narrow = nx.convert_node_labels_to_integers(nx.grid_2d_graph(40, 8))
+    assert HiddenMRF(np.arange(320), narrow, 0.5).elimination.width < 14
+
+
+@pytest.mark.parametrize("scheme", [keep_latents, drop_latents])
+def test_log_partition_is_what_the_objective_leaves_out(scheme):
+    """exp(-F - log Z), summed over the counts of one site, is 1: a distribution."""
+    z = paths(7, 2)
+    agree = z[:, EDGES[:, 0]] == z[:, EDGES[:, 1]]
+    model = HiddenMRF(COUNTS, EDGES, 0.7, scheme=scheme)
+    assert model.log_partition() == pytest.approx(logsumexp(0.7 * agree.sum(1)), rel=1e-12)
+    weights = np.array([1, 0, 0.5, 1, 1, 1, 1])
+    kept = scheme(weights, EDGES).edge
+    expected = logsumexp(0.7 * agree @ kept)
+    assert model.log_partition(weights) == pytest.approx(expected, rel=1e-12)
+    lone = [HiddenMRF([n, 1], [(0, 1)], 0.7, 1) for n in range(2, 60)]
+    first = [-m.objective(PARAMS[:1], np.ones(2)) - m.log_partition() for m in lone]
+    other = -2.0 + np.log(2.0)
+    ends = [np.exp(-2.0), 2.0 * np.exp(-2.0)]
+    assert np.exp(logsumexp(first) - other) + sum(ends) == pytest.approx(1.0, rel=1e-10)
+
+
+def exposed(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    exposure = rng.uniform(0.5, 40.0, n)
+    high = np.arange(n) % 6 < 3
+    return rng.poisson(exposure * np.where(high, 3.0, 0.6)) + (np.arange(n) == 0), exposure
+
+
+LINE = np.stack([np.arange(11), np.arange(1, 12)], 1)
+
+
+@pytest.mark.parametrize("scheme", [keep_latents, drop_latents])
+def test_exposure_equals_enumeration_and_refits(scheme):
+    counts, exposure = exposed()
+    model = HiddenMRF(counts[:7], EDGES, 0.7, scheme=scheme, exposure=exposure[:7])
+    z = paths(7, 2)
+    agree = z[:, EDGES[:, 0]] == z[:, EDGES[:, 1]]
+    rate = exposure[:7, None] * np.exp(PARAMS)
+    density = counts[:7, None] * np.log(rate) - rate - gammaln(counts[:7, None] + 1.0)
+    total = density[np.arange(7), z].sum(1) + 0.7 * agree.sum(1)
+    assert model.objective(PARAMS, np.ones(7)) == pytest.approx(-logsumexp(total), rel=1e-12)
+    acv.check_model(model, PARAMS, np.random.default_rng(0))
+    acv.check_model(ByAutograd(model), PARAMS, np.random.default_rng(0))
+    whole = HiddenMRF(counts, LINE, 0.5, scheme=scheme, exposure=exposure)
+    fit = acv.fit(whole)
+    np.testing.assert_allclose(em(whole).params, fit.params, atol=1e-6)
+    result = acv.exact(whole, fit, [np.array([5]), np.array([0, 1])])
+    for fold, params in zip(result.folds, result.params, strict=True):
+        cold = em(whole, acv.folds.weights(12, fold)).params
+        assert fit.standard_errors_between(params, cold) <= 1e-5
+
+
+def test_a_unit_of_exposure_only_shifts_the_log_rates():
+    counts, exposure = exposed()
+    fits = [acv.fit(HiddenMRF(counts, LINE, 0.5, exposure=c * exposure)) for c in (1.0, 1e4)]
+    np.testing.assert_allclose(fits[1].params, fits[0].params - np.log(1e4), atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.zeros(12), -np.ones(12), np.ones(11), np.full(12, np.nan), "p"])
+def test_bad_exposure_is_named(bad):
+    with pytest.raises(ValueError, match="exposure"):
+        HiddenMRF(exposed()[0], LINE, 0.5, exposure=bad)
+
+
+# maps
+
+BOXES = {  # a long side with two areas beside it, a corner, a hole with an area in it, two islands
+    "long": shapely.box(0, 0, 1, 3),
+    "low": shapely.box(1, 0, 2, 1),
+    "middle": shapely.box(1, 1, 2, 2),  # its corners are none of `long`
+    "corner": shapely.box(2, 2, 3, 3),
+    "ring": shapely.box(10, 10, 14, 14) - shapely.box(11, 11, 13, 13),
+    "inside": shapely.box(11, 11, 13, 13),
+    "parts": shapely.MultiPolygon([shapely.box(20, 0, 21, 1), shapely.box(3, 2, 4, 3)]),
+    "alone": shapely.box(30, 30, 31, 31),
+}
+
+
+def frame(crs=None, **more):
+    columns = {"n": np.arange(1, 9), "people": np.linspace(1, 2, 8)} | more
+    return geopandas.GeoDataFrame(
+        columns, index=list(BOXES), geometry=list(BOXES.values()), crs=crs
+    )
+
+
+def touching(table, rook):
+    """Neighbours by shapely: the same point, or a border of positive length."""
+    shapes = table.geometry.to_numpy()
+    pairs = []
+    for i, a in enumerate(shapes):
+        for j in range(i + 1, len(shapes)):
+            both = a.intersection(shapes[j])
+            pairs += [(i, j)] if (both.length > 0 if rook else not both.is_empty) else []
+    return pairs
+
+
+@pytest.mark.parametrize("contiguity", ["queen", "rook"])
+def test_neighbours_are_those_of_shapely(contiguity, tmp_path):
+    """Also where corners lie on another's side, in holes, and of areas in several parts."""
+    table = frame()
+    expected = touching(table, contiguity == "rook")
+    path = tmp_path / "areas.geojson"
+    path.write_text(table.to_json())
+    for source in (table, path, str(path)):
+        with pytest.warns(
+            Islands, match=r"1 areas have no neighbours, such as those of rows \[7\]"
+        ):
+            model = HiddenMRF.from_map(source, "n", 0.5, contiguity=contiguity, exposure="people")
+        assert sorted(map(tuple, model.edges.tolist())) == expected
+        np.testing.assert_allclose(model.exposure, table["people"])
+        np.testing.assert_array_equal(model.counts, table["n"])
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_neighbours_of_random_tilings_are_those_of_shapely(seed):
+    """Voronoi cells, turned, moved far away and scaled: no coordinates are special."""
+    rng = np.random.default_rng(seed)
+    points = shapely.MultiPoint(rng.random((12, 2)))
+    cells = shapely.voronoi_polygons(points).geoms
+    expected = touching(geopandas.GeoDataFrame(geometry=list(cells)), rook=True)
+    turned = geopandas.GeoSeries(list(cells)).rotate(33, (0, 0)).scale(1e4, 1e4, 1, (0, 0))
+    moved = turned.translate(5e5, 6e6)
+    outlines = [
+        [np.array(cell.exterior.coords)[:: 1 if cell.exterior.is_ccw else -1]] for cell in moved
+    ]
+    assert set(expected) <= set(map(tuple, neighbours(outlines, "rook").tolist()))
+    assert set(map(tuple, neighbours(outlines, "rook").tolist())) <= set(
+        map(tuple, neighbours(outlines).tolist())
+    )
+
+
+def test_coordinates_may_be_projected_or_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Islands)
+        plain = HiddenMRF.from_map(frame("EPSG:4326"), "n", 0.5)
+        far = HiddenMRF.from_map(frame("EPSG:4326").to_crs(3857), "n", 0.5)
+    assert plain.edges.tolist() == far.edges.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::acvlib.models.mrf.Islands")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t.assign(n=[1, 2, 3, np.nan, 5, 6, 7, 8]), "row 3: n = None is no whole number"),
+        (lambda t: t.rename(columns={"n": "m"}), "row 0 has no column 'n'; it has m, people"),
+        (lambda t: t.set_geometry([*t.geometry[:7], None]), "row 7 is no polygon but None"),
+        (lambda t: t.set_geometry([*t.geometry[:7], shapely.Polygon()]), "row 7 is no polygon but"),
+        (lambda t: t.set_geometry(t.geometry.centroid), "row 0 is no polygon but Point"),
+        (
+            lambda t: t.set_geometry([*t.geometry[:7], t.geometry.iloc[2]]),
+            "rows 2 and 7 are the same area twice",
+        ),
+        (lambda t: t.iloc[:0], "holds no features"),
+        (lambda t: t.assign(people=0.0), "exposure 0.0 of site 0"),
+    ],
+)
+def test_bad_maps_are_named(change, message):
+    with pytest.raises(ValueError, match=message):
+        HiddenMRF.from_map(change(frame()), "n", 0.5, exposure="people")
+
+
+def test_files_that_are_no_geojson_are_named(tmp_path):
+    for name, text in {"a.shp": b"\xff\xfe\x00", "b.csv": b"a,b", "c.json": b"[1]"}.items():
+        (tmp_path / name).write_bytes(text)
+        with pytest.raises(ValueError, match="is no GeoJSON|holds no features"):
+            HiddenMRF.from_map(tmp_path / name, "n", 0.5)
+    (tmp_path / "d.json").write_text(json.dumps({"features": []}))
+    with pytest.raises(ValueError, match="holds no features"):
+        HiddenMRF.from_map(tmp_path / "d.json", "n", 0.5)
+    with pytest.raises(ValueError, match="unknown contiguity 'bishop'"):
+        HiddenMRF.from_map(frame(), "n", 0.5, contiguity="bishop")
