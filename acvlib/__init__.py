@@ -40,6 +40,7 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
+    "from_crfsuite": ".models.crf.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
     "from_dynamax": ".models.hmm.adapters",

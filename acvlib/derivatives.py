@@ -1,7 +1,7 @@
 """Derivatives of a weighted model: by autograd, unless the model overrides them with faster ones.
 
-An `EstimatingEquation` takes part with its residual in place of the gradient, |residual|^2 / 2 in
-place of the objective and the residual's Jacobian in place of the Hessian.
+An `EstimatingEquation` has its residual in place of the gradient, |residual|^2 / 2 in place of the
+objective and the residual's Jacobian in place of the Hessian.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +16,7 @@ from .concordance import Concordance, NotConcordant, refusal
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
 from .parallel import parallel, pieces, track
-from .protocol import (
-    Fit,
-    FoldProducts,
-    Refits,
-    check_is_model,
-    check_overrides,
-    override,
-    with_defaults,
-)
+from .protocol import FoldProducts, Refits, check_is_model, check_overrides, override, with_defaults
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -42,8 +34,7 @@ class Derivatives:
     """F, its derivatives and the held-out losses of one model; all by autograd.
 
     A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
-    A subclass may define only public names that are here, so that a misspelt override is an error;
-    its helpers start with an underscore.
+    A public name that is not here is an error; helpers of a subclass start with an underscore.
 
     Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
     """
@@ -139,7 +130,7 @@ class Derivatives:
         """
         return self.fold_gradients(params, folds, values=False)[1]
 
-    def concordance(self, fit: Fit) -> Concordance:
+    def concordance(self, fit: Any) -> Concordance:
         """What bounds the third derivatives of F; NotConcordant says why nothing does."""
         raise NotConcordant(refusal(self.model))
 
@@ -171,15 +162,19 @@ class Derivatives:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
         pairs = list(zip(params, weights, strict=True))
-        values, gradients = zip(*(self.value_and_gradient(p, w) for p, w in pairs), strict=True)
-        hessians = [np.asarray(self.hessian(p, w)) for p, w in pairs]
+        values, gradients = zip(*(self.value_and_gradient(*pair) for pair in pairs), strict=True)
+        hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
         return np.array(values), np.array(gradients), np.array(hessians)
 
-    # where matrices are too large, and for estimating equations
+    # large matrices, and estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
         raise NotImplementedError(f"{type(self).__name__} forms its Hessians")
+
+    def anchored(self, params: np.ndarray) -> "Derivatives":
+        """The same for refits from params (D,), with what they share; of `matrix_free` models."""
+        return self
 
     def refits(self, params: np.ndarray, folds: Folds, tolerance: float) -> Refits | None:
         """Each fold refitted from params (D,) by the model's own solver; None where it has none."""
@@ -261,10 +256,8 @@ def derivatives_of(model: Any) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
     if isinstance(model, type) or not hasattr(model, "n_sites"):
         check_is_model(model)  # which says what is missing; F alone has derivatives, too
-    own = getattr(model, "derivatives", None)
-    if own is not None:
-        return own
-    return EquationDerivatives(model) if is_equation(model) else Derivatives(model)
+    kind = EquationDerivatives if is_equation(model) else Derivatives
+    return getattr(model, "derivatives", None) or kind(model)
 
 
 def is_equation(model: Any) -> bool:

@@ -40,12 +40,13 @@ def fit(
     raises.
     """
     derivatives = derivatives_of(model)
-    near = is_equation(model) or (start is not None and derivatives.matrix_free)
+    matrix_free = derivatives.matrix_free
+    near = is_equation(model) or (start is not None and matrix_free)
     start = _initial(model, start, rng)
     tolerance = real_number("tolerance", tolerance, above=0.0)
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
-    elif derivatives.defaults.convex or near:
+    elif near or (derivatives.defaults.convex and not matrix_free):
         result = _polished(derivatives, [start], tolerance)
     else:
         path = _lbfgs(derivatives, start)

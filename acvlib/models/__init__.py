@@ -2,6 +2,8 @@
 
 from .crf import LinearChainCRF
 from .crf.chains import CRFParams
+from .crf.crfsuite import from_crfsuite
+from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
 from .glm.vector import VectorGLM
@@ -36,6 +38,8 @@ __all__ = [
     "CRFParams",
     "FAMILIES",
     "Family",
+    "FeatureCRF",
+    "FeatureParams",
     "GLM",
     "GLMHMM",
     "GraphAffinity",
@@ -61,6 +65,7 @@ __all__ = [
     "VectorGLM",
     "contrastive",
     "em",
+    "from_crfsuite",
     "kernel_form",
     "median_square_distance",
     "ranking",

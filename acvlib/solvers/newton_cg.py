@@ -45,6 +45,7 @@ def newton_cg(
     if found is None:
         found = Refits.unfinished(len(folds), params.shape[-1])
     found.params[:] = params
+    derivatives = derivatives.anchored(found.params[0].copy())
     parts = [slice(i, i + 1) for i in range(len(folds))]
     jobs = (
         delayed(_refit)(derivatives, folds[part], tolerance, max_steps, found.part(part))

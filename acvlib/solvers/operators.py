@@ -7,10 +7,10 @@ import numpy as np
 from joblib import delayed, effective_n_jobs
 
 from ..parallel import threads
-from .inverse import FoldSolver, IndefiniteHessian
+from .inverse import HELD, FoldSolver, IndefiniteHessian
 from .krylov import ChosenRows, Solutions, solve
 
-PORTION = 128  # right-hand sides that one worker solves together
+PORTION = 128  # right-hand sides that one worker solves together, fewer where they are long
 
 
 class HessianOperator:
@@ -50,7 +50,7 @@ class HessianOperator:
 
     def solutions(self, rows: np.ndarray) -> Solutions:
         """`Solutions` of all rows (n, D), whether or not H is definite."""
-        parts = in_portions(lambda part: self._solutions(rows[part]), len(rows))
+        parts = in_portions(lambda part: self._solutions(rows[part]), rows)
         return Solutions(
             x=np.concatenate([part.x for part in parts]),
             residual=np.concatenate([part.residual for part in parts]),
@@ -90,11 +90,13 @@ class KrylovFolds(FoldSolver):
             self._smallest[rows[part]] = found.smallest
             return found.x
 
-        return np.concatenate(in_portions(portion, len(vectors)))
+        return np.concatenate(in_portions(portion, vectors))
 
 
-def in_portions(function: Callable, n: int) -> list:
-    """[function(numbers) for portions of 0 ... n - 1], in joblib's workers."""
-    n_portions = max(-(-n // PORTION), min(effective_n_jobs(None), n))
+def in_portions(function: Callable, vectors: np.ndarray) -> list:
+    """[function(numbers) for portions of the vectors (n, D)], in joblib's workers."""
+    n, size = vectors.shape
+    together = min(PORTION, max(1, HELD // size))
+    n_portions = max(-(-n // together), min(effective_n_jobs(None), n))
     portions = np.array_split(np.arange(n), n_portions)
     return threads()(delayed(function)(rows) for rows in portions)

@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from acvbook.studies import crf_epochs, entities, hidden_labels, inexact
+from acvbook.datasets.tagged import simulated_text
+from acvbook.studies import (
+    crf_epochs,
+    entities,
+    feature_crf,
+    hand_features,
+    hidden_labels,
+    inexact,
+)
 from oracles.toy_models import Ridge, Saddle
 from oracles.wrappers import ByAutograd
 
@@ -289,19 +297,41 @@ def test_entity_scores_by_hand():
     assert table.entities["micro avg"] == 3
 
 
-def test_sentence_for_the_reader():
-    from acvbook.datasets import Sentences
+def test_certainty_by_hand():
+    """Four words: two surely right, one unsure and wrong, one unsure and right."""
+    marginals = [np.array([[0.95, 0.05], [0.4, 0.6]]), np.array([[0.05, 0.95], [0.6, 0.4]])]
+    predicted = [np.array([0, 1]), np.array([1, 0])]
+    labels = [np.array([0, 0]), np.array([1, 0])]
+    table = entities.certainty_table(labels, predicted, marginals)
+    assert list(table.tokens) == [2, 2]
+    assert list(table["mean P"]) == pytest.approx([0.6, 0.95])
+    assert list(table["share right"]) == [0.5, 1.0]
 
-    words = (("a",) * 9, ("b",) * 8, ("c",) * 8)
-    tags = (
-        ("B-PER", "B-LOC", *["O"] * 7),
-        ("B-PER",) + ("O",) * 7,
-        ("B-PER", "B-LOC") + ("O",) * 6,
+
+def test_hand_made_features():
+    first, second, third = hand_features.features(["EU", "rejects", "1996-08"])
+    assert (first["lower"], first["shape"], first["first"], first["last"]) == (
+        "eu",
+        "X",
+        True,
+        False,
     )
-    assert entities.example(Sentences(words, tags), 2) == 2
-    marginals = np.full((2, 5), 0.2)
-    table = entities.sentence_table(
-        ("x", "y"), NAMES, np.array([1, 0]), np.array([1, 1]), marginals
-    )
-    assert list(table.predicted) == ["B-PER", "B-PER"]
-    assert list(table["P(label)"]) == [0.2, 0.2]
+    assert (second["suffix3"], second["lower-1"], second["shape+1"]) == ("cts", "eu", "9-9")
+    assert not {"lower-1", "lower-2"} & set(first)
+    assert third["last"]
+
+
+def test_feature_study():
+    """Losses of rungs by draw, and crfsuite's marginals, on made-up words."""
+    text = simulated_text("toy", np.random.default_rng(1), (40, 1, 1), 8.0, 0.3, True)
+    found = feature_crf.study(text, 2, 3, np.random.default_rng(0))
+    means = feature_crf.mean_losses(found)
+    assert means.shape == (2, 5)
+    assert (means.no_adjustment < means.exact).all()
+    exact = found.results["exact"].fold_totals
+    assert means.exact[1] == pytest.approx(exact[3:].mean())
+    model, full = found.model, found.full
+    tags = feature_crf.tagged(model, full, text.train, text.tags)
+    given = [text.tags[k] for k in np.concatenate(tags)]
+    assert np.mean(np.array(given) == np.concatenate(text.train.tags)) > 0.9
+    assert feature_crf.beside_crfsuite(found, text)["marginals"] < 1e-10

@@ -25,6 +25,8 @@ DOORS = {
     "PoissonTraffic",
     "HiddenMRF",
     "LinearChainCRF",
+    "FeatureCRF",
+    "from_crfsuite",
     "GLM",
     "VectorGLM",
     "SemiSupervised",

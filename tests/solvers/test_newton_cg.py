@@ -43,6 +43,9 @@ class Toy:
     def __init__(self, function):
         self.function, self.seen = function, []
 
+    def anchored(self, params):
+        return self
+
     def products(self, params, folds):
         self.seen.append(params[0])
         return Products(self.function, params[0])

@@ -19,6 +19,7 @@ from ...folds import Folds
 from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import check, hide_labels
+from .by_place import log_partition, places
 from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
 
@@ -121,8 +122,11 @@ class LinearChainCRF(ModelDefaults):
             sentence = weights[self.sentence_of]
             label = one
         known = hide_labels(label, self.tags, self.n_tags)
-        every_path = self._log_partition(params, sentence, 1.0)
-        known_paths = self._log_partition(params, sentence, known)
+        node = factors(self.scores).scaled  # the scale cancels in F
+        own = (self.starts, self._places, sentence)
+        parts = split(params, self.n_tags)
+        every_path = log_partition(parts, node, *own)
+        known_paths = log_partition(parts, node * known, *own)
         return every_path - known_paths + 0.5 * self.ridge * anp.sum(params**2)
 
     @checked
@@ -168,28 +172,7 @@ class LinearChainCRF(ModelDefaults):
 
     @cached_property
     def _places(self):
-        """The tokens at each place of a sentence, those of longer sentences first."""
-        place = np.arange(len(self.tags)) - self.starts[self.sentence_of]
-        lengths = np.diff(self.starts)[self.sentence_of]
-        order = np.lexsort((-lengths, place))
-        return np.split(order, np.cumsum(np.bincount(place))[:-1])
-
-    def _log_partition(self, params, weights, known):
-        """sum_t weights_t log(Z_1..t / Z_1..t-1), Z_1..t summed over the tags up to t."""
-        start, transitions, end = split(params, self.n_tags)
-        node = factors(self.scores).scaled * known  # the scale cancels in F
-        link = anp.exp(transitions)
-        after = np.arange(1, len(node) + 1)
-        last = np.isin(after, self.starts)[:, None]
-        alpha = anp.exp(start)
-        total = 0.0
-        for t, here in enumerate(self._places):
-            reach = anp.dot(alpha[: len(here)], link) if t else alpha
-            alpha = reach * node[here] * anp.exp(last[here] * end)
-            norm = anp.sum(alpha, axis=1)
-            alpha = alpha / norm[:, None]
-            total = total + anp.dot(weights[here], anp.log(norm))
-        return total
+        return places(self.starts)
 
 
 def _arrays(name, sentences):

@@ -27,26 +27,14 @@ def entity_scores(true, predicted, names):
     return table.astype({"entities": int})
 
 
-def sentence_table(words, names, labels, predicted, marginals):
-    """One sentence for a reader: word, label,
-    prediction and the probability of the label, a row a word.
-    """
-    own = marginals[np.arange(len(labels)), labels]
-    columns = {
-        "word": words,
-        "label": [names[i] for i in labels],
-        "predicted": [names[i] for i in predicted],
-    }
-    return pd.DataFrame(columns | {"P(label)": own})
+def certainty_table(labels, predicted, marginals, edges=(0.0, 0.5, 0.7, 0.9, 0.99, 1.0)):
+    """How often the predicted tags are right, by the probability that the CRF gives them.
 
-
-def example(sentences, n_entities, shortest=8):
-    """The number of the shortest sentence, of at least `shortest` words,
-    that has n_entities or more.
+    A row for each range of probabilities: tokens, their mean probability, the share that is right.
     """
-    counts = [sum(tag.startswith("B-") for tag in tags) for tags in sentences.tags]
-    lengths = [len(words) for words in sentences.words]
-    fitting = [
-        n for n, count in enumerate(counts) if count >= n_entities and lengths[n] >= shortest
-    ]
-    return min(fitting, key=lambda n: lengths[n])
+    tags = np.concatenate(predicted)
+    given = np.concatenate(marginals)[np.arange(len(tags)), tags]
+    table = pd.DataFrame({"P": given, "right": tags == np.concatenate(labels)})
+    rows = table.groupby(pd.cut(table.P, edges, include_lowest=True), observed=True)
+    columns = {"tokens": rows.size(), "mean P": rows.P.mean(), "share right": rows.right.mean()}
+    return pd.DataFrame(columns).rename_axis("P(predicted tag)")

@@ -18,7 +18,12 @@ from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step)
-SHORT = {"no_adjustment": "none", "infinitesimal_jackknife": "ij", "frozen_newton": "frozen"}
+SHORT = {
+    "no_adjustment": "none",
+    "infinitesimal_jackknife": "ij",
+    "frozen_newton": "frozen",
+    "newton_step": "newton",
+}
 
 
 def within(model, full):

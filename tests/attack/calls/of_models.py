@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import acvlib as acv
 from acvlib import models, weighting
@@ -393,6 +394,55 @@ for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
         ridge=odd.POSITIVE,
         scheme=odd.without(odd.OBJECTS, "None "),
     )
+
+
+def described(rng):
+    words = rng.integers(0, 4, (4, 3))
+    tokens = [[{"w": f"w{word}", "x": word / 4} for word in own] for own in words]
+    return {"sentences": tokens, "labels": [["A", "B", "A"]] * 3 + [["B", "A", "C"]]}
+
+
+TOKENS = LISTS | odd.kinds(
+    "refuse",
+    words=lambda s: [*s[:-1], "three small words"],
+    empty=lambda s: [*s[:-1], []],
+    numbers=lambda s: [*s[:-1], [1, 2, 3]],
+    nan=lambda s: [*s[:-1], [{"x": np.nan}] * 3],
+    none=lambda s: [*s[:-1], [{"x": None}] * 3],
+    array=lambda s: [*s[:-1], [{"x": np.ones(2)}] * 3],
+)
+NAMED = LISTS | odd.kinds(
+    "refuse",
+    numbers=lambda s: [*s[:-1], [0, 1, 2]],
+    word=lambda s: [*s[:-1], "ABC"],
+    longer=lambda s: [*s[:-1], [*s[-1], "A"]],
+)
+for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
+    add(
+        f"FeatureCRF {name}",
+        built(models.FeatureCRF),
+        lambda rng, scheme=scheme: described(rng) | {"ridge": 0.25, "scheme": scheme},
+        sentences=TOKENS,
+        labels=NAMED,
+        ridge=odd.POSITIVE,
+        scheme=odd.without(odd.OBJECTS, "None "),
+    )
+
+
+def from_crfsuite(X, y):
+    crfsuite = pytest.importorskip("sklearn_crfsuite")
+    plain = described(np.random.default_rng(0))
+    fitted = crfsuite.CRF(c1=0, c2=0.5).fit(plain["sentences"], plain["labels"])
+    return models.from_crfsuite(fitted, X, y)[1]
+
+
+add(
+    "models.from_crfsuite",
+    from_crfsuite,
+    lambda rng: dict(zip("Xy", described(np.random.default_rng(0)).values(), strict=True)),
+    X=TOKENS,
+    y=NAMED,
+)
 
 
 def affinity(rng):

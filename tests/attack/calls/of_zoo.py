@@ -15,6 +15,8 @@ from .of_graphs import close
 from .of_models import (
     LISTS,
     SEQUENCES,
+    TOKENS,
+    described,
     each_of,
     energy,
     glm,
@@ -47,6 +49,7 @@ def zoo():
         "LinearChainCRF tokens": models.LinearChainCRF(
             **sentences(rng), scheme=weighting.hide_labels
         ),
+        "FeatureCRF": models.FeatureCRF(**described(rng)),
         "SemiSupervised": models.SemiSupervised(energy(rng), half_labelled(rng), "logistic"),
         "PairwiseLinear": models.PairwiseLinear(dyadic(rng, N, 2), dyadic(rng, N)),
     }
@@ -111,7 +114,14 @@ method(
     "log_partition",
     weights=(lambda rng: rng.integers(1, 9, 12) / 8.0, odd.without(odd.WEIGHTS, "None ")),
 )
-for name in ("GaussianHMM", "AutoRegressiveHMM", "NeuralHMM", "PoissonTraffic", "LinearChainCRF"):
+for name in (
+    "GaussianHMM",
+    "AutoRegressiveHMM",
+    "NeuralHMM",
+    "PoissonTraffic",
+    "LinearChainCRF",
+    "FeatureCRF",
+):
     add(
         f"{name}.pack",
         lambda params, name=name: zoo()[0][name].pack(zoo()[0][name].unpack(params)),
@@ -187,6 +197,13 @@ for attribute in ("predict", "marginals"):
         attribute,
         params=(zoo()[1]["LinearChainCRF"], odd.PARAMS),
         emissions=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
+    )
+for attribute in ("predict", "marginals"):
+    method(
+        "FeatureCRF",
+        attribute,
+        params=(zoo()[1]["FeatureCRF"], odd.PARAMS),
+        sentences=(lambda rng: described(rng)["sentences"], odd.without(TOKENS, "fewer", "None ")),
     )
 for name in ("SemiSupervised", "PairwiseLinear"):
     method(

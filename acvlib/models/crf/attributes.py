@@ -1,0 +1,116 @@
+"""Tokens described by attributes, as crfsuite takes them, in one sparse matrix.
+
+A token is a dict {name: value} or a list of names. A number or a bool is the value of its name, a
+string makes an attribute "name:string" of value 1, and a dict or list within has its names behind
+"name:".
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from ...checks import LARGEST
+
+
+class Attributes(NamedTuple):
+    """Sentences of tokens end to end: matrix (n_tokens, n_attributes), starts (N + 1,), names."""
+
+    matrix: csr_array
+    starts: np.ndarray
+    names: tuple
+
+
+class Tokens:
+    """Tokens of sentences that have labels: matrix (n_tokens, n_attributes), tags, starts."""
+
+    def __init__(self, matrix: csr_array, tags: np.ndarray, starts: np.ndarray):
+        self.matrix = matrix
+        self.tags = tags
+        self.starts = starts
+        self.lengths = np.diff(starts)
+
+    @cached_property
+    def transposed(self) -> csr_array:
+        """The matrix (n_attributes, n_tokens)."""
+        return self.matrix.T.tocsr()
+
+    @cached_property
+    def squared(self) -> csr_array:
+        """The squares of `transposed`."""
+        return self.transposed.power(2)
+
+    @cached_property
+    def links(self) -> np.ndarray:
+        """The tokens that another one of their sentence follows."""
+        return np.delete(np.arange(len(self.tags)), self.starts[1:] - 1)
+
+    def take(self, sentences: np.ndarray) -> "Tokens":
+        """The tokens of the numbered sentences, each as often as it is named."""
+        rows = [np.arange(self.starts[n], self.starts[n + 1]) for n in sentences]
+        starts = np.concatenate([[0], np.cumsum([len(own) for own in rows], dtype=int)])
+        chosen = np.concatenate(rows)
+        return Tokens(self.matrix[chosen], self.tags[chosen], starts)
+
+
+def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:
+    """The `Attributes` of sentences; with `known` names, others are left out, as a tagger does."""
+    numbers = dict(zip(known or (), range(len(known or ())), strict=True))
+    columns = []
+    values = []
+    ends = [0]
+    starts = [0]
+    for n, sentence in enumerate(listed("sentences", sentences, "sentences")):
+        for t, token in enumerate(listed(f"sentence {n}", sentence, "tokens")):
+            for name, value in _pairs(token, f"sentence {n}, token {t}"):
+                if known is None or name in numbers:
+                    columns.append(numbers.setdefault(name, len(numbers)))
+                    values.append(value)
+            ends.append(len(columns))
+        starts.append(len(ends) - 1)
+        if starts[-1] == starts[-2]:
+            raise ValueError(f"sentence {n} is empty: leave it out")
+    if len(starts) == 1:
+        raise ValueError("no sentences: give one or more")
+    matrix = csr_array((values, columns, ends), shape=(len(ends) - 1, len(numbers)), dtype=float)
+    matrix.sum_duplicates()
+    return Attributes(matrix, np.array(starts), tuple(numbers))
+
+
+def listed(name: str, values: Any, kind: str) -> Iterable:
+    """The values as they are; TypeError unless they are a list, or the like."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise TypeError(f"{name} must be a list of {kind}; got {values!r:.60}")
+    return values
+
+
+def _pairs(token, place):
+    """(name, value) of each attribute of a token."""
+    if not isinstance(token, Mapping):
+        for name in listed(place, token, "names, or a dict"):
+            yield _name(name, place), 1.0
+        return
+    for name, value in token.items():
+        yield from _valued(_name(name, place), value, place)
+
+
+def _valued(name, value, place):
+    if isinstance(value, str):
+        yield f"{name}:{value}", 1.0
+    elif isinstance(value, Mapping | list | set):
+        for inner, number in _pairs(value, place):
+            yield f"{name}:{inner}", number
+    elif isinstance(value, Real | np.bool_) and abs(value) <= LARGEST:
+        yield name, float(value)
+    else:
+        taken = "a finite number, a bool, a string, a dict or a list of strings"
+        raise ValueError(f"{place}: {name!r} is {value!r:.60}, and must be {taken}")
+
+
+def _name(name, place):
+    if not isinstance(name, str):
+        raise ValueError(f"{place}: names of attributes must be strings; got {name!r:.60}")
+    return name

@@ -1,0 +1,246 @@
+"""The CRF over features against sklearn-crfsuite, enumeration, autograd, and delete-and-refit."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import sklearn_crfsuite
+from autograd import grad, hessian
+from oracles.wrappers import ByAutograd
+from scipy.special import logsumexp
+
+import acvlib as acv
+from acvlib.derivatives import Derivatives
+from acvlib.folds import WHOLE, Folds
+from acvlib.models import FeatureCRF, from_crfsuite
+from acvlib.models.crf import preconditioner
+from acvlib.models.crf.attributes import Attributes, attributes
+from acvlib.weighting import hide_labels
+
+SCHEMES = [None, hide_labels]
+
+
+def data(n=8, seed=0, words=30):
+    """Sentences with every kind of value, and labels that the words half decide."""
+    rng = np.random.default_rng(seed)
+    sentences = []
+    labels = []
+    for _ in range(n):
+        drawn = rng.integers(0, words, rng.integers(1, 6))
+        sentences.append([token(word) for word in drawn])
+        labels.append(["ABC"[(word + rng.integers(0, 2)) % 3] for word in drawn])
+    return sentences, labels
+
+
+def token(word):
+    nested = {"third": [f"is{word % 3}"], "size": word / 7}
+    return {"word": f"w{word}", "bias": 1, "odd": bool(word % 2), "x": word / 10, "in": nested}
+
+
+def crfsuite(X, y, **settings):
+    exact = {"c1": 0, "c2": 0.3, "max_iterations": 10_000, "epsilon": 1e-12, "delta": 1e-14}
+    return sklearn_crfsuite.CRF(**exact | settings).fit(X, y)
+
+
+def some_weights(model, rng):
+    random = rng.uniform(0.1, 0.9, model.n_sites)
+    return [np.ones(model.n_sites), random, rng.integers(0, 2, model.n_sites) * 1.0]
+
+
+def test_attributes_are_those_of_crfsuite():
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    X, _ = data()
+    X.append([["a", "b"], {"c": {"d": {"e": "f"}}, "g": ["h", "i"], "k": np.float64(2.5)}])
+    matrix, starts, names = attributes(X)
+    items = [item for sentence in X for item in pycrfsuite.ItemSequence(sentence).items()]
+    assert starts[-1] == len(items)
+    for row, item in zip(matrix.toarray(), items, strict=True):
+        ours = {name: value for name, value in zip(names, row, strict=True) if value}
+        assert ours == {name: value for name, value in item.items() if value}
+
+
+@pytest.mark.parametrize("every", [None, True])
+def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
+    X, y = data(60)
+    settings = {"all_possible_states": every, "all_possible_transitions": every}
+    fitted = crfsuite(X, y, **settings)
+    model, params = from_crfsuite(fitted, X, y)
+    own = FeatureCRF(X, y, 0.6, None, bool(every), bool(every))
+    np.testing.assert_array_equal(model.free, own.free)
+    losses = []
+    for sentence, labels in zip(X, y, strict=True):
+        fitted.tagger_.set(sentence)
+        losses.append(-np.log(fitted.tagger_.probability(labels)))
+    np.testing.assert_allclose(model.heldout_loss(params, np.arange(60)), losses, atol=1e-12)
+    others, _ = data(9, seed=1, words=40)  # with words never seen
+    theirs = fitted.predict_marginals(others)
+    for mine, marginals in zip(model.marginals(params, others), theirs, strict=True):
+        rows = [[marginal[label] for label in model.classes] for marginal in marginals]
+        np.testing.assert_allclose(mine, rows, atol=1e-12)
+    assert model.predict(params, others) == [list(labels) for labels in fitted.predict(others)]
+    assert model.predict(params) == [list(labels) for labels in fitted.predict(X)]
+    np.testing.assert_allclose(acv.fit(model).params, params, atol=2e-5)
+    stopped = crfsuite(X, y, max_iterations=3, min_freq=2, **settings)
+    model, params = from_crfsuite(stopped, X, y)
+    assert model.n_params == len(stopped.state_features_) + len(stopped.transition_features_)
+    assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]
+
+
+def test_objective_is_enumeration():
+    X, y = data(5)
+    model = FeatureCRF(X, y, 0.4, all_possible_transitions=True)
+    params = np.random.default_rng(1).normal(size=model.n_params)
+    states, transitions = model.unpack(params)
+    np.testing.assert_array_equal(model.pack(model.unpack(params)), params)
+    matrix, starts, _ = model.sentences
+    total = 0.5 * 0.4 * params @ params
+    for n, labels in enumerate(y):
+        scores = (matrix @ states)[starts[n] : starts[n + 1]]
+        paths = np.array(list(product(range(3), repeat=len(labels))))
+        each = scores[np.arange(len(labels)), paths].sum(axis=1)
+        each += transitions[paths[:, :-1], paths[:, 1:]].sum(axis=1)
+        own = (paths == ["ABC".index(label) for label in labels]).all(axis=1)
+        total += logsumexp(each) - each[own][0]
+    assert model.objective(params, np.ones(5)) == pytest.approx(total, rel=1e-13)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_derivatives_are_those_of_autograd(scheme):
+    rng = np.random.default_rng(2)
+    model = FeatureCRF(*data(), 0.3, scheme)
+    params = rng.normal(size=model.n_params)
+    folds = Folds([np.array([1, 2, 5]), np.array([0])])
+    for weights in some_weights(model, rng):
+        _, gradient = model.derivatives.value_and_gradient(params, weights)
+        np.testing.assert_allclose(gradient, grad(model.objective)(params, weights), atol=1e-12)
+    cross = Derivatives(model).cross(params, folds)
+    np.testing.assert_allclose(model.derivatives.cross(params, folds), cross, atol=1e-11)
+    units = np.eye(model.n_params)
+    together = model.derivatives.products(params, folds)
+    for row, fold in enumerate(folds):
+        weights = np.ones(model.n_sites)
+        weights[fold] = 0.0
+        expected = hessian(model.objective)(params, weights)
+        rows = np.full(len(units), row)
+        np.testing.assert_allclose(together.multiply(units, rows), expected, atol=1e-11)
+        value, gradient = model.derivatives.value_and_gradient(params, weights)
+        assert together.evaluate()[0][row] == pytest.approx(value, rel=1e-13)
+        np.testing.assert_allclose(together.evaluate()[1][row], gradient, atol=1e-12)
+
+
+def test_unlikely_scores_have_finite_derivatives():
+    model = FeatureCRF(*data(3), 0.3)
+    params = 100.0 * np.random.default_rng(3).normal(size=model.n_params)
+    value, gradient = model.derivatives.value_and_gradient(params, np.ones(3))
+    losses = model.heldout_loss(params, np.arange(3))
+    assert np.isfinite([value, *gradient]).all()
+    assert (losses >= 0.0).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_check_model(scheme):
+    model = FeatureCRF(*data(4), 0.3, scheme)
+    rng = np.random.default_rng(4)
+    errors = acv.check_model(ByAutograd(model), rng.normal(size=model.n_params), rng)
+    assert max(errors.values()) < 1e-4
+
+
+def without(model, fold):
+    """The same model, same weights, of the other sentences alone."""
+    kept = np.setdiff1d(np.arange(model.n_sites), fold)
+    tokens = model.tokens.take(kept)
+    rest = Attributes(tokens.matrix, tokens.starts, model.names)
+    return replace(model, sentences=rest, labels=[model.labels[n] for n in kept])
+
+
+def test_rungs_against_refits_without_the_sentences():
+    seen = FeatureCRF(*data(40), 0.6)
+    model = replace(seen, free=seen.free)  # without a sentence, too
+    fit = acv.fit(model)
+    folds = Folds(np.array_split(np.arange(40), 8))
+    exact = acv.exact(model, fit, folds)
+    assert exact.diagnostics["converged"].all()
+    for fold, params, losses in zip(folds, exact.params, exact.losses, strict=True):
+        refit = acv.fit(without(model, fold))
+        np.testing.assert_allclose(params, refit.params, atol=1e-6)
+        np.testing.assert_allclose(losses, model.heldout_loss(refit.params, fold), atol=1e-6)
+    errors = acv.theta_errors(exact, acv.newton_step(model, fit, folds))
+    baseline = acv.theta_errors(exact, acv.no_adjustment(model, fit, folds))
+    assert np.median(errors) < 0.3 * np.median(baseline)
+
+
+def test_hidden_labels_rungs():
+    model = FeatureCRF(*data(20), 0.6, hide_labels)
+    fit = acv.fit(model)
+    folds = Folds(np.arange(0, model.n_sites, 5)[:, None])
+    exact = acv.exact(model, fit, folds)
+    assert exact.diagnostics["converged"].all()
+    fold = folds[1]
+    weights = np.ones(model.n_sites)
+    weights[fold] = 0.0
+    gradient = model.derivatives.value_and_gradient(exact.params[1], weights)[1]
+    assert np.linalg.norm(gradient) < 1e-5
+    errors = acv.theta_errors(exact, acv.frozen_newton(model, fit, folds))
+    baseline = acv.theta_errors(exact, acv.no_adjustment(model, fit, folds))
+    assert np.median(errors) < 0.5 * np.median(baseline)
+
+
+@pytest.mark.parametrize("longest", [1, 5])
+def test_the_preconditioner_keeps_all_of_single_tokens_and_less_of_others(longest, monkeypatch):
+    monkeypatch.setattr(preconditioner, "UNCERTAIN", 1e-13)
+    monkeypatch.setattr(preconditioner, "SMALL", 0.0)
+    monkeypatch.setattr(preconditioner, "SETTLED", np.inf)
+    X, y = data(12)
+    model = FeatureCRF([own[:longest] for own in X], [own[:longest] for own in y], 0.3)
+    params = acv.fit(model).params
+    products = model.derivatives.products(params[None], WHOLE)
+    rows = np.zeros(model.n_params, int)
+    hessian_rows = products.multiply(np.eye(model.n_params), rows)
+    values = np.linalg.eigvals(products.precondition(hessian_rows, rows)).real
+    assert values.min() > 1.0 - 1e-6
+    assert values.max() < (1.0 + 1e-6 if longest == 1 else 10.0)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"sentences": [[["a"]], "text"]}, "sentence 1 must be a list of tokens"),
+        ({"sentences": [["a"], [["b"]]]}, "sentence 0, token 0 must be a list of names"),
+        ({"sentences": [[{"a": None}], [["b"]]]}, "token 0: 'a' is None"),
+        ({"sentences": [[{"a": np.nan}], [["b"]]]}, "token 0: 'a' is nan"),
+        ({"sentences": [[{3: 1.0}], [["b"]]]}, "names of attributes must be strings"),
+        ({"sentences": [[["a"]], []]}, "sentence 1 is empty"),
+        ({"sentences": []}, "no sentences"),
+        ({"labels": [["A"]]}, "2 sentences, but labels of 1"),
+        ({"labels": [["A"], ["A", "B"]]}, "sentence 1 has 1 tokens"),
+        ({"labels": [["A"], [1]]}, "label 1 is not a string"),
+        ({"ridge": 0.0}, "ridge"),
+        ({"scheme": len}, "scheme must be"),
+        ({"free": [0, 0]}, "free must be rising"),
+        ({"free": [99]}, "free must be rising"),
+    ],
+)
+def test_bad_input_is_named(change, match):
+    good = {"sentences": [[["a"]], [["b"]]], "labels": [["A"], ["B"]]}
+    with pytest.raises((ValueError, TypeError), match=match):
+        FeatureCRF(**good | change)
+
+
+def test_from_crfsuite_refuses_what_it_cannot_hold():
+    X, y = data(20)
+    with pytest.raises(ValueError, match="not fitted"):
+        from_crfsuite(sklearn_crfsuite.CRF(), X, y)
+    with pytest.raises(ValueError, match="c1=0.1"):
+        from_crfsuite(crfsuite(X, y, c1=0.1), X, y)
+    perceptron = sklearn_crfsuite.CRF("ap", max_iterations=5).fit(X, y)
+    with pytest.raises(ValueError, match="algorithm='ap'"):
+        from_crfsuite(perceptron, X, y)
+    fitted = crfsuite(X, y)
+    with pytest.raises(ValueError, match="give the X and y that it was fitted to"):
+        from_crfsuite(fitted, X[:5], y[:5])
+    swapped = [labels[::-1] for labels in y]
+    with pytest.raises(ValueError, match="crfsuite's log ends at F"):
+        from_crfsuite(fitted, X, swapped)
+    with pytest.raises(ValueError, match="its labels are"):
+        from_crfsuite(fitted, X, [["A"] * len(labels) for labels in y])
