@@ -396,3 +396,12 @@ def test_models_are_compared_by_what_is_proved():
     assert (truth.elpd_diff <= table.diff_high).all()
     mixed = acv.compare_models({"full": proved["full"], "small": exact["small"]})
     assert mixed.elpd_low["small"] == mixed.elpd_high["small"] == mixed.elpd["small"]
+
+
+def test_probit_is_accurate_far_from_its_class():
+    """A certificate takes curvatures for right to rounding; logarithms had lost 1e-9 here."""
+    margin = np.array([-50.0, -200.0])
+    y = np.zeros(2)
+    curvature = FAMILIES["probit"].curvature(-margin, y)
+    series = 1.0 - margin**-2 + 6.0 * margin**-4 - 50.0 * margin**-6
+    assert_allclose(curvature, series, rtol=2e-11)

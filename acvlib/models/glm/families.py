@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
+from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 
 from ...checks import check_choice, real_number
 
@@ -235,10 +235,9 @@ def _probit_loss(eta, y):
 
 
 def _margin_and_mills(eta, y):
-    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, without overflow."""
+    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, to a few epsilons at any m."""
     margin = (2 * y - 1) * eta
-    log_density = -0.5 * margin**2 - 0.5 * LOG_2PI
-    return margin, np.exp(log_density - log_ndtr(margin))
+    return margin, np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
 
 
 def _probit_slope(eta, y):
