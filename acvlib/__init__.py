@@ -3,7 +3,9 @@
 from importlib import import_module
 
 from . import folds, kernel_cache, weighting
+from .certificates import Certificate, certify
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
+from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
@@ -76,6 +78,9 @@ __all__ = [
     "check_model",
     "check_result",
     "refit_unreliable",
+    "certify",
+    "Certificate",
+    "NotConcordant",
     "difference_estimate",
     "Folds",
     "folds",

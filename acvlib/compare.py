@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .certificates import Certificate
 from .checks import check_kind
 from .extras import require
 from .protocol import CVResult
@@ -38,7 +39,7 @@ def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
     return exact.fit.standard_errors_between(result.params, exact.params)
 
 
-def compare_models(results: Mapping[str, CVResult]) -> Any:
+def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
     """Tabulate how well models predict the same left-out sites, the best first, as ArviZ does.
 
     A DataFrame, one row a model. rank: 0 is the best; elpd: minus the sum over sites of the
@@ -51,6 +52,9 @@ def compare_models(results: Mapping[str, CVResult]) -> Any:
     far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
     single, independent sites.
 
+    Of certificates, alone or among results, also elpd_low, elpd_high, diff_low and diff_high: what
+    is proved of exact refits' elpd and elpd_diff; a plain result counts as exact.
+
     Raises
     ------
     ValueError : results on different sites or folds, or losses that are not finite
@@ -58,8 +62,10 @@ def compare_models(results: Mapping[str, CVResult]) -> Any:
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
     named = isinstance(results, Mapping) and len(results) > 0
-    if not named or not all(isinstance(result, CVResult) for result in results.values()):
+    if not named or not all(isinstance(each, CVResult | Certificate) for each in results.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
+    certificates = {name: each for name, each in results.items() if isinstance(each, Certificate)}
+    results = {**results, **{name: each.result for name, each in certificates.items()}}
     _check_same_folds(*results.items())
     for name, result in results.items():
         _check_finite(name, result)
@@ -67,7 +73,24 @@ def compare_models(results: Mapping[str, CVResult]) -> Any:
     best = results[order[0]]
     rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
     pandas = require("pandas", extra="tables")
-    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
+    table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
+    return table.join(_proved(results, certificates, order)) if certificates else table
+
+
+def _proved(results, certificates, order):
+    """Bounds of elpd and elpd_diff, one row a model; the best model's difference is 0."""
+    pandas = require("pandas", extra="tables")
+    ends = {}
+    for name in order:
+        own = certificates.get(name)
+        both = (own.upper, own.lower) if own else (results[name], results[name])
+        ends[name] = [-end.pointwise[end.groups >= 0].sum() for end in both]
+    table = pandas.DataFrame(ends, index=["elpd_low", "elpd_high"]).T
+    best = table.iloc[0]
+    table["diff_low"] = best.elpd_low - table.elpd_high
+    table["diff_high"] = best.elpd_high - table.elpd_low
+    table.loc[order[0], ["diff_low", "diff_high"]] = 0.0
+    return table
 
 
 def _row(exact, result):

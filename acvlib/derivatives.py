@@ -12,6 +12,7 @@ from autograd import grad, jacobian
 from autograd.core import make_vjp
 from joblib import delayed
 
+from .concordance import Concordance, NotConcordant, refusal
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
 from .parallel import parallel, pieces, track
@@ -121,15 +122,9 @@ class Derivatives:
         """
         return self.fold_gradients(params, folds, values=False)[1]
 
-    def error_bounds(
-        self, centre: np.ndarray, params: np.ndarray, folds: Folds
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Bounds on the errors of folds' params (n_folds, D), without a gradient of any fold.
-
-        (standard errors from the refit (n_folds,), error of the fold loss (n_folds,)), inf where
-        unknown, from derivatives at the centre (D,) alone; None where the model has none.
-        """
-        return None
+    def concordance(self, fit: Any) -> Concordance:
+        """What bounds the third derivatives of F; NotConcordant says why nothing does."""
+        raise NotConcordant(refusal(self.model))
 
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """Slices of the folds whose Hessians are in memory together."""

@@ -18,12 +18,13 @@ ROWS = [
     {"checks", "extras"},
     {"folds", "weighting", "parallel", "scores", "kernel_cache", "checkpoint"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
-    {"inference", "solvers.operators"},
+    {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
     {"adapters", "models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
     {"reliability"},
+    {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
 ]
 APART = {

@@ -7,7 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from ..concordance import NotConcordant, balls
 from ..derivatives import Derivatives, is_equation, kept_share
+from ..folds.checks import end_to_end
 from ..protocol import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
@@ -69,11 +71,27 @@ class Search:
     def _bounds(self, part):
         """Errors that are bounded without a gradient, (2, n); inf where none is."""
         folds = self.folds[part]
-        bounds = self.derivatives.error_bounds(self.fit.params, self.start[part], folds)
-        if bounds is None:
+        if self._concordance is None or not self._concordance.cheap(folds):
             return np.full((2, len(folds)), np.inf)
-        theta, loss = bounds
+        points = self.start[part]
+        found = balls(self.derivatives, self._concordance, self.fit.params, points, folds)
+        theta = self._distances(points - found.centre) + found.radius
+        ends = self._concordance.loss_range(found.centre, found.radius, folds)
+        low, high = (self._scored(end, part) for end in ends)
+        loss = np.maximum(high - self.losses[part], self.losses[part] - low)
         return np.array([theta, loss / self.spread])
+
+    @cached_property
+    def _concordance(self):
+        with suppress(NotConcordant):
+            return self.derivatives.concordance(self.fit)
+        return None
+
+    def _scored(self, losses, part):
+        """The mean loss of each fold."""
+        folds = self.folds[part]
+        own = np.split(losses, np.cumsum(end_to_end(folds.scored).sizes)[:-1])
+        return replace(self.result, folds=folds, losses=own).fold_losses
 
     def _first(self, rows):
         """The full fit, where the slopes are known, and the params that were given."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..certificates import certify
 from ..checks import check_choice
 from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of
@@ -14,6 +15,7 @@ from ..methods import ladder
 from ..protocol import CVResult, Fit
 from ..reliability import ResultCheck, check_result, refit_unreliable
 from .estimators import fit_from
+from .intervals import check_has_interval, score_intervals
 from .scoring import fold_scores, means
 from .translation import Translation, routed, unwrap
 
@@ -72,25 +74,37 @@ def approx_cross_validate(
     unreliable: what happens to folds that `check_result` finds too far from their refits: "refit"
         them exactly, "warn" of them (`UnreliableFolds`), "raise" ValueError, or "ignore" them,
         without a check. The baseline no_adjustment, exact, and newton_step of Ridge and
-        LinearRegression, which is exact, are not checked.
+        LinearRegression, which is exact, are not checked. "certify": prove bounds instead, and
+        refit the folds of which nothing is proved; of any method.
 
     Returns
     -------
     A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several),
-    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`.
+    unreliable (bool; refitted, if that was asked); and cv_result, the `CVResult`. With "certify"
+    also certificate, and test_score_interval (n_folds, 2) that holds the score of exact refits.
 
     Raises
     ------
     ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
-        rows it has seen what is left out.
+        rows it has seen what is left out. An interval of a scorer that is no mean over rows,
+        or of several classes or targets.
     """
     sample_weight, groups = routed(estimator, params, groups, scoring)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
     fit = fit_from(translation.start, translation.model)
-    result, tests, marked = run(translation, fit, X, y, groups, cv, method, unreliable)
+    proof = {}
+    if unreliable == "certify":
+        check_has_interval(translation, scoring)
+        result, tests, _ = run(translation, fit, X, y, groups, cv, method, "ignore")
+        certificate = certify(translation.model, result, complete=True)
+        result, marked = certificate.result, certificate.refitted
+        proof = {"certificate": certificate}
+        proof |= score_intervals(translation, scoring, certificate, tests)
+    else:
+        result, tests, marked = run(translation, fit, X, y, groups, cv, method, unreliable)
     started = time.perf_counter()
-    scores = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
+    scores = proof | fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
     score_time = time.perf_counter() - started
     share = np.full(len(tests), 1.0 / len(tests))
     times = {"fit_time": share * result.seconds, "score_time": share * score_time}

@@ -57,7 +57,7 @@ OF_NUMBERS: dict[str, Callable] = {
 }
 
 
-class _Folds:
+class TestRows:
     """The test rows of all folds, end to end."""
 
     def __init__(self, tests: Sequence):
@@ -106,10 +106,10 @@ def fold_scores(
     translation: Translation, scoring: Any, params: np.ndarray, X: Any, y: Any, tests: Sequence
 ) -> dict:
     """{"test_score" or "test_<name>": (n_folds,)} at params (n_folds, D), on the test rows."""
-    asked = _names(scoring, translation)
+    asked = names_of(scoring, translation)
     if asked is None:
         return _one_by_one(translation, scoring, params, X, y, tests)
-    folds = _Folds(tests)
+    folds = TestRows(tests)
     mean = means(translation, params, tests)
     found = {}
     for key, name in asked.items():
@@ -120,7 +120,7 @@ def fold_scores(
     return found
 
 
-def _names(scoring, translation):
+def names_of(scoring: Any, translation: Translation) -> dict | None:
     """{key: scorer} of all that is asked for; None for a function of everything."""
     if scoring is None:
         if base.is_classifier(translation.estimator):

@@ -37,6 +37,8 @@ LEFT_OUT = {
     "acv.from_torch": "as from_jax, with the same checks",
     "acv.IncrementalLearner": USERS,
     "acv.Interrupted": RAISED,
+    "acv.Certificate": RESULT,
+    "acv.NotConcordant": RAISED,
     "acv.Model": USERS,
     "acv.from_dynamax": "of a package that may be missing: tests/models/test_hmm_adapters.py",
     "acv.from_nemos": "of a package that may be missing: tests/models/test_hmm_adapters.py",

@@ -36,6 +36,8 @@ DOORS = {
     "Examples",
     "check_result",
     "refit_unreliable",
+    "certify",
+    "Certificate",
     "compare_models",
     "compare_methods",
     "leave_future_out",

@@ -127,17 +127,19 @@ def test_the_model_is_what_methods_take_it_for(model, rng):
 
 
 def test_bounds_hold(model):
-    folds = acv.folds.leave_one_out(N, model.observed)
     fit = acv.fit(model, tolerance=1e-10)
-    exact = acv.exact(model, fit, folds, 1e-9)
-    for method in (acv.newton_step, acv.infinitesimal_jackknife):
-        result = method(model, fit, folds)
-        found = model.derivatives.error_bounds(fit.params, result.params, folds)
-        if found is None:  # sample weights of balanced classes
-            continue
-        errors, losses = found
-        true = fit.standard_errors_between(result.params, exact.params)
-        assert (true <= errors * (1 + 1e-6) + 1e-7).all()
-        differ = abs(result.fold_losses - exact.fold_losses)
-        assert (differ <= losses * (1 + 1e-6) + 1e-7).all()
-        assert np.isfinite(errors).mean() > 0.3 or model.penalty.min() == 0.0
+    for folds in (
+        acv.folds.leave_one_out(N, model.observed),
+        acv.folds.k_fold(N, 6, np.random.default_rng(0), model.observed),
+    ):
+        exact = acv.exact(model, fit, folds, 1e-10)
+        for method in (acv.newton_step, acv.infinitesimal_jackknife):
+            for sharp in (False, True):
+                found = acv.certify(model, method(model, fit, folds), sharp=sharp)
+                seen = found.certified
+                true = fit.standard_errors_between(found.result.params, exact.params)
+                assert (true <= found.theta_errors + 1e-7)[seen].all()
+                low, high = found.loss_interval.T
+                losses = exact.fold_losses
+                assert ((low - 1e-7 <= losses) & (losses <= high + 1e-7))[seen].all()
+                assert seen.mean() > 0.9 or model.penalty.min() == 0.0

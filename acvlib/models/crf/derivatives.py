@@ -11,15 +11,17 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array
 
+from ...concordance import Concordance, NotConcordant
 from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.smoothing import factors
 from ...parallel import in_blas_threads, in_threads
-from ...protocol import override
+from ...protocol import Fit, override
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check, hide_labels
 from .chains import Chains, OwnChains, portions, starts_of
+from .concordance import CRFConcordance
 
 TOGETHER = 64  # sites of folds whose own terms one thread takes at a time
 
@@ -127,6 +129,17 @@ class CRFDerivatives(Derivatives):
         score, _ = self._label_scores(points, own)
         return log_z - score
 
+    @override
+    def concordance(self, fit: Fit) -> Concordance:
+        """By the ranges of features over tag sequences."""
+        return CRFConcordance(self, fit)
+
+    def _each_loss(self, params, sentences):
+        """(-log p(z_n | x_n) (N,), its gradients (N, D)) of sentences, at params (D,)."""
+        log_z, expected = self._chains.take(sentences).each(params)
+        observed = self._features[sentences].toarray()
+        return log_z - observed @ params - self._emitted[sentences], expected - observed
+
     def _own_sums(self, params, folds):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
         parts = self._by_portions(lambda _, own: self._summed(params, own), folds)
@@ -162,6 +175,14 @@ class TokenDerivatives(CRFDerivatives):
 
     F is that of all sentences, and own is -log p(hidden labels | x, all others).
     """
+
+    @override
+    def concordance(self, fit: Fit) -> Concordance:
+        """None is known: where labels are hidden F is not convex."""
+        raise NotConcordant(
+            "LinearChainCRF with scheme=hide_labels: its objective is not convex where labels are "
+            "hidden. Use acv.check_result, which estimates, or acv.exact"
+        )
 
     def _likelihood(self, params, weights, run):
         """-log p(known labels) and its gradient (D,)."""

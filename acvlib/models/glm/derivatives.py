@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ...concordance import Concordance, NotConcordant
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
-from ...protocol import override
+from ...protocol import Fit, override
 from ...solvers.inverse import DenseHessian, FoldSolver, Solvable, invert
+from .concordance import GLMConcordance
 from .folds import Blocks, Point, SingleSites, SiteVectors
 from .sums import SINGLE, by_rows, many_grams, over_sites, row_sums, slope_changes, taken
 
@@ -188,24 +190,12 @@ class GLMDerivatives(Derivatives):
         return SiteVectors(rest[None], -slopes), H
 
     @override
-    def error_bounds(
-        self, centre: np.ndarray, params: np.ndarray, folds: Folds
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of single sites, where the loss is self-concordant: see `Point.error_bounds`."""
-        single = self._share_an_inverse(folds) and not self.model.site_penalty
-        if not (single and self._family.self_concordant):
-            return None
-        sites = folds.table[:, 0]
-        point = self._at(centre)
-        gradients, H = self.fold_expansion(centre, folds)
-        newton = H.step_from(centre, gradients)
-        errors = point.error_bounds(params, newton, sites)
-        moves = np.minimum(point.spreads[sites] * errors, 700.0)  # of eta; exp of more overflows
-        eta = self._own_eta(params, sites, 1)
-        low, here, high = (
-            self._family.loss(eta + way * moves, self._y[sites]) for way in (-1.0, 0.0, 1.0)
-        )
-        return errors, np.maximum(np.abs(low - here), np.abs(high - here))
+    def concordance(self, fit: Fit) -> Concordance:
+        """By the steepness of the loss."""
+        family = self._family
+        if not (family.self_concordant or family.steepness):
+            raise NotConcordant(f"no bound on |third| / curvature of {family.name} is known")
+        return GLMConcordance(self.model, fit, self._share_an_inverse)
 
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import expit, gammaln, log_ndtr, logit, ndtr, ndtri
+from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 
 from ...checks import check_choice, real_number
 
@@ -29,6 +29,7 @@ class Family(NamedTuple):
     self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
     curvature_peaks, third_peaks: where each may be largest inside an interval.
     log_concave: the curvature is, so that inside an interval it is least at an end.
+    steepness(eta, d, y): bounds |third| / curvature within d of eta, where not `self_concordant`.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Family(NamedTuple):
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
     log_concave: bool = True
+    steepness: Callable | None = None
 
     def __reduce__(self):
         """Pickle a family of the library by its name: the copy is then the same object."""
@@ -233,10 +235,9 @@ def _probit_loss(eta, y):
 
 
 def _margin_and_mills(eta, y):
-    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, without overflow."""
+    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, to a few epsilons at any m."""
     margin = (2 * y - 1) * eta
-    log_density = -0.5 * margin**2 - 0.5 * LOG_2PI
-    return margin, np.exp(log_density - log_ndtr(margin))
+    return margin, np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
 
 
 def _probit_slope(eta, y):
@@ -255,6 +256,17 @@ def _probit_third(eta, y):
     return (2 * y - 1) * size
 
 
+def _probit_steepness(eta, d, y):
+    """E = r + m at the largest margin m: with v = 1 - r E, |third| / curvature = |v / E - E|.
+
+    E > 0 and v > 0 are mean and variance of Z + m given Z > -m, Z standard normal. v <= E^2, as its
+    density on the positive half-line is log-concave; so the ratio is at most E, and dE/dm = v > 0.
+    Source: Barlow, Marshall and Proschan (1963), Theorem 4.3, for v <= E^2.
+    """
+    margin, mills = _margin_and_mills(eta + (2 * y - 1) * d, y)
+    return margin + mills
+
+
 _PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest
 
 probit = Family(
@@ -269,6 +281,7 @@ probit = Family(
     response="0 or 1",
     free_direction=_towards_its_class,
     third_peaks=(-_PROBIT_STEEPEST, _PROBIT_STEEPEST),
+    steepness=_probit_steepness,
 )
 
 _NAMED = (gaussian, logistic, poisson, poisson_rate, gamma, probit)

@@ -13,7 +13,7 @@ from numba import njit
 
 from ...folds import Folds
 from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver, invert
+from ...solvers.inverse import DenseFolds, FoldSolver, invert, least_share
 from .separation import singular
 from .sums import ROWS, by_rows, gram, row_sums, taken
 
@@ -81,47 +81,10 @@ class Point:
         """The largest of `spreads`."""
         return self.spreads.max()
 
-    def error_bounds(self, params: np.ndarray, newton: np.ndarray, sites: np.ndarray) -> np.ndarray:
-        """Bound the distance (n,) of params (n, D) without single sites from their refits, in H.
-
-        newton (n, D): the Newton steps of the same sites.
-        """
-        length = self.distances(params - self.params)
-        kept = 1.0 - self.curvature[sites] * self.spreads[sites] ** 2
-        return distance_bounds(self.reach, length, self.distances(params - newton), kept)
-
     def pull(self, sites: np.ndarray) -> np.ndarray:
         """The curvature (D, D) of the penalty that comes with some sites."""
         total = self.model.sample_weight[sites].sum()
         return np.diag(total * self.model.pull)
-
-
-def distance_bounds(
-    reach: float,
-    length: np.ndarray,
-    gap: np.ndarray,
-    kept: np.ndarray,
-    grown: np.ndarray | float = 1.0,
-) -> np.ndarray:
-    """Bound how far params are from their refits, from `length` and `gap`, all (n,) and in H.
-
-    length: of the step from the centre to the params; gap: from there to the Newton step. Along a
-    step of length s no eta moves by more than M = reach s; a Hessian along it differs from H(w_o)
-    by a factor within exp(+-M), on average by at most slack = (exp(M) - 1) / M - 1. So the gradient
-    that is left, and by it the distance -log(1 - R nu) / R, are bounded, as H(w_o) is between
-    `kept` H and `grown` H. inf where no bound is known.
-
-    Source: Bach (2010), Proposition 2, for losses with |third| <= curvature.
-    """
-    furthest = np.maximum(reach * length, 1e-8)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        slack = np.expm1(furthest) / furthest - 1.0
-        kept = np.sqrt(kept)
-        stretch = np.exp(0.5 * furthest)
-        left = stretch * np.sqrt(grown) * (gap + slack * length)
-        reach = stretch * reach / kept
-        bound = -np.log1p(-reach * left) / reach * stretch / kept
-    return np.where(reach * left < 1.0, bound, np.inf)
 
 
 class AroundOnePoint(FoldSolver):
@@ -171,18 +134,49 @@ class SingleSites(AroundOnePoint):
         """H(w_n)^-1 times one vector a fold."""
         sites = self.sites if rows is None else self.sites[rows]
         nowhere = np.zeros(len(self._inverse))
-        return self._moved(nowhere, SiteVectors(-vectors, np.zeros(len(sites))), sites)
+        opposite = SiteVectors(-vectors, np.zeros(len(sites)))
+        return self._moved(nowhere, opposite, sites)[0]
 
     def step_from(self, params: np.ndarray, vectors: np.ndarray | SiteVectors) -> np.ndarray:
         """params - H(w_n)^-1 vectors; `SiteVectors` that share `rest` take half the time."""
         if isinstance(vectors, SiteVectors):
-            return self._moved(params, vectors, self.sites)
+            return self._moved(params, vectors, self.sites)[0]
         return super().step_from(params, vectors)
 
+    def newton(
+        self, params: np.ndarray, vectors: np.ndarray | SiteVectors
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The leverages x_n' base^-1 x_n are kept; lengths of `SiteVectors` come from them."""
+        if not isinstance(vectors, SiteVectors):
+            opposite = SiteVectors(-vectors, np.zeros(len(self.sites)))
+            steps, self.leverage, _ = self._moved(np.zeros(params.shape[-1]), opposite, self.sites)
+            return params - steps, np.sqrt(np.maximum(row_sums(steps, vectors), 0.0))
+        ends, self.leverage, along = self._moved(params, vectors, self.sites)
+        c = self._curvature[self.sites]
+        squares = row_sums(vectors.rest @ self._inverse, vectors.rest)
+        squares = squares + vectors.factor * (2.0 * along - vectors.factor * self.leverage)
+        squares += c * along**2 / (1.0 - c * self.leverage)
+        return ends, np.sqrt(np.maximum(squares, 0.0))
+
+    def least_shares(self, factor: np.ndarray) -> np.ndarray:
+        """That of base times 1 - curvature leverage, which is what H(w_n) has of base."""
+        spare = 1.0 - self._curvature[self.sites] * self.leverage
+        if not self.point.model.site_penalty:
+            return spare
+        base = self.point.whole - self.point.pull(self.sites[:1])
+        return least_share(factor, base) * spare
+
+    def lengths(self, moves: np.ndarray) -> np.ndarray:
+        """sqrt(m' base m - curvature (x' m)^2)."""
+        x = taken(self.point.model.design, self.sites)
+        base = self.point.whole - self.point.pull(self.sites[:1])
+        own = self._curvature[self.sites] * row_sums(x, moves) ** 2
+        return np.sqrt(np.maximum(row_sums(moves @ base, moves) - own, 0.0))
+
     def _moved(self, start, vectors, sites):
-        """start - H(w_n)^-1 v, tile by tile: base^-1 x_n, then what `_finish` makes of it."""
+        """(start - H(w_n)^-1 v, leverages, x_n' base^-1 v), tile by tile: base^-1 x_n first."""
         out = np.empty((len(sites), len(self._inverse)))
-        spare = np.empty(len(sites))
+        leverage, along = np.empty((2, len(sites)))
 
         def move_tile(tile):
             x = taken(self.point.model.design, sites[tile])
@@ -190,29 +184,31 @@ class SingleSites(AroundOnePoint):
             curvature = self._curvature[sites[tile]]
             z = np.matmul(x, self._inverse, out=out[tile])
             rest = rest @ self._inverse
-            _finish(z, x, curvature, vectors.factor[tile], rest, start, spare[tile])
+            factor = vectors.factor[tile]
+            _finish(z, x, curvature, factor, rest, start, leverage[tile], along[tile])
 
         in_blas_threads(move_tile, pieces(len(sites), ROWS))
-        check_spare(spare, "site", sites)
-        return out
+        check_spare(1.0 - self._curvature[sites] * leverage, "site", sites)
+        return out, leverage, along
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _finish(z, x, curvature, factor, rest, start, spare):
+def _finish(z, x, curvature, factor, rest, start, leverage, along):
     """Put start - H(w_n)^-1 v in the place of z = base^-1 x_n; rest: base^-1 times that of v.
 
-    H(w_n)^-1 v = rest + (factor + curvature x_n' base^-1 v / spare) z,
-    spare = 1 - curvature x_n' z, base = H(w_n) + curvature x_n x_n'.
+    H(w_n)^-1 v = rest + (factor + curvature along / spare) z, along = x_n' base^-1 v,
+    spare = 1 - curvature leverage, leverage = x_n' z, base = H(w_n) + curvature x_n x_n'.
     """
     for n in range(len(z)):
         shared = min(n, len(rest) - 1)
-        leverage = along = 0.0
+        own = total = 0.0
         for d in range(len(start)):
-            leverage += x[n, d] * z[n, d]
-            along += x[n, d] * rest[shared, d]
-        spare[n] = 1.0 - curvature[n] * leverage
-        along += factor[n] * leverage
-        length = factor[n] + curvature[n] * along / spare[n]
+            own += x[n, d] * z[n, d]
+            total += x[n, d] * rest[shared, d]
+        total += factor[n] * own
+        leverage[n] = own
+        along[n] = total
+        length = factor[n] + curvature[n] * total / (1.0 - curvature[n] * own)
         for d in range(len(start)):
             z[n, d] = start[d] - rest[shared, d] - length * z[n, d]
 

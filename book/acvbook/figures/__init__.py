@@ -16,6 +16,7 @@ from acvlib.plots import (
     subplots,
 )
 
+from .certified import bound_and_true, certified_by, objective_and_bound
 from .epochs import bound_along, error_against, hidden_label_errors, probabilities, training_losses
 from .files import save
 from .future import errors_by_price, moving_params
@@ -62,6 +63,9 @@ __all__ = [
     "influential_areas",
     "moving_params",
     "predicted_and_exact",
+    "objective_and_bound",
+    "bound_and_true",
+    "certified_by",
     "probabilities",
     "error_against",
     "bound_along",

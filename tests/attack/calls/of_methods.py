@@ -260,3 +260,26 @@ add(
     lambda rng: {},
     undefined=True,
 )
+
+
+def certificate_law(found, model, result, complete=False, width=None, sharp=False):
+    """Bounds hold the exact refits, to which the fits of the zoo are short."""
+    exact = acv.exact(model, result.fit, result.folds, tolerance=1e-9)
+    seen = found.certified
+    errors = result.fit.standard_errors_between(found.result.params, exact.params)
+    assert (errors <= found.theta_errors + 1e-6)[seen].all()
+    low, high = found.loss_interval.T
+    inside = (low - 1e-6 <= exact.fold_losses) & (exact.fold_losses <= high + 1e-6)
+    assert inside[seen].all()
+
+
+add(
+    "certify",
+    acv.certify,
+    lambda rng: a_model()(rng) | {"result": result(), "width": 0.1},
+    certificate_law,
+    unbounded=True,
+    model=odd.OBJECTS,
+    result=RESULT,
+    width=odd.POSITIVE,
+)

@@ -5,17 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from ....concordance import Concordance
 from ....derivatives import Derivatives
 from ....folds import Folds
 from ....folds.checks import end_to_end
 from ....parallel import pieces
-from ....protocol import override
+from ....protocol import Fit, override
 from ....solvers.inverse import FoldSolver, Solvable, folds_at_once
-from ..folds import distance_bounds
 from ..sums import over_sites, row_sums
+from .concordance import VectorConcordance
 from .point import OwnHessians, Point, SingleSites, Vectors
-
-ROUNDED = 1e-9  # standard errors: params this near to the Newton step are taken for it
 
 
 class VectorDerivatives(Derivatives):
@@ -120,31 +119,17 @@ class VectorDerivatives(Derivatives):
         return Vectors(rest, slopes), self._downdates(point, *found, damping=damping)
 
     @override
-    def error_bounds(
-        self, centre: np.ndarray, params: np.ndarray, folds: Folds
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """Of single sites: see `distance_bounds`."""
-        factors = self.model.balance.factors(folds)
-        found = self._single(folds, factors)
-        if found is None:
-            return None
-        sites = found[0]
-        point = self._at(centre)
-        gradients, H = self.fold_expansion(centre, folds)
-        gap = self._gaps(point, params - H.step_from(centre, gradients))
-        kept = self.model.family.kept(point.curvature[sites], point.leverage[sites])
-        least = np.minimum(factors.min(axis=1), 1.0)
-        most = np.maximum(factors.max(axis=1), 1.0)
-        length = point.distances(params - centre)
-        errors = distance_bounds(point.reach, length, gap, kept * least, most)
-        apart = np.minimum(point.spreads[sites] * errors, 700.0)  # exp of more overflows
-        scores = self.model.own_scores(params, sites, folds.sizes)
-        return errors, self.model.family.change(scores, self.model.y[sites], apart)
+    def concordance(self, fit: Fit) -> Concordance:
+        """By how far scores move apart."""
+        return VectorConcordance(self.model, fit, self._share_inverses)
+
+    def _share_inverses(self, folds):
+        return self._single(folds, self.model.balance.factors(folds)) is not None
 
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """All at once where the folds share a few matrices."""
-        if self._single(folds, self.model.balance.factors(folds)) is not None:
+        if self._share_inverses(folds):
             return [slice(0, len(folds))]
         dim = self._x.shape[1] if self.model.quadratic else n_params
         return pieces(len(folds), folds_at_once(dim))
@@ -201,14 +186,6 @@ class VectorDerivatives(Derivatives):
         parts = losses[:, None] * members
         kept = parts.sum(axis=0) - folds.indicator(self.n_sites) @ parts
         return row_sums(kept, factors)
-
-    def _gaps(self, point, moves):
-        """Lengths (n,) of moves, in standard errors; of tiny ones bounds, without a product."""
-        gaps = np.sqrt(row_sums(moves, moves) * point.whole.trace)
-        large = gaps > ROUNDED
-        if large.any():
-            gaps[large] = point.distances(moves[large])
-        return gaps
 
     # single sites, and larger folds
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....parallel import one_blas_thread, pieces
-from ....solvers.inverse import FoldSolver, Solvable, absolute_solve
+from ....solvers.inverse import FoldSolver, Solvable, absolute_solve, least_share
 from ..folds import AroundOnePoint
 from ..sums import ROWS, by_rows, row_sums
 
@@ -141,6 +141,35 @@ class SingleSites(AroundOnePoint):
         step = self._solved(vectors.rest, vectors.factor, rows)
         return np.subtract(params, step, out=step)
 
+    def newton(
+        self, params: np.ndarray, vectors: np.ndarray | Vectors
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """With the `Vectors` written out."""
+        dense = self._written_out(vectors) if isinstance(vectors, Vectors) else vectors
+        ends = self.step_from(params, vectors)
+        return ends, np.sqrt(np.maximum(row_sums(dense, params - ends), 0.0))
+
+    def _written_out(self, vectors):
+        x = self.point.model.design[self.sites]
+        own = vectors.factor[:, :, None] * x[:, None, :]
+        return vectors.rest[self._base_of] + own.reshape(len(x), -1)
+
+    def lengths(self, moves: np.ndarray) -> np.ndarray:
+        """At most those in the bases."""
+        out = np.empty(len(moves))
+        for number, base in enumerate(self._bases):
+            own = np.flatnonzero(self._base_of == number)
+            out[own] = np.sqrt(row_sums(moves[own] @ base, moves[own]))
+        return out
+
+    def least_shares(self, factor: np.ndarray) -> np.ndarray:
+        """The base's share times what a site leaves of the base."""
+        kept = self.point.model.family.kept(self._curvature, self._leverage)
+        if len(self._bases) == 1:
+            return kept
+        shares = [least_share(factor, np.asarray(base)) for base in self._bases]
+        return kept * np.array(shares)[self._base_of]
+
     def _solved(self, rest, factor, rows):
         """H(w_n)^-1 (rest + factor_n (x) x_n), rest a row a fold, or a base."""
         out = np.empty((len(rows), rest.shape[1]))
@@ -183,6 +212,20 @@ class OwnHessians(AroundOnePoint):
         rows = np.arange(len(self._hessians)) if rows is None else rows
         pairs = zip(rows, vectors, strict=True)
         return np.array([self._hessians[row].solve(v) for row, v in pairs]).reshape(vectors.shape)
+
+    @property
+    def matrices(self) -> np.ndarray:
+        """H(w_o) of each fold, (n, D, D)."""
+        return np.array([np.asarray(hessian) for hessian in self._hessians])
+
+    def lengths(self, moves: np.ndarray) -> np.ndarray:
+        """sqrt(move' H(w_o) move)."""
+        pairs = zip(moves, self._hessians, strict=True)
+        return np.sqrt(np.array([max((move @ hessian) @ move, 0.0) for move, hessian in pairs]))
+
+    def least_shares(self, factor: np.ndarray) -> np.ndarray:
+        """The least eigenvalues of L^-1 H(w_o) L^-T."""
+        return np.array([least_share(factor, np.asarray(each)) for each in self._hessians])
 
     def descend(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """`solve` by |H(w_o)|."""
