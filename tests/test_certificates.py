@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from oracles.refit_long import refit
 
 import acvlib as acv
 from acvlib.concordance import balls, excess, largest_kept
@@ -24,7 +25,6 @@ from acvlib.models.semisupervised.affinity import GraphAffinity
 from acvlib.models.semisupervised.energy import ManifoldEnergy
 from acvlib.protocol import NoFiniteOptimum
 from acvlib.weighting import hide_labels
-from tests.oracles.refit_long import refit
 
 METHODS = (
     acv.no_adjustment,

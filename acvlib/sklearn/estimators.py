@@ -78,6 +78,8 @@ def responses(estimator: Any, X: Any, y: Any) -> np.ndarray:
     columns = estimator.n_features_in_
     if X.shape[1] != columns:
         raise ValueError(f"X {X.shape}: the estimator was fitted to {columns} columns")
+    if isinstance(y, np.ma.MaskedArray):
+        raise ValueError("y is a masked array: leave out its masked rows, here and in X")
     try:
         y = np.asarray(y)
     except ValueError:
