@@ -49,12 +49,14 @@ def exact(
     there yet. A decrement below 1e-9 need only stop falling: the rest is rounding. Hessians are in
     memory as in `newton_step`. Folds that did not converge are warned of once.
 
-    client : of a Dask cluster (extra `dask`), to whose workers model and fit are sent.
-    checkpoint : a file that finished folds are written to, whole, every few seconds; the same call
+    Parameters
+    ----------
+    client: of a Dask cluster (extra `dask`), to whose workers model and fit are sent.
+    checkpoint: a file that finished folds are written to, whole, every few seconds; the same call
         goes on from it if it is there, and refuses that of another model, fit or set of folds.
         `evaluations` counts what this call did.
 
-    With either, folds are refitted in up to 64 parts. Params agree with those of a run without to
+    With client or checkpoint, folds are refitted in up to 64 parts. Params agree with those of a run without to
     the tolerance, and to the bit with each other, whatever the workers and interruptions.
 
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the

@@ -47,6 +47,7 @@ _ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
 _DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
 DIGITS = 3
+WIDE = 7  # columns of numbers from which on a table is set smaller
 
 
 def readable(html: str) -> str:
@@ -78,7 +79,8 @@ def _numbers(table):
         places = iter(range(width))
         return _CELL.sub(lambda cell: number(cell[0], decimals[next(places)]), row[0])
 
-    return _ROW.sub(of_row, table)
+    table = _ROW.sub(of_row, table)
+    return table.replace('class="dataframe"', 'class="dataframe wide"') if width > WIDE else table
 
 
 def _decimals_apart(column):
