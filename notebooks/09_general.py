@@ -566,7 +566,7 @@ network = siamese.network(faces, gamma_i=1e-4)
 training = Adam(steps=100 if paper else 30, learning_rate=3e-3)
 folds = acv.folds.by_class(faces.person, 2, rng)
 losses, moves = siamese.one_split(network, training, seed, folds[0])
-pd.Series(siamese.agreement(losses, moves)).to_frame("first split").T.round(3)
+pd.Series(siamese.agreement(losses, moves)).to_frame("first split").round(3)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 3, figsize=(11, 3.8))
