@@ -11,6 +11,7 @@ FOLDERS = (
     "acvlib/inference",
     "acvlib/incremental",
     "acvlib/models/hmm",
+    "acvlib/models/hmm/emissions",
     "book",
     "tests",
     "tests/book",

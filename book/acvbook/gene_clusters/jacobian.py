@@ -27,6 +27,12 @@ class TwoStageJacobian:
     def __array__(self, dtype=None, copy=None):
         return np.eye(sum(self.coupling.shape)) @ self
 
+    def __matmul__(self, columns):
+        above, below = self._split(columns)
+        by_block = above.reshape(*self.blocks.shape[:2], -1)
+        across = (self.blocks @ by_block).reshape(above.shape)
+        return np.concatenate([across, self.coupling @ above + self.last @ below])
+
     def __rmatmul__(self, rows):
         above, below = self._split(rows.T)
         by_block = above.reshape(*self.blocks.shape[:2], -1)

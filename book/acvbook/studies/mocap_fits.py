@@ -79,7 +79,7 @@ def fitted(
     """
     started = time.perf_counter()
     model = HMM(sequences, n_states, emission, sites, context=context, **settings)
-    climb = _by_em if hasattr(emission, "maximise") else _by_gradient
+    climb = _by_gradient if emission.maximise is None else _by_em
     start = model.initial_params(rng) if once else None
     whole = _optimum(model, start) if once else climb(model, rng, n_restarts, labels)
     held, start = model.hold(whole)
@@ -129,7 +129,8 @@ def _shaken(model, params, rng):
 
 
 def _of_some(model, numbers):
-    return replace(model, sequences=[model.sequences[i] for i in numbers])
+    sequences = [model.sequences[i] for i in numbers]
+    return replace(model, sequences=sequences, sample_weight=1.0)
 
 
 def _value(model):

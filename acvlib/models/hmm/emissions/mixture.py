@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from autograd.scipy.special import logsumexp
 from scipy.linalg import block_diag
+from scipy.special import softmax
 
 from ....checks import check_whole, real_number
 from .. import simplex
@@ -87,6 +87,8 @@ class Mixture(Emission):
         return Prior(((Dirichlet(self.concentration), places[:, :cut]), *parts))
 
     def log_density(self, state, frames):
+        from autograd.scipy.special import logsumexp  # loads all of scipy.stats: not at import
+
         return logsumexp(self._joint(state, frames), axis=1)
 
     def _joint(self, state, frames):
@@ -98,7 +100,7 @@ class Mixture(Emission):
     def _responsibilities(self, state, frames):
         """P(c | x_t, k), (n, C)."""
         joint = self._joint(state, frames)
-        return np.exp(joint - logsumexp(joint, axis=1)[:, None])
+        return softmax(joint, axis=1)
 
     def scores(self, state, frames):
         shares = self._responsibilities(state, frames)
