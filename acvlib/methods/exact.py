@@ -56,8 +56,9 @@ def exact(
         goes on from it if it is there, and refuses that of another model, fit or set of folds.
         `evaluations` counts what this call did.
 
-    With client or checkpoint, folds are refitted in up to 64 parts. Params agree with those of a run without to
-    the tolerance, and to the bit with each other, whatever the workers and interruptions.
+    With client or checkpoint, folds are refitted in up to 64 parts. Params agree with those of a
+    run without to the tolerance, and to the bit with each other, whatever the workers and
+    interruptions.
 
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
     end; `indefinite`: whether the fold's last Hessian is.
