@@ -1,9 +1,13 @@
 """What the examples of *Front doors* share: data to bring, and the comparison with refits."""
 
+from collections.abc import Callable
+
 import numpy as np
-from acvbook import ledger
+import torch
+from hmmlearn.hmm import GaussianHMM
 
 import acvlib as acv
+from acvbook import ledger
 from acvlib.models import HMM
 
 _QUAKES = (
@@ -48,7 +52,7 @@ def quakes() -> np.ndarray:
 
 
 def session(rng: np.random.Generator, n: int = 150) -> tuple[np.ndarray, np.ndarray]:
-    """(choices (n - 1,), inputs (n - 1, 2)): one state follows the stimulus, one the last choice."""
+    """(choices (n - 1,), inputs (n - 1, 2)): one state follows the stimulus, one habit."""
     state, stimulus, y = chain(n, 0.04, rng), rng.normal(size=n), np.zeros(n)
     for t in range(1, n):
         habit = 3.0 * (2 * y[t - 1] - 1) + 0.5 * stimulus[t]
@@ -59,9 +63,7 @@ def session(rng: np.random.Generator, n: int = 150) -> tuple[np.ndarray, np.ndar
 def sentences(rng: np.random.Generator) -> tuple[list, list]:
     """(features, labels) of 120 sentences: a dict for each word, and whether it is a name."""
     words = [[f"w{k}" for k in rng.zipf(1.4, 9) % 400] for _ in range(120)]
-    y = [
-        ["NAME" if (int(w[1:]) + rng.integers(2)) % 3 == 0 else "O" for w in own] for own in words
-    ]
+    y = [["NAME" if (int(w[1:]) + rng.integers(2)) % 3 == 0 else "O" for w in own] for own in words]
     return [[{"word": w, "last": w[-1], "first": w is own[0]} for w in own] for own in words], y
 
 
@@ -76,3 +78,34 @@ def refits(model: object, x: np.ndarray, folds: object, start: np.ndarray) -> np
         without = HMM([missing], len(model.unpack(start).initial), model.emission, "steps")
         losses[fold] = model.heldout_loss(acv.fit(without, start).params, fold)
     return losses
+
+
+def hmmlearn_model(named: object, covariance: str) -> object:
+    """hmmlearn's GaussianHMM with the parameters `named`, whose fit goes on from them, by maximum
+    likelihood.
+    """
+    none = {"covars_prior": 0, "covars_weight": 0, "min_covar": 0}
+    n_states, n_features = named.emission.mean.shape
+    settings = {"init_params": "", "n_iter": 100, "tol": 1e-4, **none}
+    peer = GaussianHMM(n_states, covariance, **settings)
+    peer.n_features, peer.startprob_, peer.transmat_ = n_features, named.initial, named.transition
+    law = named.emission
+    peer.means_ = law.mean
+    peer.covars_ = law.sd**2 if covariance == "diag" else law.covariance
+    return peer
+
+
+def torch_minimum(objective: Callable, p: dict) -> None:
+    """Put the tensors `p` where `objective(p)` is least, by torch's L-BFGS."""
+    for tensor in p.values():
+        tensor.requires_grad_()
+    close = {"tolerance_grad": 1e-9, "tolerance_change": 1e-14, "line_search_fn": "strong_wolfe"}
+    optimiser = torch.optim.LBFGS(list(p.values()), 1.0, 200, **close)
+
+    def closure():
+        optimiser.zero_grad()
+        value = objective(p)
+        value.backward()
+        return value
+
+    optimiser.step(closure)
