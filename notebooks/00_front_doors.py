@@ -165,7 +165,7 @@ import pandas as pd
 from acvbook.studies import fixed_steps
 
 sizes, n_draws = ((60, 200), 1) if scale == "quick" else ((60, 200, 1000), 20)
-table = pd.DataFrame(fixed_steps.table(sizes, n_draws, rng))
+table = pd.DataFrame(fixed_steps.table(sizes, n_draws, rng.spawn(1)[0]))
 table.set_index(["pipeline", "n"]).round(4)
 
 # %% [markdown]
