@@ -1,6 +1,7 @@
 """What the examples of *Front doors* share: data to bring, and the comparison with refits."""
 
 from collections.abc import Callable
+from copy import deepcopy
 
 import numpy as np
 import torch
@@ -92,6 +93,14 @@ def hmmlearn_model(named: object, covariance: str) -> object:
     law = named.emission
     peer.means_ = law.mean
     peer.covars_ = law.sd**2 if covariance == "diag" else law.covariance
+    return peer
+
+
+def hmmlearn_moved(fitted: object, named: object) -> object:
+    """A copy of the fitted hmmlearn model, priors and all, whose fit goes on from `named`."""
+    peer = deepcopy(fitted).set_params(init_params="")
+    peer.startprob_, peer.transmat_ = named.initial, named.transition
+    peer.means_, peer.covars_ = named.emission.mean, named.emission.sd**2
     return peer
 
 
