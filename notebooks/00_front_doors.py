@@ -393,6 +393,8 @@ doors.near("mixture", results[2].pointwise, refits, none.pointwise)
 # ## The GLM-HMM of neuroscience
 # Choices of an animal that follows the stimulus in one state and repeats itself in the other: `GLMHMM` takes choices and
 # inputs of every session, and leave-one-session-out chooses the number of states.
+# Three states are one too many for these data, and `acv.check_result` marks folds of that model. With another draw of the data
+# one of them was off by far more than doing nothing is: look at what is [marked](10_which_folds.ipynb).
 #
 # {verdict}`beyond.doors.glmhmm.ratio`
 
@@ -538,6 +540,8 @@ doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 # ## Parameters of dynamax and nemos
 # `acv.from_dynamax` and `acv.from_nemos` bring parameters fitted there: ten kinds of HMM of the one, the GLM-HMM of the other.
 # The example asks JAX for double precision, to compare likelihoods.
+# The fold of the first frame also moves the law of the first state, and is marked by `acv.check_result`: there doing nothing is
+# nearer.
 #
 # {verdict}`beyond.doors.dynamax.ratio` {verdict}`beyond.doors.dynamax.likelihood`
 
