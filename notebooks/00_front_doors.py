@@ -540,8 +540,8 @@ doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
 # ## Parameters of dynamax and nemos
 # `acv.from_dynamax` and `acv.from_nemos` bring parameters fitted there: ten kinds of HMM of the one, the GLM-HMM of the other.
 # The example asks JAX for double precision, to compare likelihoods.
-# The fold of the first frame also moves the law of the first state, and is marked by `acv.check_result`: there doing nothing is
-# nearer.
+# The fold of the first frame also moves the law of the first state, and is marked by `acv.check_result`: its first
+# frame is further off than any is by doing nothing.
 #
 # {verdict}`beyond.doors.dynamax.ratio` {verdict}`beyond.doors.dynamax.likelihood`
 
