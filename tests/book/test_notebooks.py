@@ -21,6 +21,8 @@ def test_notebook_names_its_kernel_and_parameters(path):
 
 # The chapter on bringing your own model is about a class that its reader writes.
 TEACHES_A_CLASS = {"02_your_own_model"}
+# A model in JAX or PyTorch is a function that its reader writes.
+SHOWS_FUNCTIONS = {"00_front_doors"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,8 @@ TEACHES_A_CLASS = {"02_your_own_model"}
 )
 def test_notebook_has_short_cells_and_no_logic(path):
     definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    if path.stem in SHOWS_FUNCTIONS:
+        definitions = (ast.AsyncFunctionDef, ast.ClassDef)
     for cell in code(path):
         assert len(cell.source.splitlines()) <= 14, cell.source
         nodes = ast.walk(ast.parse(cell.source))
