@@ -38,7 +38,7 @@
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
 # | a fitted model, to look inside | `decode`, `posterior`, `predict`, `sample` | [States, predictions and draws](#door-decode) | largest {value}`beyond.doors.decode` | – |
-# | parameters of dynamax or nemos | `from_dynamax`, `from_nemos` | [Parameters of dynamax and nemos](#door-dynamax) | {value}`beyond.doors.dynamax` | {value}`beyond.doors.dynamax baseline` |
+# | parameters of dynamax or nemos | `from_dynamax`, `from_nemos` | as for hmmlearn; this page does without these packages, the tests have them | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
@@ -534,44 +534,6 @@ gaps = [peer.predict(x) != path, peer.predict_proba(x)[:, 0] - probability[:, 0]
 print("frames in which hmmlearn's path differs:", gaps[0].sum())
 print(f"posterior: {abs(gaps[1]).max():.1e}; log likelihood: {abs(score):.1e}")
 doors.exact("decode", [*gaps[0], *gaps[1], score], 0.0)
-
-# %% [markdown]
-# (door-dynamax)=
-# ## Parameters of dynamax and nemos
-# `acv.from_dynamax` and `acv.from_nemos` bring parameters fitted there: ten kinds of HMM of the one, the GLM-HMM of the other.
-# The example asks JAX for double precision, to compare likelihoods.
-# The fold of the first frame also moves the law of the first state, and is marked by `acv.check_result`: its first
-# frame is further off than any is by doing nothing.
-#
-# {verdict}`beyond.doors.dynamax.ratio` {verdict}`beyond.doors.dynamax.likelihood`
-
-# %% tags=["hide-input"]
-import jax
-import numpy as np
-from dynamax.hidden_markov_model import PoissonHMM
-
-rates, steps = np.array([[2.0], [9.0]]), np.array([[0.9, 0.1], [0.2, 0.8]])
-counts = rng.poisson(rates[doors.chain(300, 0.1, rng)])
-law = {"initial_probs": steps[0], "transition_matrix": steps, "emission_rates": rates}
-with jax.enable_x64(True):
-    peer = PoissonHMM(2, emission_dim=1)
-    fitted, _ = peer.initialize(**{k: jax.numpy.asarray(v) for k, v in law.items()})
-    log_p = float(peer.marginal_log_prob(fitted, jax.numpy.asarray(counts)))
-
-# %%
-import acvlib as acv
-
-model, start = acv.from_dynamax(fitted, counts)
-fit, folds = acv.fit(model, start), acv.folds.k_fold(300, 10)
-cv = acv.newton_step(model, fit, folds)
-print(f"loss {cv.loss:.4f} ± {cv.se:.4f} a frame")
-
-# %% tags=["hide-input"]
-refits, none = acv.exact(model, fit, folds), acv.no_adjustment(model, fit, folds)
-print(f"loss by refits {refits.loss:.4f}")
-doors.near("dynamax", cv.pointwise, refits.pointwise, none.pointwise)
-print("log likelihood, ours and dynamax's:", end=" ")
-doors.exact("dynamax.likelihood", -model.sequence_losses(start).sum(), log_p)
 
 # %% [markdown]
 # (door-panel)=
