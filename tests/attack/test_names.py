@@ -119,7 +119,15 @@ def public_names(label):
     members = vars(module).items()
     own = [name for name, value in members if _module(value).startswith(module.__name__)]
     names = getattr(module, "__all__", own)
-    return [n for n in names if n[0] != "_" and not inspect.ismodule(getattr(module, n))]
+    return [n for n in names if n[0] != "_" and not inspect.ismodule(brought(module, n))]
+
+
+def brought(module, name):
+    """A member of a module; None where it needs a package that is not here, as from_torch does."""
+    try:
+        return getattr(module, name)
+    except ImportError:
+        return None
 
 
 def _module(value):
@@ -160,7 +168,7 @@ def classes():
     """The public classes that are not left out."""
     for label in ("acv", "models", "graph"):
         for name in public_names(label):
-            cls = getattr(MODULES[label], name)
+            cls = brought(MODULES[label], name)
             if inspect.isclass(cls) and f"{label}.{name}" not in LEFT_OUT:
                 yield cls
 

@@ -1,7 +1,6 @@
 """Graphs and maps as users have them: equal answers for equal graphs, refusals by name."""
 
 import json
-import time
 import warnings
 
 import geopandas
@@ -149,12 +148,11 @@ def test_weighted_networks_are_refused():
         (5000, nx.gnm_random_graph(5000, 200_000, seed=1), r"\d{2,4}"),
     ],
 )
-def test_graphs_that_are_too_wide_are_refused_within_a_second(n, wide, width):
+def test_graphs_that_are_too_wide_are_refused_when_the_model_is_made(n, wide, width):
+    """How soon: benchmarks/doors.py."""
     counts = np.arange(n)
-    tick = time.process_time()
     with pytest.raises(graph.TooWide, match=f"reaches width {width}: tables of 2") as caught:
         HiddenMRF(counts, wide, 0.5)
-    assert time.process_time() - tick < 1.0
     assert "limit of 2 GiB" in str(caught.value)
 
 
