@@ -3,7 +3,7 @@
 # make pdf                        the built book as one document: book/_build/html/acvlib.pdf
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
-# make test-book                  test the book's own code, in the environment of the book
+# make test-book                  test the book's own code, and models in torch, in the environment of the book
 # make peers                      also install dynamax and nemos, which some tests and benchmarks compare with
 # make lint | wheel               style and types; the package as pip installs it
 # make bench | check              speed; the built book in a browser
@@ -41,7 +41,7 @@ peers: $(LIBRARY)
 	$(BIN)/pip install --quiet --constraint requirements.lock --requirement benchmarks/peers.txt
 
 test-book: $(READY)
-	$(PYTEST) tests/book
+	$(PYTEST) tests/book tests/adapters  # torch is here
 
 lint: $(LIBRARY)
 	$(BIN)/ruff check .
