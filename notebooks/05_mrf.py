@@ -596,10 +596,12 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # head. Areas that share a point of their borders are neighbours; `contiguity="rook"` asks for a stretch.
 #
 # ```python
-# model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", coupling=0.6, exposure="people")
+# settings = {"coupling": 0.6, "exposure": "people"}
+# model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", **settings)
 # fit = acv.fit(model)
 # cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(model.n_sites))
-# figures.areas(ax, datasets.areas_from_map("districts.geojson", "incidents"), cv.pointwise, "held-out loss (nats)")
+# districts = datasets.areas_from_map("districts.geojson", "incidents")
+# figures.areas(ax, districts, cv.pointwise, "held-out loss (nats)")
 # ```
 #
 # The price of exact sums is exponential in the width of the map. This city, with its parks and rivers, has width
