@@ -56,19 +56,17 @@ def refusal(model: Any) -> str:
 class Concordance:
     """What a convex model knows of its third derivative, near a fit.
 
-    terms: how many numbers a gradient sums up; shared: whether folds' Hessians around the fit cost
-    less than their own.
+    terms: how many numbers a gradient sums up; cheap: says of folds whether balls around Newton
+    steps from the fit cost less than a gradient a fold; shared: whether folds' Hessians around the
+    fit cost less than their own.
     """
 
     shared = False
 
-    def __init__(self, fit: Fit, terms: int):
+    def __init__(self, fit: Fit, terms: int, cheap: Callable[[Folds], bool] = lambda folds: False):
         self.fit = fit
         self.terms = terms
-
-    def cheap(self, folds: Folds) -> bool:
-        """Whether balls around Newton steps from the fit cost less than a gradient a fold."""
-        return False
+        self.cheap = cheap
 
     def drift(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """M (n,) of step 7 of each fold, from the fit's params to its own (n, D)."""

@@ -28,13 +28,8 @@ class GLMConcordance(Concordance):
     shared = True
 
     def __init__(self, model: Any, fit: Fit, cheap: Callable):
-        super().__init__(fit, model.n_sites)
+        super().__init__(fit, model.n_sites, cheap)
         self.model = model
-        self._cheap = cheap
-
-    def cheap(self, folds: Folds) -> bool:
-        """Single sites, by their leverages."""
-        return self._cheap(folds)
 
     def rates(self, factor: np.ndarray) -> np.ndarray:
         """The spread of each row that has a weight."""

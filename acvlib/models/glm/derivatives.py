@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...concordance import Concordance, NotConcordant
-from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
@@ -13,13 +12,14 @@ from ...protocol import Fit, override
 from ...solvers.inverse import DenseHessian, FoldSolver, Solvable, invert
 from .concordance import GLMConcordance
 from .folds import Blocks, Point, SingleSites, SiteVectors
+from .kept_point import KeepsPoint
 from .sums import SINGLE, by_rows, many_grams, over_sites, row_sums, slope_changes, taken
 
 
-class GLMDerivatives(Derivatives):
+class GLMDerivatives(KeepsPoint):
     """F is linear in the weights: what a fold omits is taken from the sum over all sites."""
 
-    hessians_first = True
+    _point_of = Point
 
     def __init__(self, model):
         super().__init__(model)
@@ -30,7 +30,6 @@ class GLMDerivatives(Derivatives):
         self._family = model.family
         self._penalised = model.penalised
         self._pull = model.pull
-        self._last = None
 
     # one weighting, or a row for each of many
 
@@ -218,14 +217,6 @@ class GLMDerivatives(Derivatives):
         return np.split(losses, np.cumsum(sizes)[:-1])
 
     # one point
-
-    def _at(self, params):
-        """The `Point` at params (D,), kept for the next question about it."""
-        point = self._last
-        if point is None or not np.array_equal(point.params, params):
-            point = Point(self.model, params)
-            self._last = point  # another thread may replace it
-        return point
 
     def _total_slope(self, params):
         with one_blas_thread:

@@ -24,13 +24,8 @@ class VectorConcordance(Concordance):
     shared = True
 
     def __init__(self, model: Any, fit: Fit, cheap: Callable):
-        super().__init__(fit, model.n_sites * (1 + model.balance.n_classes))
+        super().__init__(fit, model.n_sites * (1 + model.balance.n_classes), cheap)
         self.model = model
-        self._cheap = cheap
-
-    def cheap(self, folds: Folds) -> bool:
-        """Single sites that share a few inverses."""
-        return self._cheap(folds)
 
     def rates(self, factor: np.ndarray) -> np.ndarray:
         """How far scores of each site move apart."""

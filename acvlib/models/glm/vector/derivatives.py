@@ -6,28 +6,27 @@ from typing import Any
 import numpy as np
 
 from ....concordance import Concordance
-from ....derivatives import Derivatives
 from ....folds import Folds
 from ....folds.checks import end_to_end
 from ....parallel import pieces
 from ....protocol import Fit, override
 from ....solvers.inverse import FoldSolver, Solvable, folds_at_once
+from ..kept_point import KeepsPoint
 from ..sums import over_sites, row_sums
 from .concordance import VectorConcordance
 from .point import OwnHessians, Point, SingleSites, Vectors
 
 
-class VectorDerivatives(Derivatives):
+class VectorDerivatives(KeepsPoint):
     """What a fold omits is taken from sums over the sites of each class, weighted anew."""
 
-    hessians_first = True
+    _point_of = Point
 
     def __init__(self, model: Any):
         super().__init__(model)
         self._x = model.design
         self._classes = model.balance.classes
         self._prior = model.prior.ravel()
-        self._last = None
 
     # one weighting
 
@@ -146,14 +145,6 @@ class VectorDerivatives(Derivatives):
         return np.split(losses, np.cumsum(sizes)[:-1])
 
     # one point
-
-    def _at(self, params):
-        """The `Point` at params (D,), kept for the next question about it."""
-        point = self._last
-        if point is None or not np.array_equal(point.params, params):
-            point = Point(self.model, params)
-            self._last = point  # another thread may replace it
-        return point
 
     def _in_params(self, sums):
         """Q' sums (..., K, D') as (..., D)."""
