@@ -149,6 +149,20 @@ class Derivatives:
         far = loss(2 * SHARE) - loss(-2 * SHARE)
         return loss(0.0) + (8 * near - far) / (12 * SHARE)
 
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
+        """The gradient (n_folds, D) of each fold's sum of scored losses, at its own params.
+
+        None where the model has none that costs less than a few held-out losses.
+        """
+        return None
+
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
+        """dF/dparams (n, D) with all weights 0, at rows of params: what F has beside the data.
+
+        None where that costs no less than with the data.
+        """
+        return None
+
     def weighted(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import real_number
-from ..derivatives import Derivatives, is_equation, kept_share
+from ..derivatives import Derivatives, at, is_equation, kept_share
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import WHOLE, Folds
 from ..protocol import CVResult, Fit, NoFiniteOptimum, Refits
@@ -76,12 +76,13 @@ def exact(
         else:
             found = refit_in_parts(run, refit_folds, found, client, checkpoint)
         scoring = True
-        return _result(run, found)
+        return finished(run, found)
     except KeyboardInterrupt as error:
         raise _interrupted(run, found, scoring) from error
 
 
-def _result(run, found):
+def finished(run: Run, found: Refits) -> CVResult:
+    """The result of refits; warns of those that did not converge."""
     run.derivatives.defaults.check_refits(found.params, run.folds)
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
@@ -138,19 +139,27 @@ def _score(run, params, rows, losses):
 
 
 def refit_folds(
-    derivatives: Derivatives, fit: Fit, folds: Folds, tolerance: float, found: Refits
+    derivatives: Derivatives,
+    fit: Fit,
+    folds: Folds,
+    tolerance: float,
+    found: Refits,
+    starts: np.ndarray | None = None,
 ) -> Refits:
-    """Every fold's own optimum, by the solver that suits the model; written to `found`."""
+    """Every fold's own optimum, by the solver that suits the model; written to `found`.
+
+    starts: (n_folds, D) near the optima, in place of the fit's params.
+    """
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
         return own
     if derivatives.matrix_free:
-        start = _descended(derivatives, fit, folds)
+        start = _descended(derivatives, fit, folds) if starts is None else starts
         return newton_cg(derivatives, start, folds, tolerance, found=found)
-    start = _start(derivatives, fit)
-    for part in derivatives.portions(folds, len(start)):
+    start = _start(derivatives, fit) if starts is None else starts
+    for part in derivatives.portions(folds, len(fit.params)):
         first = _first(derivatives, fit, folds[part])
-        newton(derivatives, start, folds[part], tolerance, first, found.part(part))
+        newton(derivatives, at(start, part), folds[part], tolerance, first, found.part(part))
     return found
 
 

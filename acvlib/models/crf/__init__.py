@@ -9,12 +9,13 @@ Source: Ghosh et al. (2020), Appendices F and G.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import isbox
 
-from ...checks import check_kind, real_array, real_number
+from ...checks import check_kind, real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states, factors
 from ...protocol import ModelDefaults, checked, own_copy
@@ -22,6 +23,7 @@ from ...weighting import check, hide_labels
 from .by_place import log_partition, places
 from .chains import SPREAD, Chains, CRFParams, split, starts_of
 from .derivatives import CRFDerivatives, TokenDerivatives
+from .ridge import checked_ridge
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,8 @@ class LinearChainCRF(ModelDefaults):
     ----------
     emissions : (T_n, K) scores of each of N sentences, log-potentials that stay as they are.
     labels : (T_n,) tags 0 ... K - 1 of each sentence.
-    ridge : F has ridge |params|^2 / 2, so that the optimum is finite where tags never occur.
+    ridge : F has sum(ridge params^2) / 2, so that the optimum is finite where tags never occur: one
+        number, or one a parameter (D,).
     scheme : None: a site is a sentence, F = sum_n w_n (-log p(z_n | x_n)) + ridge (LSCV,
         Algorithm 3). `weighting.hide_labels`: a site is a token, all sentences' tokens numbered
         through, whose label counts as known with weight 1 and is summed out with weight 0 (LWCV,
@@ -41,7 +44,7 @@ class LinearChainCRF(ModelDefaults):
 
     emissions: Sequence[np.ndarray] = field(repr=False)
     labels: Sequence[np.ndarray] = field(repr=False)
-    ridge: float = 1e-5
+    ridge: Any = 1e-5
     scheme: Callable | None = None
 
     convex = True
@@ -51,13 +54,12 @@ class LinearChainCRF(ModelDefaults):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        # not 0, as shifting all transitions changes nothing
-        object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
         emissions = _arrays("scores", self.emissions)
         labels = _arrays("labels", self.labels)
         _check_sentences(emissions, labels)
         object.__setattr__(self, "emissions", tuple(own_copy(scores) for scores in emissions))
         object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
+        object.__setattr__(self, "ridge", checked_ridge(self.ridge, self.n_params))
 
     @cached_property
     def starts(self) -> np.ndarray:
@@ -127,7 +129,7 @@ class LinearChainCRF(ModelDefaults):
         parts = split(params, self.n_tags)
         every_path = log_partition(parts, node, *own)
         known_paths = log_partition(parts, node * known, *own)
-        return every_path - known_paths + 0.5 * self.ridge * anp.sum(params**2)
+        return every_path - known_paths + 0.5 * anp.sum(self.ridge * params**2)
 
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:

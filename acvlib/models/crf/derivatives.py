@@ -130,6 +130,15 @@ class CRFDerivatives(Derivatives):
         return log_z - score
 
     @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
+        losses = [self._each_loss(*own) for own in zip(params, folds.scored, strict=True)]
+        return np.array([gradients.sum(axis=0) for _, gradients in losses])
+
+    @override
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        return self.model.ridge * params
+
+    @override
     def concordance(self, fit: Fit) -> Concordance:
         """By the ranges of features over tag sequences."""
         return CRFConcordance(self, fit)
@@ -183,6 +192,11 @@ class TokenDerivatives(CRFDerivatives):
             "LinearChainCRF with scheme=hide_labels: its objective is not convex where labels are "
             "hidden. Use acv.check_result, which estimates, or acv.exact"
         )
+
+    @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
+        """None: a fold's losses share its hidden labels."""
+        return None
 
     def _likelihood(self, params, weights, run):
         """-log p(known labels) and its gradient (D,)."""

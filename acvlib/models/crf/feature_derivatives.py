@@ -87,6 +87,16 @@ class FeatureDerivatives(Derivatives):
             losses.append(self._losses(own, fold))
         return folds.pick(losses)
 
+    @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
+        pairs = zip(params, folds.scored, strict=True)
+        slopes = [self._slope(self.model.unpack(own), fold) for own, fold in pairs]
+        return np.array([self.model.restrict(parts) for parts in slopes])
+
+    @override
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        return self.model.ridge * params
+
     def _losses(self, parts, fold):
         return self._own(parts, fold).values
 
@@ -118,6 +128,11 @@ class HiddenLabelDerivatives(FeatureDerivatives):
             states -= own_states
             moves -= own_moves
         return self._penalised(params, value, (states, moves))
+
+    @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
+        """None: a fold's losses share its hidden labels."""
+        return None
 
     def _own(self, parts, fold, weights=0.0):
         """Each sentence that the fold touches, its labels hidden, or known with weights."""
@@ -201,10 +216,10 @@ class FeatureProducts:
         params = self.params[self.point]
         values = [paths.values.sum() for paths in self.whole]
         own = [paths.values.sum() if paths else 0.0 for paths in self.own]
-        penalty = 0.5 * self.model.ridge * np.einsum("ni,ni->n", params, params)
+        pull = self.model.ridge * params
+        penalty = 0.5 * np.einsum("ni,ni->n", params, pull)
         sums = [self._of_both(row, Paths.gradient) for row in range(len(params))]
-        gradients = np.array(sums) + self.model.ridge * params
-        return np.array(values)[self.point] - own + penalty, gradients
+        return np.array(values)[self.point] - own + penalty, np.array(sums) + pull
 
     def _of_both(self, row, function):
         """function of all sentences less that of the fold's own terms, as a vector (D,)."""

@@ -15,7 +15,7 @@ import numpy as np
 from autograd.tracer import isbox
 from scipy.sparse import csr_array
 
-from ...checks import check_kind, real_array, real_number
+from ...checks import check_kind, real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...protocol import ModelDefaults, checked, own_copy
@@ -24,6 +24,7 @@ from .attributes import Attributes, Tokens, attributes, listed
 from .by_place import log_partition, places, sparse_product
 from .feature_derivatives import FeatureDerivatives, HiddenLabelDerivatives
 from .paths import Paths
+from .ridge import checked_ridge
 
 
 class FeatureParams(NamedTuple):
@@ -45,7 +46,7 @@ class FeatureCRF(ModelDefaults):
     sentences : lists of tokens, each a dict {name: number, bool, string, dict or list} or a list of
         names, as sklearn-crfsuite takes them; or the `sentences` of another model.
     labels : lists of strings, a label for each token.
-    ridge : F has ridge |params|^2 / 2: twice crfsuite's c2.
+    ridge : F has sum(ridge params^2) / 2: twice crfsuite's c2. One number, or one a parameter (D,).
     scheme : as in `LinearChainCRF`: None for sentences as sites, `weighting.hide_labels` for tokens
     all_possible_states, all_possible_transitions : as in crfsuite, False: no weight for a pair that
         all data never have.
@@ -55,7 +56,7 @@ class FeatureCRF(ModelDefaults):
 
     sentences: Sequence[Any] | Attributes = field(repr=False)
     labels: Sequence[Sequence[str]] = field(repr=False)
-    ridge: float = 2.0
+    ridge: Any = 2.0
     scheme: Callable | None = None
     all_possible_states: bool = False
     all_possible_transitions: bool = False
@@ -72,11 +73,11 @@ class FeatureCRF(ModelDefaults):
             check_kind(name, getattr(self, name), bool)
         given = self.sentences
         encoded = given if isinstance(given, Attributes) else attributes(given)
-        object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
         object.__setattr__(self, "sentences", encoded)
         object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
         free = self._seen() if self.free is None else _numbers(self.free, self.n_pairs)
         object.__setattr__(self, "free", own_copy(free, np.int64))
+        object.__setattr__(self, "ridge", checked_ridge(self.ridge, self.n_params))
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -180,7 +181,7 @@ class FeatureCRF(ModelDefaults):
         own = (self.tokens.starts, places(self.tokens.starts), sentence)
         every_path = log_partition((none, transitions, none), node, *own)
         known_paths = log_partition((none, transitions, none), node * known, *own)
-        return every_path - known_paths + 0.5 * self.ridge * anp.sum(params**2)
+        return every_path - known_paths + 0.5 * anp.sum(self.ridge * params**2)
 
     @cached_property
     def _placing(self):

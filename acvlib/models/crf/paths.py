@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...inference.smoothing import factors, smooth, transition_counts
-from .tangent import link_variances, tangent
+from ...inference.tangent import link_variances, tangent
 
 
 class Paths:

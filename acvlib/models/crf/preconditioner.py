@@ -12,7 +12,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array
 
-from .tangent import responses
+from ...inference.tangent import responses
+
 
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain

@@ -2,7 +2,7 @@
 
     eta_n = offset_n + b + x_n beta
     lambda(w) = penalty + site_penalty sum_n w_n s_n
-    F(theta, w) = sum_n w_n s_n loss(eta_n, y_n) + lambda(w) |beta|^2 / 2
+    F(theta, w) = sum_n w_n s_n loss(eta_n, y_n) + sum_j lambda_j(w) beta_j^2 / 2
 
 The objective is linear in w, so the jackknife is one frozen Newton step without rescaling.
 """
@@ -37,7 +37,7 @@ class GLM(ModelDefaults):
     X, y: (n, p) covariates and (n,) responses; both are copied.
     family: "gaussian" (unit variance), "logistic", "poisson", "poisson rate" (counts over an
         exposure, which is the sample weight), "gamma", "probit", or a `Family` such as `tweedie`.
-    penalty: the ridge lambda of the sum of losses.
+    penalty: the ridge lambda of the sum of losses: one number, or one a column (p,).
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
@@ -52,7 +52,7 @@ class GLM(ModelDefaults):
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     family: Family | str = "logistic"
-    penalty: float = 0.0
+    penalty: Any = 0.0
     site_penalty: float = 0.0
     intercept: bool = True
     offset: Any = field(default=0.0, repr=False)
@@ -71,7 +71,7 @@ class GLM(ModelDefaults):
             "X": X,
             "y": y,
             "family": family_of(self.family),
-            "penalty": real_number("penalty", self.penalty, least=0.0),
+            "penalty": _penalty(self.penalty, X.shape[1]),
             "site_penalty": real_number("site_penalty", self.site_penalty, least=0.0),
             "offset": column("offset", self.offset, len(y)),
             "sample_weight": sample_weights(self.sample_weight, len(y)),
@@ -110,7 +110,7 @@ class GLM(ModelDefaults):
 
     @property
     def _is_penalised(self):
-        return self.penalty > 0.0 or self.site_penalty > 0.0
+        return np.min(self.penalty) > 0.0 or self.site_penalty > 0.0
 
     @property
     def n_sites(self) -> int:
@@ -143,8 +143,9 @@ class GLM(ModelDefaults):
         return self.site_penalty * self.penalised
 
     def ridge(self, total: Any) -> Any:
-        """The penalty lambda that goes with a total weight."""
-        return self.penalty + self.site_penalty * total
+        """lambda (D,) of a total weight; of totals (n,) as well, without a site_penalty, or (n, D)."""
+        own = np.append(np.zeros(int(self.intercept)), np.full(self.X.shape[1], self.penalty))
+        return own + total[..., None] * self.pull if self.site_penalty else own
 
     @property
     def derivatives(self) -> GLMDerivatives:
@@ -158,7 +159,7 @@ class GLM(ModelDefaults):
         eta = anp.dot(self.design, params) + self.offset
         losses = anp.sum(weights * self.family.loss(eta, self.y))
         ridge = self.ridge(anp.sum(weights))
-        return losses + 0.5 * ridge * anp.sum(self.penalised * params**2)
+        return losses + 0.5 * anp.sum(ridge * params**2)
 
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -228,3 +229,13 @@ class GLM(ModelDefaults):
             check_folds(self.family.free_direction(self.y), self.observed, folds)
         if not self._is_penalised:
             self._columns.check_folds(self.design, folds)
+
+
+def _penalty(values, n_columns):
+    """One number >= 0, or one a column."""
+    penalty = own_copy(values, name="penalty")
+    if penalty.ndim == 0:
+        return real_number("penalty", values, least=0.0)
+    if penalty.shape != (n_columns,) or not (penalty >= 0.0).all():
+        raise ValueError(f"penalty {penalty} must be one number >= 0, or {n_columns}, one a column")
+    return penalty

@@ -101,8 +101,8 @@ class GLMConcordance(Concordance):
         spread = model.sample_weight * self.spreads
         summed = 4.0 + (self.terms + dim) * tall @ self.units
         bent = 4.0 * (dim + 2.0) * (1.0 + np.abs(points) @ tall)
-        total = 4.0 * dim * np.abs(points * model.penalised) @ self.units
-        total *= model.ridge(model.sample_weight.sum())
+        pull = points * model.ridge(model.sample_weight.sum())
+        total = 4.0 * dim * np.abs(pull) @ self.units
         with np.errstate(all="ignore"):
             for few, eta in self._etas(points):
                 slope = np.abs(model.family.slope(eta, model.y)) * summed + 4.0 * np.abs(model.y)

@@ -28,7 +28,6 @@ class GLMDerivatives(KeepsPoint):
         self._s = model.sample_weight
         self._offset = model.offset
         self._family = model.family
-        self._penalised = model.penalised
         self._pull = model.pull
 
     # one weighting, or a row for each of many
@@ -64,18 +63,17 @@ class GLMDerivatives(KeepsPoint):
         values, gradients = self._values_and_gradients(params, weights, eta)
         hessians = many_grams(self._x, weights * self._family.curvature(eta, self._y))
         ridge = self.model.ridge(weights.sum(axis=1))
-        hessians += ridge[:, None, None] * np.diag(self._penalised)
+        hessians += ridge[..., None] * np.eye(ridge.shape[-1])
         return values, gradients, hessians
 
     def _values_and_gradients(self, params, weights, eta):
         ridge = self.model.ridge(weights.sum(axis=-1))
-        beta = self._penalised * params
         losses = weights * self._family.loss(eta, self._y)
         slopes = weights * self._family.slope(eta, self._y)
-        penalty = 0.5 * ridge * np.sum(beta**2, axis=-1)
+        penalty = 0.5 * np.sum(ridge * params**2, axis=-1)
         with one_blas_thread:
             gradients = slopes @ self._x
-        gradients += ridge[..., None] * beta
+        gradients += ridge * params
         return losses.sum(axis=-1) + penalty, gradients
 
     # folds
@@ -119,10 +117,9 @@ class GLMDerivatives(KeepsPoint):
 
         kept = over_sites(sums, params, self.n_sites)
         kept -= self._omitted_sums(params, folds)
-        ridge = self._fold_ridge(folds)
-        beta = self._penalised * params
-        kept[:, 0] += 0.5 * ridge * row_sums(beta, beta)
-        kept[:, 1:] += ridge[:, None] * beta
+        pull = self._fold_ridge(folds) * params
+        kept[:, 0] += 0.5 * row_sums(pull, params)
+        kept[:, 1:] += pull
         return kept[:, 0], kept[:, 1:]
 
     @override
@@ -141,8 +138,7 @@ class GLMDerivatives(KeepsPoint):
         slopes = slope_changes(self._family, self._x, mean, at.curvature, moves)
         slopes += self._total_slope(centre)
         slopes -= self._omitted_sums(params, folds)[:, 1:]
-        beta = self._penalised * params
-        slopes += self._fold_ridge(folds)[:, None] * beta
+        slopes += self._fold_ridge(folds) * params
         return slopes
 
     def _single_is_enough(self, moves, centre, accuracy):
@@ -182,11 +178,10 @@ class GLMDerivatives(KeepsPoint):
         """The gradients of single sites as `SiteVectors`, whose steps take half the time."""
         if not self._share_an_inverse(folds):
             return super().fold_expansion(params, folds, damping, whole)
-        beta = self._penalised * params
-        rest = self._total_slope(params) + self._fold_ridge(folds[:1]) * beta
+        rest = self._total_slope(params) + self._fold_ridge(folds[:1]) * params
         slopes = taken(self._at(params).slope, folds.table[:, 0])
         H = self.fold_hessians(params, folds, damping, whole)
-        return SiteVectors(rest[None], -slopes), H
+        return SiteVectors(np.atleast_2d(rest), -slopes), H
 
     @override
     def concordance(self, fit: Fit) -> Concordance:
@@ -215,6 +210,20 @@ class GLMDerivatives(KeepsPoint):
         if isinstance(folds.scored, np.ndarray):
             return losses.reshape(folds.scored.shape)
         return np.split(losses, np.cumsum(sizes)[:-1])
+
+    @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """sum_o slope x of the scored sites."""
+        scored = Folds(folds.scored)
+        sites, sizes = end_to_end(scored)
+        slopes = scored.indicator(self.n_sites)
+        slopes.data = self._family.slope(self._own_eta(params, sites, sizes), self._y[sites])
+        return slopes @ self._x
+
+    @override
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        """lambda(0) beta."""
+        return self.model.ridge(np.zeros(len(params))) * params
 
     # one point
 

@@ -50,7 +50,7 @@ class Point:
         model = self.model
         matrix = gram(model.design, weights * self.curvature)
         ridge = model.ridge(weights @ model.sample_weight)
-        return matrix + np.diag(ridge * model.penalised)
+        return matrix + np.diag(ridge)
 
     @cached_property
     def whole(self) -> np.ndarray:

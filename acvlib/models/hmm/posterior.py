@@ -6,9 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import block_diag, csr_array
+from scipy.special import logsumexp
 
+from ...folds import weights as fold_weights
 from ...inference import smoothing
 from ...inference.prefixes import Chain
+from ...inference.tangent import tangent
 from .emissions.scores import StateScores, gradient
 from .sequences import Frames
 from .simplex import log_probabilities, score
@@ -107,6 +110,40 @@ def states_of_sequences(model, params, numbers):
     own = model.sample_weight[numbers]
     frames = model.frames.take(numbers)
     return HiddenStates(model, params, frames, sequence_weights=own, prior=False)
+
+
+def prior_gradient(model, params):
+    """That of minus the log prior, (D,)."""
+    log_p = model._log_rows(params)
+    of_chain = -score(model.chain_prior.counts(log_p), np.exp(log_p))
+    of_emission = model.emission_prior.gradient(model.whole(params)[model.n_chain :])
+    return np.append(of_chain, of_emission)[-model.n_params :]
+
+
+def heldout_gradient(model, params, omitted, scored):
+    """The gradient (D,) of the sum of the held-out losses of the scored sites of a fold.
+
+    A left-out frame's is that of log sum_k gamma_k p_k: its own density's, with each state's share
+    in that sum as mass, and that of gamma, which moves as if the potentials moved by p_k / sum.
+    """
+    if model.sites == "sequences":
+        frames = model.frames.take(scored)
+        return HiddenStates(model, params, frames, prior=False).gradient()
+    hidden = hidden_states(model, params, fold_weights(model.n_sites, omitted))
+    smoothed = hidden.smoothed
+    log_density = hidden.point.log_density[scored]
+    log_p = logsumexp(log_density, b=smoothed.gamma[scored], axis=1)
+    field = np.zeros_like(smoothed.gamma)
+    field[scored] = np.exp(log_density - log_p[:, None])
+    starts = hidden.frames.starts
+    still = np.zeros_like(smoothed.transition)
+    moved, moves = tangent(smoothed[1:5], starts, hidden.sequence_weights, field, still)
+    mass = moved * (hidden.step_weights * hidden.frames.observed)[:, None]
+    mass += smoothed.gamma * field
+    counts = np.vstack([moved[starts[:-1]].sum(axis=0), moves])
+    gained = gradient(hidden.point, np.maximum(mass, 0.0))
+    lost = gradient(hidden.point, np.maximum(-mass, 0.0))  # emissions take masses above 0
+    return -model.join(score(counts, hidden.p), gained - lost)
 
 
 def filter_tables(hidden):

@@ -159,6 +159,10 @@ class TrafficDerivatives(Derivatives):
         return folds.pick([losses for block in blocks for losses in block])
 
     @override
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        return self._prior.gradient(params)
+
+    @override
     def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Futures:
         """What follows each prefix of the series."""
         return futures(self._filter_tables(params), starts, horizon, gap)

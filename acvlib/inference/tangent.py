@@ -1,4 +1,4 @@
-"""Products of the Hessian of log Z with a vector, compiled: how posteriors move with scores.
+"""How posteriors of a chain move with its potentials, compiled: products of log Z's Hessian.
 
 With S the change of a sequence's score, which is `field` (M, K) at its tokens and `move` (K, K) at
 its links,
