@@ -151,7 +151,8 @@ class _OfFolds:
     def of_prior(self, around):
         mixed = around.slope(lambda own, _: own.prior_gradients(self.params), self.derivatives)
         if self._adjoint is None:
-            return self._along(around, mixed), mixed
+            here = around._replace(derivatives=[self.derivatives] * 2)  # the losses do not change
+            return self._along(here, mixed), mixed
         return -np.einsum("ni,ni->n", self._adjoint, mixed), mixed
 
     def of_data(self, around):

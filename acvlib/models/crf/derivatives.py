@@ -6,7 +6,7 @@ F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences that the f
 """
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,11 +34,21 @@ class CRFDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        tags = model.tags
-        emitted = model.scores[np.arange(len(tags)), tags]
-        self._emitted = np.add.reduceat(emitted, model.starts[:-1])
-        self._features = label_features(model)
-        self._chains = Chains(factors(model.scores), model.starts)
+
+    @cached_property
+    def _emitted(self):
+        """The score that each sentence's labels are given, (N,)."""
+        tags = self.model.tags
+        emitted = self.model.scores[np.arange(len(tags)), tags]
+        return np.add.reduceat(emitted, self.model.starts[:-1])
+
+    @cached_property
+    def _features(self):
+        return label_features(self.model)
+
+    @cached_property
+    def _chains(self):
+        return Chains(factors(self.model.scores), self.model.starts)
 
     # one weighting
 

@@ -5,6 +5,7 @@ Var(score | x) is what the Hessian lacks beside its complete-data part (Louis 19
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,24 @@ class TrafficDerivatives(Derivatives):
 
     def __init__(self, model: Any):
         super().__init__(model)
-        self._classes = model.classes
         self._prior = model.prior
-        self._of_site = model.classes.of_site
-        self._starts = block_starts(model.day)
-        self._totals = self._class_totals(model.observed)
         self._last = None, None
+
+    @cached_property
+    def _classes(self):
+        return self.model.classes
+
+    @property
+    def _of_site(self):
+        return self._classes.of_site
+
+    @cached_property
+    def _starts(self):
+        return block_starts(self.model.day)
+
+    @cached_property
+    def _totals(self):
+        return self._class_totals(self.model.observed)
 
     @override
     def value_and_gradient(
