@@ -103,7 +103,9 @@ def cv_gradient(
     if near is not None and near.result.folds.same_as(run.folds):
         starts = found.params + near.result.params - near.fit.params
     refits = Refits.unfinished(len(run.folds), len(found.params))
-    result = finished(run, refit_folds(run.derivatives, found, run.folds, tolerance, refits, starts))
+    result = finished(
+        run, refit_folds(run.derivatives, found, run.folds, tolerance, refits, starts)
+    )
     if near is None:
         models.check_same_each_time(found.params)
         in_prior = models.in_prior(run.derivatives, found.params)
@@ -254,7 +256,7 @@ class _Models:
             )
 
     def in_prior(self, centre, params):
-        """Whether each alpha_j changes neither the data's part of dF/dparams nor held-out losses."""
+        """Whether alpha_j changes neither the data's part of dF/dparams nor held-out losses."""
         found = np.zeros(len(self.alpha), bool)
         if centre.prior_gradients(params[None]) is None:
             return found

@@ -15,7 +15,7 @@ from .cv_gradient import checked_alpha, cv_gradient
 from .exact import exact
 
 REACH = 1e4  # times the start, and its inverse: bounds unless some are given
-FLAT = 1e-3  # standard errors of the loss for a unit of log alpha: a gradient that counts as none
+FLAT = 1e-3  # of the first gradient: what counts as none
 SETTLED = 1e-6  # standard errors of the loss by which a last step lowers it
 SAME = 1e-3  # standard errors of the loss that refits from elsewhere may change
 
@@ -136,13 +136,22 @@ class _Search:
         """(message, whether it converged) of L-BFGS."""
         from scipy.optimize import minimize  # a fifth of the time of importing acvlib
 
+        log_start = np.log(self.start)
+        first = self._evaluate(log_start)
+        steepness = np.linalg.norm(first[1])  # with it as unit, the first step has length one
+
+        def scaled(log_alpha):
+            at_start = np.array_equal(log_alpha, log_start)
+            rise, slopes = first if at_start else self._evaluate(log_alpha)
+            return rise / steepness, slopes / steepness
+
         found = minimize(
-            self._evaluate,
-            np.log(self.start),
+            scaled,
+            log_start,
             jac=True,
             method="L-BFGS-B",
             bounds=np.log([self.low, self.high]).T,
-            options={"maxfun": most, "ftol": SETTLED, "gtol": FLAT},
+            options={"maxfun": most, "ftol": SETTLED / steepness, "gtol": FLAT},
         )
         return found.message, bool(found.success)
 

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array, diags_array
 
 from ...inference.tangent import responses
 
-
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain
 MOST = 1000  # directions in U

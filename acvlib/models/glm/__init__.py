@@ -143,7 +143,7 @@ class GLM(ModelDefaults):
         return self.site_penalty * self.penalised
 
     def ridge(self, total: Any) -> Any:
-        """lambda (D,) of a total weight; of totals (n,) as well, without a site_penalty, or (n, D)."""
+        """lambda (D,) of a total weight; with a site_penalty, (n, D) of totals (n,)."""
         own = np.append(np.zeros(int(self.intercept)), np.full(self.X.shape[1], self.penalty))
         return own + total[..., None] * self.pull if self.site_penalty else own
 
