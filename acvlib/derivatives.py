@@ -150,17 +150,11 @@ class Derivatives:
         return loss(0.0) + (8 * near - far) / (12 * SHARE)
 
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """The gradient (n_folds, D) of each fold's sum of scored losses, at its own params.
-
-        None where the model has none that costs less than a few held-out losses.
-        """
+        """The gradient (n_folds, D) of each fold's scored losses' sum; None where it is dear."""
         return None
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
-        """dF/dparams (n, D) with all weights 0, at rows of params: what F has beside the data.
-
-        None where that costs no less than with the data.
-        """
+        """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""
         return None
 
     def weighted(

@@ -11,8 +11,9 @@ from ..checks import check_whole
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import Folds
 from ..protocol import CVResult, Fit
-from .cv_gradient import checked_alpha, cv_gradient
+from .cv_gradient import cv_gradient
 from .exact import exact
+from .near_alpha import checked_alpha
 
 REACH = 1e4  # times the start, and its inverse: bounds unless some are given
 FLAT = 1e-3  # of the first gradient: what counts as none

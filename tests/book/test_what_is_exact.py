@@ -42,6 +42,8 @@ DOORS = {
     "compare_methods",
     "leave_future_out",
     "most_influential",
+    "tune",
+    "cv_gradient",
     "from_jax",
     "from_torch",
     "Model",

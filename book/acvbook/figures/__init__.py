@@ -45,6 +45,7 @@ from .regression import (
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .traffic import spread_by_setting
+from .tuning import chosen_on_test, loss_with_slopes, search_progress
 
 __all__ = [
     "STYLE",
@@ -61,6 +62,9 @@ __all__ = [
     "estimated_errors",
     "errors_by_price",
     "influential_areas",
+    "chosen_on_test",
+    "loss_with_slopes",
+    "search_progress",
     "moving_params",
     "predicted_and_exact",
     "objective_and_bound",

@@ -34,7 +34,9 @@ def chosen_on_test(ax, table):
             ax.plot(own.loss, own.test, ls="none", ms=5, alpha=0.8, **SEARCHES[name].look)
     ax.axhline(0.0, color="black", lw=1)
     ax.axvline(0.0, color="black", lw=1)
-    ax.set(xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)")
+    ax.set(
+        xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
+    )
     ax.legend()
     return ax
 
