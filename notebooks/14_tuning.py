@@ -47,7 +47,7 @@ ledger.begin("14_tuning", scale, seed)
 # %% [markdown]
 # ## Is it right, and what does it cost?
 # Three problems: is a forest cell spruce, by a logistic regression with a ridge for each of five groups of columns; hourly
-# counts of cars, by a hidden Markov model of six states with a concentration for each row and the prior of the rates; and crime
+# counts of cars, by a hidden Markov model of three states with a concentration for each row and the prior of the rates; and crime
 # in Philadelphia, by a map whose neighbours are coupled. *error*: distance of the gradient from differences of fully converged
 # cross-validations, over its size. *price*: processor time of loss and gradient, over that of a fit with exact cross-validation.
 
@@ -141,7 +141,7 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
 for ax, table in zip(axes, (forest, traffic), strict=True):
     figures.chosen_on_test(ax, table)
 axes[0].set(title="forest, five ridges")
-axes[1].set(title="traffic, nine hyperparameters")
+axes[1].set(title="traffic, six hyperparameters")
 figures.save(fig, "tuning_test", cells)
 
 # %% [markdown]

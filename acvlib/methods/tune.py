@@ -60,7 +60,7 @@ def tune(
 ) -> Tuning:
     """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
 
-    Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the last one. The
+    Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the best so far. The
     end is a local minimum; the cross-validated loss there is too low, for it was chosen: judge by
     data that no fold has.
 
@@ -119,7 +119,7 @@ def _unit(result):
 
 
 class _Search:
-    """The evaluations so far: what they found, and the best and the last of them."""
+    """The evaluations so far, and the best of them, from whose refits the next one goes on."""
 
     def __init__(self, model_of, start, folds, params, bounds, tolerance):
         if bounds is None:
@@ -129,7 +129,6 @@ class _Search:
         if not (self.low.min() > 0.0 and np.isfinite(self.high).all()):
             raise ValueError(f"bounds {bounds!r:.80} must be positive and finite")
         self.settings = (model_of, folds, params, tolerance)
-        self.last = None
         self.best = None
         self.alphas, self.losses, self.unconverged = [], [], []
 
@@ -159,16 +158,16 @@ class _Search:
     def _evaluate(self, log_alpha):
         """(loss above the first, gradient by log alpha), in standard errors of the first loss."""
         alpha = np.clip(np.exp(log_alpha), self.low, self.high)
-        self.last = self._at(alpha)
+        here = self._at(alpha)
         self.alphas.append(alpha)
-        self.losses.append(self.last.loss)
-        self.unconverged.append(len(self.last.unconverged))
+        self.losses.append(here.loss)
+        self.unconverged.append(len(here.unconverged))
         if self.best is None:
-            self.unit = _unit(self.last.result)
-        if self.best is None or self.last.loss < self.best.loss:
-            self.best = self.last
-        rise = (self.last.loss - self.losses[0]) / self.unit
-        return rise, alpha * self.last.gradient / self.unit
+            self.unit = _unit(here.result)
+        if self.best is None or here.loss < self.best.loss:
+            self.best = here
+        rise = (here.loss - self.losses[0]) / self.unit
+        return rise, alpha * here.gradient / self.unit
 
     def _at(self, alpha):
         model_of, folds, params, tolerance = self.settings
@@ -176,7 +175,7 @@ class _Search:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnconvergedFit)  # said once, at the end
-                return cv_gradient(model_of, alpha, folds, params, bounds, tolerance, self.last)
+                return cv_gradient(model_of, alpha, folds, params, bounds, tolerance, self.best)
         except Exception as error:
             error.add_note(f"tune met this at alpha {alpha}: bounds may keep it away")
             raise
