@@ -75,14 +75,15 @@ ledger.record("beyond.tune.ridge.gradient", gradient_gap, cells)
 #
 # ## Five ridges
 # Training sets of {given}`400` cells, ten folds each. Everyone starts with all ridges at one, may go a thousandfold up or down,
-# and pays alike: *random* and *grid* may do two cross-validations for each value with gradient. *one* moves all five
-# together, on a fine grid. Test losses are those of {given}`20,000` other cells. All in standard errors of the
+# and pays alike: *random* may do two cross-validations for each value with gradient, *grid* as many or, where that is no grid at
+# all, up to twice as many. *one* moves all five together, on a fine grid. Test losses are those of {given}`20,000` other cells. All in standard errors of the
 # cross-validated loss, above tune's.
 
 # %%
 n_draws = 20 if paper else 3
 sets = [tuning.forest(cells, 400, each) for each in rng.spawn(n_draws)]
-forest, tried = tuning.draws(sets, rng)
+most = 30 if paper else 12
+forest, tried = tuning.draws(sets, most, rng)
 forest.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]
@@ -133,7 +134,7 @@ days = 14
 fortnights = [
     tuning.traffic(cars, days, each) for each in rng.spawn(n_draws if paper else 3)
 ]
-traffic, _ = tuning.draws(fortnights, rng)
+traffic, _ = tuning.draws(fortnights, most if paper else 5, rng)
 traffic.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]

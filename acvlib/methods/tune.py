@@ -60,9 +60,9 @@ def tune(
 ) -> Tuning:
     """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
 
-    Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the best so far. The
-    end is a local minimum; the cross-validated loss there is too low, for it was chosen: judge by
-    data that no fold has.
+    Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the best so far.
+    The end is a local minimum. The cross-validated loss there is too low, as it was chosen: judge
+    by data that no fold has.
 
     Parameters
     ----------

@@ -157,21 +157,22 @@ class Found(NamedTuple):
         return int(np.argmin(self.losses))
 
 
-def searches(problem: Problem, rng: np.random.Generator) -> tuple[dict[str, Found], float]:
+def searches(
+    problem: Problem, most: int, rng: np.random.Generator
+) -> tuple[dict[str, Found], float]:
     """Each search of METHODS at the price of `tune`, and the standard error of the loss.
 
     A value with gradient counts as `EACH` exact cross-validations. grid: all corners of a grid, of
-    one value each where there is no money for two; one: a common factor of all alpha, on a grid;
-    random: log-uniform in the box.
+    two values each even where that is up to twice as dear; one: a common factor of all alpha, on a
+    grid; random: log-uniform in the box.
     """
     low = problem.start / WIDTH
     high = problem.start * WIDTH
-    tuned = acv.tune(
-        problem.model_of, problem.start, problem.folds, problem.params, bounds=(low, high)
-    )
+    start = (problem.model_of, problem.start, problem.folds, problem.params)
+    tuned = acv.tune(*start, bounds=(low, high), max_evaluations=most)
     n = EACH * len(tuned.losses)
     size = len(problem.start)
-    n_levels = int(n ** (1.0 / size) + 1e-9)
+    n_levels = max(int(n ** (1.0 / size) + 1e-9), 2 if 2**size <= 2 * n else 1)
     shares = (np.arange(n_levels) + 0.5) / n_levels
     corners = np.array(list(itertools.product(shares, repeat=size)))
     common = np.repeat(np.linspace(0.0, 1.0, n)[:, None], size, axis=1)
@@ -222,14 +223,16 @@ def summary(found: dict[str, Found], se: float) -> pd.DataFrame:
     return pd.DataFrame(rows).T
 
 
-def draws(problems: list[Problem], rng: np.random.Generator) -> tuple[pd.DataFrame, list]:
-    """(`summary` of each problem, one after another, and what each search found)."""
+def draws(
+    problems: list[Problem], most: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, list]:
+    """(`summary` of each problem, and what each search found), tune's evaluations up to `most`."""
     tables = []
     everything = []
     for problem, own in zip(problems, rng.spawn(len(problems)), strict=True):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of folds that do not converge far out, in any search
-            found, se = searches(problem, own)
+            found, se = searches(problem, most, own)
         tables.append(summary(found, se))
         everything.append((found, se))
     return pd.concat(tables, keys=range(len(tables)), names=["draw", "search"]), everything
