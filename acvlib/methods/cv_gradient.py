@@ -87,6 +87,8 @@ def cv_gradient(
     model = models.centre
     if near is not None:
         check_kind("near", near, CVGradient)
+        if near.alpha.shape != alpha.shape:
+            raise ValueError(f"near has alpha {near.alpha}, not {alpha.shape}: it is another's")
         check_alike(model, near.model, alpha)
         params = near.fit.params
     found = fit_model(model, params, tolerance=tolerance)

@@ -180,6 +180,14 @@ def test_near_goes_on_from_another_alpha():
     np.testing.assert_allclose(there.gradient, afresh.gradient, rtol=1e-5, atol=1e-7)
 
 
+def test_near_is_of_the_same_hyperparameters():
+    before = acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1.0], TENTHS)
+    with pytest.raises(ValueError, match="it is another's"):
+        acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before)
+    with pytest.raises(TypeError, match="near must be a CVGradient"):
+        acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before.fit)
+
+
 def other_rows(alpha):
     return GLM(X[: 40 if alpha[0] > 1.0 else 48], LABELS[: 40 if alpha[0] > 1.0 else 48], penalty=1)
 
