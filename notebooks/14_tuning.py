@@ -46,8 +46,8 @@ ledger.begin("14_tuning", scale, seed)
 
 # %% [markdown]
 # ## Is it right, and what does it cost?
-# Three problems: is a forest cell spruce, by a logistic regression with a ridge for each of five groups of columns; hourly
-# counts of cars, by a hidden Markov model of three states with a concentration for each row and the prior of the rates; and crime
+# Three problems. Is a forest cell spruce, by a logistic regression with a ridge for each of five groups of columns? Hourly
+# counts of cars, by a hidden Markov model of three states with a concentration for each row and the prior of the rates. Crime
 # in Philadelphia, by a map whose neighbours are coupled. *error*: distance of the gradient from differences of fully converged
 # cross-validations, over its size. *price*: processor time of loss and gradient, over that of a fit with exact cross-validation.
 
@@ -99,7 +99,7 @@ figures.save(fig, "tuning", cells)
 # ```{figure} figures/tuning.svg
 # :name: fig-tuning
 # :alt: Left, four falling lines against the price; tune's falls fastest and ends lowest. Right, a curve with tangents and numbered dots that go to its lowest point.
-# Left: the least loss that each search has found, by price; median and middle half of the training sets. Right: the loss of
+# Left: the least loss that each search has found, by price, in random order; median and middle half of the training sets. Right: the loss of
 # the map against the coupling, its computed slopes, and where tune went. {verdict}`beyond.tune.forest.random`
 # ```
 
@@ -138,7 +138,7 @@ traffic, _ = tuning.draws(fortnights, most if paper else 5, rng)
 traffic.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
+fig, axes = figures.subplots(1, 2, figsize=(9, 4.4))
 for ax, table in zip(axes, (forest, traffic), strict=True):
     figures.chosen_on_test(ax, table)
 axes[0].set(title="forest, five ridges")
@@ -165,10 +165,11 @@ ledger.record_draws(
 )
 
 # %% [markdown]
-# *Forest*: on new cells one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors worse than tune's five, and random search
-# {value}`beyond.tune.forest.test_random | .2f`. Tune's own test loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one (the
-# start's: {value}`beyond.tune.forest.gap baseline | .2f`): that much of the promise is chance. The best alpha that any search
-# met would have been better still by {value}`beyond.tune.forest.regret | .2f`.
+# *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
+# five, that of random search {value}`beyond.tune.forest.test_random | .2f` (below zero it would be the better one). Tune's own test
+# loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's
+# {value}`beyond.tune.forest.gap baseline | .2f`: the difference is what choosing by the folds promised too much. With the best alpha
+# that any search met, the test loss would have been {value}`beyond.tune.forest.regret | .2f` lower.
 #
 # *Traffic*: random search stays {value}`beyond.tune.traffic.random | .2f` above in the folds, and tune is ahead in
 # {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. On all other days the start is

@@ -23,6 +23,7 @@ def search_progress(ax, curves):
         ax.plot(price[known], middle, color=style.colour, label=style.label)
         ax.fill_between(price[known], low, high, color=style.colour, alpha=0.15, lw=0)
     ax.set(xlabel="exact cross-validations paid", ylabel="loss above the least found (s.e.)")
+    ax.set_ylim(-0.2, 6.0)
     ax.legend()
     return ax
 
@@ -37,7 +38,7 @@ def chosen_on_test(ax, table):
     ax.set(
         xlabel="cross-validated loss above tune's (s.e.)", ylabel="test loss above tune's (s.e.)"
     )
-    ax.legend()
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2)
     return ax
 
 

@@ -177,7 +177,9 @@ def searches(
     corners = np.array(list(itertools.product(shares, repeat=size)))
     common = np.repeat(np.linspace(0.0, 1.0, n)[:, None], size, axis=1)
     shares_of = {"grid": corners, "one": common, "random": rng.random((n, size))}
-    found = {name: _tried(problem, low, high, own) for name, own in shares_of.items()}
+    found = {}
+    for name, shares in shares_of.items():
+        found[name] = _tried(problem, low, high, rng.permutation(shares))
     tests = [problem.test(fit.params) for fit in _fits(problem, tuned.alphas)]
     found["tune"] = Found(tuned.alphas, tuned.losses, np.array(tests))
     found["start"] = Found(*(part[:1] for part in found["tune"]))
