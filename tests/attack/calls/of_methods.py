@@ -206,7 +206,7 @@ def chosen(**arguments):
 
 
 OF_ALPHA = odd.without(odd.TABLE, "zeros", "tiny", "small", "huge", "bool", "int8", "int64")
-OF_ALPHA = odd.without(OF_ALPHA, "uint8", "uint64")  # which may be 0
+OF_ALPHA = odd.without(OF_ALPHA, "uint8", "uint64", "too short")  # 0, or too few for ridge_of
 MODEL_OF = odd.kinds(
     "refuse",
     None_=odd.constant(None),
