@@ -11,6 +11,7 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.models import GLM, HiddenMRF, PoissonHMM
+from acvlib.protocol import NoFiniteOptimum
 
 WIDTH = 1e3  # times the start, up and down: the box of every search
 EACH = 2  # exact cross-validations that a search may take for each value with gradient
@@ -180,26 +181,30 @@ def searches(
     found = {}
     for name, shares in shares_of.items():
         found[name] = _tried(problem, low, high, rng.permutation(shares))
-    tests = [problem.test(fit.params) for fit in _fits(problem, tuned.alphas)]
+    fits = [acv.fit(problem.model_of(alpha), problem.params) for alpha in tuned.alphas]
+    tests = [problem.test(fit.params) for fit in fits]
     found["tune"] = Found(tuned.alphas, tuned.losses, np.array(tests))
     found["start"] = Found(*(part[:1] for part in found["tune"]))
     return found, tuned.result.se
 
 
-def _fits(problem, alphas):
-    for alpha in alphas:
-        yield acv.fit(problem.model_of(alpha), problem.params)
-
-
 def _tried(problem, low, high, shares):
-    """`Found` at points of the box, given as shares of its logarithmic sides (n, A)."""
+    """`Found` at points of the box, given as shares of its logarithmic sides (n, A).
+
+    Where a model cannot be fitted, as a state is empty, the loss counts as inf; it is paid for.
+    """
     alphas = low * (high / low) ** shares
-    losses, tests = [], []
-    for alpha, fit in zip(alphas, _fits(problem, alphas), strict=True):
-        result = acv.exact(problem.model_of(alpha), fit, problem.folds)
-        losses.append(result.loss)
-        tests.append(problem.test(fit.params))
-    return Found(alphas, np.array(losses), np.array(tests))
+    losses = np.full(len(alphas), np.inf)
+    tests = np.full(len(alphas), np.inf)
+    for row, alpha in enumerate(alphas):
+        model = problem.model_of(alpha)
+        try:
+            fit = acv.fit(model, problem.params)
+            losses[row] = acv.exact(model, fit, problem.folds).loss
+        except (np.linalg.LinAlgError, NoFiniteOptimum):
+            continue
+        tests[row] = problem.test(fit.params)
+    return Found(alphas, losses, tests)
 
 
 def summary(found: dict[str, Found], se: float) -> pd.DataFrame:
