@@ -28,7 +28,7 @@ from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
 from ..models.glm.families import tweedie
 from ..models.glm.vector import VectorGLM
-from ..models.glm.vector.families import Multinomial
+from ..models.glm.likelihoods import Multinomial
 from ..protocol import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")

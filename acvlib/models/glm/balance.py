@@ -10,7 +10,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from ....folds import Folds
+from ...folds import Folds
 
 
 class Balance:
