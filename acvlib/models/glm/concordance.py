@@ -18,7 +18,10 @@ from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import pieces
 from ...protocol import Fit
+from ...solvers.inverse import FoldSolver
 from .hessians import JointHessian
+from .point import SingleSites
+from .sums import row_sums, span
 
 AT_ONCE = 2**21  # numbers eta that are in memory together
 
@@ -39,6 +42,14 @@ class RegressionConcordance(Concordance):
             return np.zeros(model.n_sites)
         leverages = JointHessian(factor @ factor.T).leverages(model.design, model.n_outputs)
         return model.likelihood.spreads(leverages) * model.observed
+
+    def learn(self, hessians: FoldSolver) -> None:
+        """The leverages of single sites, where each of them is a fold, are the spreads squared."""
+        if not isinstance(hessians, SingleSites) or not hessians.of_whole:
+            return
+        order = np.argsort(hessians.sites)
+        if np.array_equal(hessians.sites[order], np.arange(self.model.n_sites)):
+            self.spreads = self.model.likelihood.spreads(hessians.leverage)[order]
 
     @cached_property
     def whole_rates(self) -> np.ndarray:
@@ -78,8 +89,10 @@ class RegressionConcordance(Concordance):
         """(scores (K, n), how far they may be off) of sites, the first sizes[0] of fold 0, ..."""
         model = self.model
         scores = model.own_scores(centre, sites, sizes)
-        summed = model.own_scores(centre, sites, sizes, absolute=True) + np.abs(model.offset[sites])
-        rounding = 4.0 * model.n_params * EPSILON * summed.max(axis=0)
+        x = model.design[span(sites)]
+        squares = row_sums(x, x) * np.repeat(row_sums(centre, centre), sizes)
+        summed = np.sqrt(squares) + np.abs(model.offset[sites])
+        rounding = 4.0 * model.n_params * EPSILON * summed
         moves = self.spreads[sites] * np.repeat(radius, sizes)
         return scores, moves * (1.0 + 1e-12) + rounding
 

@@ -99,8 +99,10 @@ class RegressionDerivatives(Derivatives):
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """-sum_o of the sites' gradients, and what the classes' weights change."""
-        kept = np.ones((len(folds), self.model.balance.n_classes))
-        sums = self._combined(params, folds, self.model.balance.slopes(folds), kept)
+        balance = self.model.balance
+        sums = self._less_omitted(params, folds, np.ones((len(folds), balance.n_classes)))
+        if not self._one_class:
+            sums += self._mixtures(self._at(params), balance.slopes(folds))
         if self._pull.any():
             sums -= self._omitted_weight(folds) * self._pull * params
         return sums
@@ -114,7 +116,9 @@ class RegressionDerivatives(Derivatives):
             return super().fold_gradients(params, folds, values)
         factors = self.model.balance.factors(folds)
         if params.ndim == 1:
-            gradients = self._combined(params, folds, factors, factors)
+            gradients = self._less_omitted(params, folds, factors)
+            distinct = factors[:1] if self._one_class else factors
+            gradients += self._mixtures(self._at(params), distinct)
             found = self._values(params, folds, factors) if values else None
         else:
             sums = self._kept_sums(params, folds, factors, values)
@@ -241,22 +245,21 @@ class RegressionDerivatives(Derivatives):
             rows = [(point.slope * own) @ self._x for own in members]
         return factors @ self._in_params(np.array(rows))
 
-    def _combined(self, params, folds, factors, kept):
-        """The same less kept (n_folds, C) times the gradients of the sites that a fold omits."""
-        point = self._at(params)
+    def _less_omitted(self, params, folds, kept):
+        """-kept (n_folds, C) times the gradients of the sites that a fold omits, (n_folds, D)."""
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
         shares = kept[np.repeat(np.arange(len(folds)), folds.sizes), self._classes[sites]]
-        sums = self._rows_of(omitted, shares * point.slope[:, sites])
-        return self._mixtures(point, factors) - self._in_params(sums)
+        slopes = self._at(params).slope[:, sites] * -shares
+        return self._in_params(self._sums_of(omitted, slopes))
 
-    def _rows_of(self, omitted, slopes):
+    def _sums_of(self, omitted, slopes):
         """sum_o slope_k x of slopes (K, .) of all omitted sites, (n_folds, K, D')."""
-        sums = np.empty((omitted.shape[0], len(slopes), self._x.shape[1]))
-        for k, slope in enumerate(slopes):
+        sums = []
+        for slope in slopes:
             omitted.data = slope
-            sums[:, k] = omitted @ self._x
-        return sums
+            sums.append(omitted @ self._x)
+        return sums[0][:, None] if len(sums) == 1 else np.stack(sums, axis=1)
 
     def _values(self, params, folds, factors):
         """The sums of losses (n_folds,) that are kept."""
@@ -275,10 +278,10 @@ class RegressionDerivatives(Derivatives):
         if folds.table is None or folds.table.shape[1] != 1:
             return None
         sites = folds.table[:, 0]
+        if self._one_class and not self._pull.any():
+            return sites, np.array([[1.0, 0.0]]), np.zeros(len(sites), int)
         weight = self.model.sample_weight[sites] * self._pull.any()
         keys = np.column_stack([self.model.balance.factors(folds).round(14), weight])
-        if (keys == keys[0]).all():
-            return sites, keys[:1], np.zeros(len(sites), int)
         bases, base_of = np.unique(keys, axis=0, return_inverse=True)
         few = len(bases) <= self.model.balance.n_classes
         return (sites, bases, base_of.ravel()) if few else None
@@ -333,5 +336,5 @@ class RegressionDerivatives(Derivatives):
             omitted.data = shares * self._likelihood.loss(scores, self._y[sites])
             losses = omitted @ np.ones(self.n_sites)
         residuals = shares * self._likelihood.residual(scores, self._y[sites])
-        products = self._rows_of(omitted, residuals)
+        products = self._sums_of(omitted, residuals)
         return np.column_stack([losses, products.reshape(len(losses), -1)])

@@ -10,13 +10,13 @@ from .sums import by_rows, row_sums
 TILE = 256  # rows whose leverages are computed together
 
 
-def to_multiply(hessian: DenseHessian) -> np.ndarray:
-    """H^-1, even where it is ill-conditioned."""
-    return invert(hessian.matrix) if hessian.inverse is None else hessian.inverse
-
-
 class JointHessian(DenseHessian):
     """One dense matrix (q D', q D')."""
+
+    @cached_property
+    def inverted(self) -> np.ndarray:
+        """H^-1, even where it is ill-conditioned."""
+        return invert(self.matrix)
 
     def less(self, gram: np.ndarray | float, ridge: np.ndarray) -> "JointHessian":
         """H - gram - diag(ridge (D,))."""
@@ -24,7 +24,7 @@ class JointHessian(DenseHessian):
 
     def _solved(self, x, q):
         """(H^-1 (e_i (x) x_n) (q, n, D), its products L_n (n, q, q) with the e_j (x) x_n)."""
-        blocks = to_multiply(self).reshape(q, x.shape[1], len(self.matrix))
+        blocks = self.inverted.reshape(q, x.shape[1], len(self.matrix))
         solved = np.matmul(x, blocks)
         leverage = np.einsum("inje,ne->nij", solved.reshape(q, *x.shape[:1], q, x.shape[1]), x)
         return solved, leverage
@@ -34,26 +34,38 @@ class JointHessian(DenseHessian):
         return by_rows(lambda rows: self._solved(x[rows], q)[1], len(x), TILE)
 
     def without_sites(
-        self, x: np.ndarray, curvature: np.ndarray, rest: np.ndarray, factor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(steps, spare): [H - C_n (x) x_n x_n']^-1 (rest + factor_n (x) x_n) of each row.
+        self,
+        start: np.ndarray,
+        x: np.ndarray,
+        curvature: np.ndarray,
+        rest: np.ndarray,
+        factor: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(start - step, `leverages`, v' step), step = [H - C_n (x) x_n x_n']^-1 v, of each row.
 
-        rest (D,), or one a row; C (n, q, q); factor (n, q). spare (n,): what share of H is left at
-        least, exactly for q = 1. A step is z rest + z (I (x) x_n) length, z = H^-1, with
-        length = factor + (I - C L)^-1 C (x_n' z rest + L factor).
+        start (D,), or one a row; v = rest + factor (x) x_n, rest (D,), or one a row, factor (n, q);
+        C (n, q, q). step = H^-1 (rest + length (x) x_n), length = factor + (I - C L)^-1 C
+        (along + L factor), along = (I (x) x_n)' H^-1 rest, L the leverages.
         """
         q = curvature.shape[1]
         solved, leverage = self._solved(x, q)
-        steps = rest @ to_multiply(self)
-        along = np.einsum("nqd,nd->nq", steps.reshape(-1, q, x.shape[1]), x)
-        along += np.einsum("nij,nj->ni", leverage, factor)
-        bent = np.einsum("nij,nj->ni", curvature, along)
+        own = np.atleast_2d(rest @ self.inverted)
+        along = np.einsum("nqd,nd->nq", own.reshape(len(own), q, x.shape[1]), x)
+        bent = along + np.einsum("nij,nj->ni", leverage, factor)
+        bent = np.einsum("nij,nj->ni", curvature, bent)
         left = np.eye(q) - curvature @ leverage
         length = factor + (bent / left[:, 0] if q == 1 else _solve(left, bent))
-        for own, part in zip(length.T, solved, strict=True):
-            part *= own[:, None]
-            steps = np.add(steps, part, out=part)
-        return steps, 1.0 - np.einsum("nij,nji->n", curvature, leverage)
+        moved = start - own
+        for size, part in zip(length.T, solved, strict=True):
+            part *= size[:, None]
+            moved = np.subtract(moved, part, out=part)
+        squares = row_sums(own, np.atleast_2d(rest)) + row_sums(factor + length, along)
+        squares = squares + np.einsum("ni,nij,nj->n", factor, leverage, length)
+        return moved, leverage, squares
+
+    def spare(self, curvature: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+        """What share of H each site leaves at least, (n,); exactly for q = 1."""
+        return 1.0 - np.einsum("nij,nji->n", curvature, leverage)
 
     def quadratic(self, x: np.ndarray, curvature: np.ndarray, moves: np.ndarray) -> np.ndarray:
         """m_n' [H - C_n (x) x_n x_n'] m_n of moves (n, D)."""
@@ -98,11 +110,11 @@ class TargetHessian:
 
     @cached_property
     def _parts(self):
-        """(targets, matrix) of each ridge."""
-        ridges, part_of = np.unique(self.ridge, axis=0, return_inverse=True)
-        parts = [np.flatnonzero(part_of.ravel() == number) for number in range(len(ridges))]
-        matrices = [DenseHessian(self.gram + np.diag(ridge)) for ridge in ridges]
-        return list(zip(parts, matrices, strict=True))
+        """(targets, matrix) of each ridge, which differ in the last column if anywhere."""
+        last = self.ridge[:, -1]
+        parts = [np.flatnonzero(last == size) for size in np.unique(last)]
+        ridges = [np.diag(self.ridge[targets[0]]) for targets in parts]
+        return [(own, JointHessian(self.gram + r)) for own, r in zip(parts, ridges, strict=True)]
 
     @property
     def indefinite(self) -> bool:
@@ -123,27 +135,40 @@ class TargetHessian:
         """x_n' H_k^-1 x_n of each row and target, (n, q)."""
         out = np.empty((len(x), q))
         for targets, matrix in self._parts:
-            out[:, targets] = row_sums(x @ to_multiply(matrix), x)[:, None]
+            out[:, targets] = row_sums(x @ matrix.inverted, x)[:, None]
         return out
 
     def without_sites(
-        self, x: np.ndarray, curvature: np.ndarray, rest: np.ndarray, factor: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """As of a `JointHessian`, curvature (n,), target by target; spare is exact."""
+        self,
+        start: np.ndarray,
+        x: np.ndarray,
+        curvature: np.ndarray,
+        rest: np.ndarray,
+        factor: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As of a `JointHessian`, curvature (n,), target by target."""
         rest = rest.reshape(-1, *self.ridge.shape)
-        steps = np.empty((len(x), *self.ridge.shape))
-        spare = np.ones(len(x))
+        start = start.reshape(-1, *self.ridge.shape)
+        moved = np.empty((len(x), *self.ridge.shape))
+        leverages = np.empty(moved.shape[:2])
+        squares = np.zeros(len(x))
         for targets, matrix in self._parts:
-            inverse = to_multiply(matrix)
-            solved = x @ inverse
+            solved = x @ matrix.inverted
             leverage = row_sums(solved, x)
-            own = rest[:, targets] @ inverse
-            along = np.einsum("nqd,nd->nq", own, x) + leverage[:, None] * factor[:, targets]
-            left = 1.0 - curvature * leverage
-            length = factor[:, targets] + (curvature / left)[:, None] * along
-            steps[:, targets] = own + length[:, :, None] * solved[:, None]
-            spare = np.minimum(spare, left)
-        return steps.reshape(len(x), -1), spare
+            own = rest[:, targets] @ matrix.inverted
+            along = np.einsum("nqd,nd->nq", own, x)
+            given = factor[:, targets]
+            bent = (curvature / (1.0 - curvature * leverage))[:, None]
+            length = given + bent * (along + leverage[:, None] * given)
+            moved[:, targets] = start[:, targets] - own - length[:, :, None] * solved[:, None]
+            leverages[:, targets] = leverage[:, None]
+            squares += np.einsum("nqd,nqd->n", own, rest[:, targets])
+            squares += row_sums(given + length, along) + leverage * row_sums(given, length)
+        return moved.reshape(len(x), -1), leverages, squares
+
+    def spare(self, curvature: np.ndarray, leverage: np.ndarray) -> np.ndarray:
+        """What share of H each site leaves at least, (n,)."""
+        return 1.0 - curvature * leverage.max(axis=1)
 
     def quadratic(self, x: np.ndarray, curvature: np.ndarray, moves: np.ndarray) -> np.ndarray:
         """As of a `JointHessian`."""

@@ -11,12 +11,9 @@ import numpy as np
 from scipy.linalg import helmert
 
 from ...concordance import convex_range, widened
-from ...parallel import in_blas_threads, pieces
 from .families import FAMILIES, LOG_2PI, Family
 from .hessians import JointHessian, TargetHessian
-from .sums import gram
-
-ROWS = 1024
+from .sums import ROWS, gram, sum_of
 
 
 class Single:
@@ -144,8 +141,7 @@ class Multinomial:
                 gram[i, :, : i + 1] = product.reshape(dim, i + 1, dim)
             return gram
 
-        size = max(ROWS, -(-len(x) // 8))
-        gram = sum(in_blas_threads(of_rows, pieces(len(x), size)), np.zeros((q, dim, q, dim)))
+        gram = sum_of(of_rows, len(x), max(ROWS, -(-len(x) // 8)))
         for i in range(q):
             gram[:i, :, i] = gram[i, :, :i].transpose(1, 0, 2)
         return gram.reshape(q * dim, q * dim)

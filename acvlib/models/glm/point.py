@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...derivatives import at
 from ...parallel import in_blas_threads, one_blas_thread, pieces
 from ...solvers.inverse import DenseFolds, FoldSolver, least_share
 from .hessians import JointHessian, TargetHessian
 from .separation import singular
-from .sums import ROWS, by_rows, row_sums, span
+from .sums import by_rows, row_sums, span
 
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
 HELD = 2**17  # numbers that a thread has in memory for a tile of sites
@@ -147,7 +148,8 @@ class SingleSites(AroundOnePoint):
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """H(w_n)^-1 times one vector a fold."""
         rows = np.arange(len(self.sites)) if rows is None else rows
-        return -self._moved(0.0, vectors, rows)[0]
+        nowhere = np.zeros(self.point.model.n_params)
+        return -self._moved(nowhere, vectors, rows)[0]
 
     def step_from(self, params: np.ndarray, vectors: np.ndarray | SiteVectors) -> np.ndarray:
         """params - H(w_n)^-1 vectors; `SiteVectors` take half the time."""
@@ -156,20 +158,22 @@ class SingleSites(AroundOnePoint):
     def newton(
         self, params: np.ndarray, vectors: np.ndarray | SiteVectors
     ) -> tuple[np.ndarray, np.ndarray]:
-        """With the `SiteVectors` written out; the shares of the curvature left are kept."""
-        steps, self._spare = self._moved(0.0, vectors, np.arange(len(self.sites)))
-        if isinstance(vectors, SiteVectors):
-            x = self.point.model.design[self.sites]
-            own = vectors.factor[:, :, None] * x[:, None, :]
-            vectors = vectors.rest[self._base_of] + own.reshape(steps.shape)
-        return params + steps, np.sqrt(np.maximum(-row_sums(steps, vectors), 0.0))
+        """The leverages are kept."""
+        ends, self.leverage, squares = self._moved(params, vectors, np.arange(len(self.sites)))
+        return ends, np.sqrt(np.maximum(squares, 0.0))
 
     def least_shares(self, factor: np.ndarray) -> np.ndarray:
         """The base's share times what a site leaves of the base."""
-        if len(self._bases) == 1 and not self.point.model.pull.any():
-            return self._spare
+        spare = self._bases[0].spare(self._curvature, self.leverage)
+        if self.of_whole:
+            return spare
         shares = [least_share(factor, np.asarray(base)) for base in self._bases]
-        return self._spare * np.array(shares)[self._base_of]
+        return spare * np.array(shares)[self._base_of]
+
+    @property
+    def of_whole(self) -> bool:
+        """Whether the one base is the Hessian of all sites."""
+        return len(self._bases) == 1 and not self.point.model.pull.any()
 
     def lengths(self, moves: np.ndarray) -> np.ndarray:
         """sqrt(m' H(w_n) m)."""
@@ -181,34 +185,36 @@ class SingleSites(AroundOnePoint):
         return np.sqrt(np.maximum(squares, 0.0))
 
     def _moved(self, start, vectors, rows):
-        """(start - H(w_n)^-1 vectors, the share of the base's curvature left), tile by tile."""
+        """(start - steps, leverages in the bases, vectors' steps), tile by tile."""
         model = self.point.model
         dense = not isinstance(vectors, SiteVectors)
         out = np.empty((len(rows), model.n_params))
-        spare = np.empty(len(rows))
-        base_of = self._base_of[rows]
-        size = min(ROWS, max(16, HELD // max(1, model.n_outputs * model.n_params)))
-        for number, base in enumerate(self._bases):
-            own = np.flatnonzero(base_of == number)
+        size = max(16, HELD // max(1, model.n_outputs * model.n_params))
+        groups = [np.flatnonzero(self._base_of[rows] == b) for b in range(len(self._bases))]
+        squares = np.empty(len(rows))
+        leverages = []
+        for number, (base, own) in enumerate(zip(self._bases, groups, strict=True)):
 
             def move_tile(tile, number=number, base=base, own=own):
                 few = span(own[tile])
-                numbers = rows[few]
-                rest = vectors[few] if dense else vectors.rest[number]
+                numbers = span(rows[few])
+                sites = self.sites[numbers]
                 factor = 0.0 if dense else vectors.factor[numbers]
-                steps, spare[few] = base.without_sites(
-                    model.design[span(self.sites[numbers])],
-                    self._curvature[span(numbers)],
-                    rest,
-                    np.broadcast_to(factor, (len(numbers), model.n_outputs)),
+                out[few], leverage, squares[few] = base.without_sites(
+                    at(start, few),
+                    model.design[span(sites)],
+                    self._curvature[numbers],
+                    vectors[few] if dense else vectors.rest[number],
+                    np.broadcast_to(factor, (len(sites), model.n_outputs)),
                 )
-                np.subtract(start, steps, out=steps)
-                out[few] = steps
+                return leverage
 
-            in_blas_threads(move_tile, pieces(len(own), size))
+            leverages += in_blas_threads(move_tile, pieces(len(own), size))
+        leverage = np.concatenate(leverages)[np.argsort(np.concatenate(groups))]
         if model.n_outputs == 1 or model.quadratic:  # else it is a bound alone
+            spare = self._bases[0].spare(self._curvature[rows], leverage)
             check_spare(spare, "site", self.sites[rows])
-        return out, spare
+        return out, leverage, squares
 
 
 class Blocks(AroundOnePoint, DenseFolds):

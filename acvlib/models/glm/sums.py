@@ -53,6 +53,13 @@ def slope_changes(
     return over_sites(changes, len(moves), len(x))
 
 
+def sum_of(function: Callable, n_rows: int, size: int) -> np.ndarray:
+    """Sum function(slice) of `size` rows each."""
+    if n_rows <= size:
+        return function(slice(0, n_rows))  # in less time than asking for threads takes
+    return np.sum(in_blas_threads(function, pieces(n_rows, size)), axis=0)
+
+
 def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """X' diag(weights) X for weights >= 0, half of it computed, in at most 16 blocks of rows."""
     root = np.sqrt(weights)[:, None]
@@ -61,8 +68,7 @@ def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         block = x[rows] * root[rows]
         return block.T @ block
 
-    size = max(1024, -(-len(x) // 16))
-    return np.sum(in_blas_threads(of_rows, pieces(len(x), size)), axis=0)
+    return sum_of(of_rows, len(x), max(ROWS, -(-len(x) // 16)))
 
 
 def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
