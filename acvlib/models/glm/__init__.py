@@ -8,7 +8,6 @@ The objective is linear in w, so the jackknife is one frozen Newton step without
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,6 +70,13 @@ class GLM(Regression):
             sample_weight=sample_weights(self.sample_weight, len(y)),
             design=design,
         )
+        self._set(
+            is_penalised=self.penalty > 0.0 or self.site_penalty > 0.0,
+            prior=self.penalty * self.penalised,
+            pull=self.site_penalty * self.penalised,
+            likelihood=Single(family_of(self.family)),
+            balance=Balance(np.zeros(len(y), int), self.sample_weight),
+        )
         self._check_values()
         self._check_columns()
         self._check_start()
@@ -95,31 +101,6 @@ class GLM(Regression):
             row = np.argmin(finite)
             where = f"at eta = {eta[row]:.3g} of row {row}, where a fit starts (offset included)"
             raise ValueError(f"the {self.family.name} loss is not finite {where}: rescale")
-
-    @property
-    def is_penalised(self) -> bool:
-        """Whether every coefficient is."""
-        return self.penalty > 0.0 or self.site_penalty > 0.0
-
-    @cached_property
-    def likelihood(self) -> Single:
-        """The family, of one linear predictor."""
-        return Single(self.family)
-
-    @cached_property
-    def balance(self) -> Balance:
-        """None: all sites are of one class."""
-        return Balance(np.zeros(self.n_sites, int), self.sample_weight)
-
-    @property
-    def prior(self) -> np.ndarray:
-        """(D,) the diagonal of the penalty's curvature that no weight changes."""
-        return self.penalty * self.penalised
-
-    @property
-    def pull(self) -> np.ndarray:
-        """(D,) the diagonal of the penalty's curvature that comes with each unit of weight."""
-        return self.site_penalty * self.penalised
 
     def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """E[y | x] of sites (n,), the first sizes[0] at params[0] (D,) and so on."""

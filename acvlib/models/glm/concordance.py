@@ -1,9 +1,10 @@
 """What a regression knows of its third derivative: see `acvlib.concordance`.
 
 One linear predictor: |third| <= c curvature of a loss makes |F'''[u, v, v]| <= max_n c |x_n' u|
-F''[v, v], and |x_n' u| is at most sqrt(x_n' H^-1 x_n), the spread of x_n, for u of a standard error.
-Classes: with a = scores of u, b = scores of v, the third cumulant of a, b and b is at most the range
-of a times the variance of b: the spread is how far scores of a site move apart by a standard error.
+F''[v, v], and |x_n' u| is at most sqrt(x_n' H^-1 x_n), the spread of x_n, for u of a standard
+error. Classes: with a = scores of u, b = scores of v, the third cumulant of a, b and b is at most
+the range of a times the variance of b: the spread is how far scores of a site move apart by a
+standard error.
 A quadratic loss has no third derivative.
 """
 
@@ -19,8 +20,8 @@ from ...folds.checks import end_to_end
 from ...parallel import pieces
 from ...protocol import Fit
 from ...solvers.inverse import FoldSolver
+from .folds import SingleSites
 from .hessians import JointHessian
-from .point import SingleSites
 from .sums import row_sums, span
 
 AT_ONCE = 2**21  # numbers eta that are in memory together

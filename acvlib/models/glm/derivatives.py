@@ -13,9 +13,10 @@ from ...parallel import one_blas_thread
 from ...protocol import Fit, override
 from ...solvers.inverse import FoldSolver, Solvable
 from .concordance import concordance_of
+from .folds import Bases, SingleSites, SiteVectors, hessians_around
 from .hessians import JointHessian, TargetHessian
 from .likelihoods import Gaussian
-from .point import Blocks, Point, SingleSites, SiteVectors, TargetFolds, scaled
+from .point import Point
 from .sums import SINGLE, many_grams, over_sites, row_sums, slope_changes
 
 
@@ -165,7 +166,7 @@ class RegressionDerivatives(Derivatives):
 
         Raises LinAlgError where one of a single predictor is singular.
         """
-        together = params.ndim == 1 and folds.sizes.all()
+        together = params.ndim == 1 and bool(folds.sizes.all())
         if isinstance(self._likelihood, Gaussian):
             params = np.atleast_2d(params)[0]  # as good as any other
         elif not together:
@@ -173,11 +174,7 @@ class RegressionDerivatives(Derivatives):
         point = self._at(params)
         if isinstance(whole, JointHessian | TargetHessian):
             point.whole = whole
-        found = self._single(folds) if together else None
-        if found is not None:
-            return self._downdates(point, found, damping)
-        kind = TargetFolds if isinstance(point.whole, TargetHessian) else Blocks
-        return kind(point, self._own_hessians(point, folds, damping))
+        return hessians_around(point, folds, damping, together)
 
     @override
     def fold_expansion(
@@ -186,9 +183,8 @@ class RegressionDerivatives(Derivatives):
         """The gradients of single sites as `SiteVectors`, whose steps take half the time."""
         hessians = self.fold_hessians(params, folds, damping, whole)
         if not isinstance(hessians, SingleSites):
-            _, gradients = self.fold_gradients(params, folds, values=False)
-            return gradients, hessians
-        sites, keys, base_of = self._single(folds)
+            return self.fold_gradients(params, folds, values=False)[1], hessians
+        sites, keys, base_of = hessians.bases
         point = self._at(params)
         factors = keys[:, :-1]
         slopes = point.slope[:, sites] * factors[base_of, self._classes[sites]]
@@ -199,12 +195,12 @@ class RegressionDerivatives(Derivatives):
     @override
     def concordance(self, fit: Fit) -> Concordance:
         """By how far scores move apart, and the steepness of the loss."""
-        return concordance_of(self.model, fit, lambda folds: self._single(folds) is not None)
+        return concordance_of(self.model, fit, self._share_inverses)
 
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """All at once where the folds share a few matrices."""
-        if self._single(folds) is not None:
+        if self._share_inverses(folds):
             return [slice(0, len(folds))]
         return super().portions(folds, self._x.shape[1] if self.model.quadratic else n_params)
 
@@ -269,42 +265,8 @@ class RegressionDerivatives(Derivatives):
         kept = parts.sum(axis=0) - folds.indicator(self.n_sites) @ parts
         return row_sums(kept, factors)
 
-    def _single(self, folds):
-        """(sites, keys (B, C + 1) of the bases, the base of each); None if they share no few.
-
-        A key has the factors of the classes' weights and, last, the weight that takes a penalty
-        with it.
-        """
-        if folds.table is None or folds.table.shape[1] != 1:
-            return None
-        sites = folds.table[:, 0]
-        if self._one_class and not self._pull.any():
-            return sites, np.array([[1.0, 0.0]]), np.zeros(len(sites), int)
-        weight = self.model.sample_weight[sites] * self._pull.any()
-        keys = np.column_stack([self.model.balance.factors(folds).round(14), weight])
-        bases, base_of = np.unique(keys, axis=0, return_inverse=True)
-        few = len(bases) <= self.model.balance.n_classes
-        return (sites, bases, base_of.ravel()) if few else None
-
-    def _downdates(self, point, found, damping):
-        sites, keys, base_of = found
-        shares = keys[base_of, self._classes[sites]]
-        bases = []
-        for *factors, weight in keys:
-            base = point.mixed(np.array(factors))
-            changed = weight * self._pull - damping
-            bases.append(base.less(0.0, changed) if changed.any() else base)
-        return SingleSites(point, sites, bases, base_of, scaled(point.curvature[sites], shares))
-
-    def _own_hessians(self, point, folds, damping):
-        hessians = []
-        weight = self.model.sample_weight
-        for fold, factors in zip(folds, self.model.balance.factors(folds), strict=True):
-            curvature = scaled(point.curvature[fold], factors[self._classes[fold]])
-            gram = self._likelihood.gram(self._x[fold], curvature)
-            less = weight[fold].sum() * self._pull - damping
-            hessians.append(point.mixed(factors).less(gram, less))
-        return hessians
+    def _share_inverses(self, folds):
+        return Bases.of(self.model, folds) is not None
 
     # many points
 

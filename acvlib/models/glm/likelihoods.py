@@ -60,7 +60,7 @@ class Single:
         return abs(scores[..., 0, :])
 
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(rows (n, D), which way each lowers its loss for ever), as `separating_direction` asks."""
+        """(rows (n, D), which way each lowers its loss for ever), for `separating_direction`."""
         return design, self.family.free_direction(y)
 
     def spreads(self, leverage: np.ndarray) -> np.ndarray:

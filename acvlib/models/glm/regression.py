@@ -30,20 +30,20 @@ AT_ONCE = 2**20  # coefficients that a thread has in memory
 
 
 class Regression(ModelDefaults):
-    """Members of `GLM` and `VectorGLM`, which set design, y, sample_weight and offset."""
+    """Members of `GLM` and `VectorGLM`, which set those named here."""
 
     convex = True  # every loss is convex in the scores
     X: np.ndarray
     y: np.ndarray
     intercept: bool
-    sample_weight: np.ndarray
-    offset: np.ndarray
+    sample_weight: Any  # (n,)
+    offset: Any  # (n,)
     design: np.ndarray
     balance: Balance
     likelihood: Any
-    prior: np.ndarray
-    pull: np.ndarray
-    is_penalised: bool
+    prior: np.ndarray  # (D,) the diagonal of the penalty's curvature that no weight changes
+    pull: np.ndarray  # (D,) that which comes with each unit of weight
+    is_penalised: bool  # whether every coefficient is
     _columns: Columns
 
     def _set(self, **values):

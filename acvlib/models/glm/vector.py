@@ -7,7 +7,6 @@ b are the weights of `balance`, 1 unless `balanced`: then F is not linear in w.
 """
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,6 @@ class VectorGLM(Regression):
     sample_weight: Any = field(default=1.0, repr=False)
     balanced: bool = False
     design: np.ndarray = field(init=False, repr=False)  # (n, D'): ones for an intercept, then X
-    balance: Balance = field(init=False, repr=False)
     _columns: Columns = field(init=False, repr=False)  # where nothing is penalised
 
     def __post_init__(self):
@@ -69,16 +67,25 @@ class VectorGLM(Regression):
             y = _checked_classes(y, weights)
         elif self.balanced:
             raise ValueError("balanced=True: only classes have weights; pass balanced=False")
+        family = Multinomial(y.max() + 1) if classes else Gaussian(y.shape[1])
         self._set(
             X=X,
             y=y,
-            family=Multinomial(y.max() + 1) if classes else Gaussian(y.shape[1]),
+            family=family,
+            likelihood=family,
+            offset=np.zeros(len(y)),
             sample_weight=weights,
             design=design,
             balance=Balance(y if self.balanced else np.zeros(len(y), int), weights),
         )
         self._check_size()
-        self._set(penalty=self._checked_penalty())
+        penalty = self._checked_penalty()
+        self._set(
+            penalty=penalty,
+            is_penalised=bool(penalty.all()),
+            prior=np.outer(penalty, self.penalised).ravel(),
+            pull=np.zeros(self.n_params),
+        )
         self._check_columns()
 
     def _check_size(self):
@@ -95,31 +102,6 @@ class VectorGLM(Regression):
             each = ", or one a target" if self.quadratic else ""
             raise ValueError(f"penalty {self.penalty!r:.60} must be one number >= 0{each}")
         return own_copy(np.broadcast_to(penalty, self.n_outputs))
-
-    @property
-    def is_penalised(self) -> bool:
-        """Whether every coefficient is."""
-        return bool(self.penalty.all())
-
-    @property
-    def likelihood(self) -> Any:
-        """The family."""
-        return self.family
-
-    @cached_property
-    def offset(self) -> np.ndarray:
-        """(n,) zeros."""
-        return np.zeros(self.n_sites)
-
-    @cached_property
-    def prior(self) -> np.ndarray:
-        """(D,) the diagonal of the penalty's curvature."""
-        return np.outer(self.penalty, self.penalised).ravel()
-
-    @property
-    def pull(self) -> np.ndarray:
-        """(D,) zeros: no weight changes the penalty."""
-        return np.zeros(self.n_params)
 
     def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """P(class) or E[y] (n, K) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
