@@ -43,8 +43,6 @@ class RegressionDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
-    # one weighting, or a row for each of many
-
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
