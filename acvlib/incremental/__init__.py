@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from ..checkpoint import Checkpoint, check_same, digest
 from ..checks import check_kind, generator
+from ..parallel.checkpoint import Checkpoint, check_same, digest
 from ..scores import Interrupted
 from .chunks import FIXED, partition
 from .cluster import on_cluster

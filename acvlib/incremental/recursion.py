@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 
-from ..checkpoint import Checkpoint
 from ..parallel import spread, track
+from ..parallel.checkpoint import Checkpoint
 from .chunks import FIXED, Edge, edges, shuffle
 from .protocol import CompiledLearner, Examples
 from .scratch import PORTION, forget, map_below, portions

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import Checkpoint, digest
 from ..derivatives import derivatives_of
 from ..folds import Folds
 from ..parallel import from_cluster, pieces, track
+from ..parallel.checkpoint import Checkpoint, digest
 from ..protocol import Fit, Refits
 from .run import Run
 
