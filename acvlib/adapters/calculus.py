@@ -23,9 +23,9 @@ class Calculus:
         self._compiled: dict[str, Callable] = {}
 
     def __call__(
-        self, name: str, n: int, arguments: Callable, entries: int = 1, keep: Any = None
+        self, name: str, n: int, *tables: Any, entries: int = 1, keep: int | None = None
     ) -> list:
-        """Return the results of function `name` for n rows, of which arguments(rows) gives some.
+        """Return the results of function `name` for n rows of its arguments, each table[rows].
 
         entries: of the arguments and results of one row, which bound how many go together; keep:
         how many of its results are wanted, all unless told.
@@ -39,7 +39,7 @@ class Calculus:
             left = min(n - start, most)
             size = min(size for size in LANES if size >= left)
             rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
-            found = self._compiled[name](*arguments(rows))
+            found = self._compiled[name](*(table[rows] for table in tables))
             parts.append([part[:left] for part in found[:keep]])
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 

@@ -290,6 +290,8 @@ def test_bad_heldout_losses_are_named(heldout, message):
         ({"start": {}}, ValueError, "start holds no number"),
         ({"loss": 3}, TypeError, "loss must be a Callable"),
         ({"heldout": None}, TypeError, "heldout must be a Callable"),
+        ({"loss": lambda p: p.sum()}, TypeError, r"function of \(params, weights\); .* of \(p\)"),
+        ({"heldout": lambda p: p}, TypeError, r"function of \(params, sites\); it is one of \(p\)"),
         ({"dense_limit": -1}, ValueError, "dense_limit = -1"),
     ],
 )
