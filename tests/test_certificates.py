@@ -283,6 +283,16 @@ def test_complete_refits_what_is_not_certified_and_width_what_is_wide():
     assert_inside(narrow, exact)
 
 
+def test_the_result_stays_as_it_was(rng):
+    """A fold without params is looked at later than the others."""
+    model = problem(rng, "logistic", 60, 3, 1.0, 1.0, 0)
+    result = acv.newton_step(model, fit_of(model), acv.folds.k_fold(60, 5))
+    result.params[0] = np.nan
+    before = result.params.copy()
+    assert acv.certify(model, result, sharp=True).certified[1:].all()
+    assert_allclose(result.params, before, rtol=0.0)
+
+
 def test_excess_is_what_the_proof_has():
     x = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.0099, 0.0101, 0.5, 0.97])
     powers = np.arange(1, 3000)
