@@ -29,7 +29,7 @@ from ..folds import weights as fold_weights
 from ..folds.checks import check_starts, observed_mask
 from ..protocol import Fit, Refits, check_fit
 from ..scores import HeldOutLosses
-from .exact import refit_folds
+from .refits import refit_folds
 
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
 
@@ -182,7 +182,7 @@ class _Origins:
         self.tried[rows] = True
         folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
         found = Refits.unfinished(len(folds), len(self.fit.params))
-        found = refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
+        refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})
