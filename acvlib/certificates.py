@@ -145,7 +145,7 @@ class _Search:
         self.refitting = 0.0
         n = len(result.folds)
         self.anchor = np.zeros(n, int)
-        self.balls: Balls = Balls(result.params.copy(), *np.full((5, n), np.inf))
+        self.balls: Balls = Balls(result.params, *np.full((5, n), np.inf))
         sizes = end_to_end(result.folds.scored).sizes
         self.ends = np.concatenate([[0], np.cumsum(sizes)])
         self.losses = np.tile([[-np.inf], [np.inf]], self.ends[-1])
@@ -164,19 +164,31 @@ class _Search:
             self._look_at(few, anchor, self.result.fit.params if anchor == FIT else start[few])
 
     def _look_at(self, rows, anchor, start):
-        folds = self.result.folds[rows]
-        points = self.result.params[rows]
-        found = balls(self.derivatives, self.known, start, points, folds, anchor == GRADIENT)
-        known = np.isfinite(found.radius)
-        if known.any():
+        every = len(rows) == len(self.anchor)
+        folds = self.result.folds if every else self.result.folds[rows]
+        points = self.result.params if every else self.result.params[rows]
+        chord = anchor == GRADIENT
+        found = balls(self.derivatives, self.known, start, points, folds, chord)
+        known = np.flatnonzero(np.isfinite(found.radius))
+        if known.size == len(self.anchor):
+            self._bound_losses(rows, found.centre, found.radius)
+        elif known.size:
             self._bound_losses(rows[known], found.centre[known], found.radius[known])
+        if every and np.isinf(self.balls.radius).all():
+            self.balls = found
+            self.anchor[:] = anchor
+            return
+        if self.balls.centre is self.result.params:  # which stays as it is
+            self.balls = self.balls._replace(centre=self.balls.centre.copy())
         better = ~(found.radius > self.balls.radius[rows])
         for own, new in zip(self.balls, found, strict=True):
             own[rows[better]] = new[better]
         self.anchor[rows[better]] = anchor
 
     def _bound_losses(self, rows, centre, radius):
-        low, high = self.known.loss_range(centre, radius, self.result.folds[rows])
+        every = len(rows) == len(self.anchor)
+        folds = self.result.folds if every else self.result.folds[rows]
+        low, high = self.known.loss_range(centre, radius, folds)
         sizes = np.diff(self.ends)[rows]
         skipped = self.ends[rows] - (np.cumsum(sizes) - sizes)
         places = np.repeat(skipped, sizes) + np.arange(sizes.sum())
@@ -211,7 +223,7 @@ class _Search:
         steps = np.zeros(len(found.radius))
         if found.gap.any():
             steps = self.result.fit.standard_errors_between(self.result.params, found.centre)
-        losses = [self._split(end) for end in self.losses]
+        losses = [self.result.folds.split(end) for end in self.losses]
         return Certificate(
             result=self.result,
             certified=np.isfinite(found.radius),
@@ -225,13 +237,6 @@ class _Search:
             upper=replace(self.result, losses=losses[1]),
             seconds=time.perf_counter() - self.started - self.refitting,
         )
-
-    def _split(self, losses):
-        """The losses of each fold, as `heldout` gives them."""
-        scored = self.result.folds.scored
-        if isinstance(scored, np.ndarray):
-            return losses.reshape(scored.shape)
-        return np.split(losses, self.ends[1:-1])
 
 
 def _mean_interval(lower, upper):

@@ -10,9 +10,8 @@ import numpy as np
 from ..checks import check_whole, real_array
 from ..folds.checks import observed_mask
 from ..protocol import ModelDefaults, checked
-from .calculus import LANES, Calculus
 from .checks import check_function, check_model_of
-from .derivatives import AdaptedDerivatives
+from .derivatives import LANES, AdaptedDerivatives, Calculus
 
 DENSE = 300  # parameters up to which Hessians are formed
 

@@ -9,7 +9,6 @@ from numpy.linalg import LinAlgError
 
 from ..concordance import NotConcordant, balls
 from ..derivatives import Derivatives, is_equation, kept_share
-from ..folds.checks import end_to_end
 from ..protocol import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
@@ -90,8 +89,7 @@ class Search:
     def _scored(self, losses, part):
         """The mean loss of each fold."""
         folds = self.folds[part]
-        own = np.split(losses, np.cumsum(end_to_end(folds.scored).sizes)[:-1])
-        return replace(self.result, folds=folds, losses=own).fold_losses
+        return replace(self.result, folds=folds, losses=folds.split(losses)).fold_losses
 
     def _first(self, rows):
         """The full fit, where the slopes are known, and the params that were given."""
