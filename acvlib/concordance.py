@@ -173,8 +173,8 @@ def balls(
         return _balls(derivatives, known, anchors, points, folds, chord)
     except np.linalg.LinAlgError:
         if len(folds) == 1:
-            infinite = np.full(1, np.inf)
-            return Balls(points, *[infinite] * 4, np.zeros(1))
+            own_radius, radius, gap, reach = np.full((4, 1), np.inf)
+            return Balls(points, own_radius, radius, gap, reach, np.zeros(1))
     half = len(folds) // 2
     found = []
     for part in (slice(half), slice(half, None)):

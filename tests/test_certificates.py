@@ -321,6 +321,9 @@ def test_a_singular_fold_has_no_ball():
     known = model.derivatives.concordance(fit)
     found = balls(model.derivatives, known, fit.params, points, folds)
     assert np.isinf(found.radius).all() or np.isinf(found.radius[0])
+    one = balls(model.derivatives, known, fit.params, points[:1], folds[:1])
+    one.reach[0] = 0.5  # of an array of its own: what is learnt later is written there
+    assert np.isinf([one.own_radius, one.radius, one.gap]).all()
 
 
 def hmm(rng):

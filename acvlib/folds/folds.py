@@ -94,7 +94,7 @@ class Folds:
             picked.append(np.asarray(each)[order[places]])
         return picked
 
-    def split(self, losses: np.ndarray) -> Sequence[np.ndarray]:
+    def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
         """Part losses of the scored sites, end to end, into those of each fold."""
         if isinstance(self.scored, np.ndarray):
             return losses.reshape(self.scored.shape)

@@ -42,13 +42,18 @@ def forget(X: np.ndarray) -> None:
 def gathered(blocks: Iterable[np.ndarray], shape: tuple[int, int], most: int) -> np.ndarray:
     """Blocks of rows as one array (n, d): in memory up to `most` bytes, else in a scratch file."""
     if 8 * shape[0] * shape[1] > most:
-        return _written(shape, lambda file: [block.tofile(file) for block in blocks])
+        return _written(shape, lambda file: _write(blocks, file))
     X = np.empty(shape)
     start = 0
     for block in blocks:
         X[start : start + len(block)] = block
         start += len(block)
     return X
+
+
+def _write(blocks, file):
+    for block in blocks:
+        block.tofile(file)
 
 
 def reordered(X: np.ndarray, rows: np.ndarray, most: int) -> np.ndarray:
