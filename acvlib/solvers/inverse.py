@@ -79,7 +79,10 @@ class DenseHessian:
                 "that the data identify every parameter, or pass damping > "
                 f"{max(-smallest, 0.0):.3g}"
             )
-        return cho_solve(self._factor, columns)
+        few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
+        if few or self.inverse is None:
+            return cho_solve(self._factor, columns)
+        return self.inverse @ columns
 
     @cached_property
     def inverse(self) -> np.ndarray | None:
