@@ -4,6 +4,7 @@ from importlib import import_module
 
 from . import folds, kernel_cache, weighting
 from .certificates import Certificate, certify
+from .choice import OtherOptimum, choose
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -73,6 +74,8 @@ __all__ = [
     "Interrupted",
     "compare_methods",
     "compare_models",
+    "choose",
+    "OtherOptimum",
     "relative_errors",
     "theta_errors",
     "check_model",
