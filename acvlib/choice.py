@@ -10,7 +10,7 @@ import numpy as np
 from .checks import check_choice, check_whole, generator
 from .compare import compare_models
 from .derivatives import derivatives_of, is_equation
-from .fit import fit
+from .fit import UnconvergedFit, fit
 from .folds import Folds
 from .methods.exact import exact
 from .methods.frozen_newton import frozen_newton
@@ -35,7 +35,7 @@ class OtherOptimum(UserWarning):
 
 
 class Restarts(NamedTuple):
-    """fit: the lowest; objectives (n_starts,): where each start ended; others: lower is none."""
+    """fit: the lowest; objectives (n_starts,): where each start ended; others: higher optima."""
 
     fit: Fit
     objectives: np.ndarray
@@ -126,14 +126,19 @@ def _scored(model, fit, folds, method):
 
 
 def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restarts:
-    """Fit from the model's `restart_points`, or its `initial_params` anew each time."""
+    """Fit from the model's `restart_points`, or its `initial_params` anew each time.
+
+    Unconverged starts are not warned of: methods warn of a fit that is.
+    """
     defaults = with_defaults(model)
     n_starts = 1 if defaults.convex else n_starts
     if defaults.restart_points is None:
         starts = [model.initial_params(rng) for _ in range(n_starts)]
     else:
         starts = defaults.restart_points(rng, n_starts)
-    fits = [fit(model, start) for start in starts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnconvergedFit)
+        fits = [fit(model, start) for start in starts]
     objectives = np.array([one.objective for one in fits])
     order = np.argsort(objectives, kind="stable")
     apart = np.flatnonzero(np.diff(objectives[order]) > SAME) + 1
@@ -194,23 +199,23 @@ def _difference(a, b):
     seen = [with_defaults(model).observed for model in (a, b)]
     seen = [np.ones(a.n_sites, bool) if each is None else each for each in seen]
     if not np.array_equal(*seen):
-        return f"{seen[0].sum()} and {seen[1].sum()} sites observed, or others"
+        return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
     for name in OUTCOMES:
-        if (
-            hasattr(a, name)
-            and hasattr(b, name)
-            and not _same(_outcomes(a, name), _outcomes(b, name))
-        ):
+        ours = _outcomes(a, name)
+        theirs = _outcomes(b, name)
+        if ours and theirs and not _same(ours, theirs):
             return f"their {name} are not equal"
     return ""
 
 
 def _outcomes(model, name):
-    """A list of arrays; of sequences only the channels that are predicted."""
-    values = getattr(model, name)
-    if name == "sequences":
-        return [sequence[:, : model.n_channels] for sequence in values]
-    return [np.asarray(each) for each in values]
+    """A list of arrays, empty where there is none; of sequences the channels that are predicted."""
+    values = getattr(model, name, [])
+    n_channels = getattr(model, "n_channels", None)
+    if name == "sequences" and n_channels is not None:
+        return [sequence[:, :n_channels] for sequence in values]
+    several = isinstance(values, tuple | list)
+    return [np.asarray(each) for each in (values if several else [values])]
 
 
 def _same(a, b):
