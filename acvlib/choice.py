@@ -27,6 +27,7 @@ METHODS = {
     "exact": exact,
 }
 OUTCOMES = ("y", "counts", "sequences", "labels")  # what a model predicts, under its own name
+MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
 
 
@@ -100,7 +101,7 @@ def choose(
     """
     models = _named(models)
     check_choice("method", method, METHODS)
-    n_starts = check_whole("n_starts", n_starts, 1)
+    n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     first = next(iter(models.values()))
     folds = Folds.of(folds, first.n_sites, with_defaults(first).observed)
     if len(folds) < 2:

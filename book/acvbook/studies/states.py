@@ -1,11 +1,16 @@
 """What each criterion chooses of the simulated models, how often rightly, and at what loss."""
 
+import os
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from .state_counts import Design
+import acvlib as acv
+from acvlib.models import PoissonHMM
+
+from .state_counts import Design, designs, information, run
 
 INFORMATION = ("aic", "bic", "icl")
 SCHEMES = ("within", "half", "future", "sequence")
@@ -34,7 +39,9 @@ def rate(happened: Any) -> Estimate:
     centre = (share + LEVEL**2 / (2 * n)) / (1.0 + LEVEL**2 / n)
     half = LEVEL * np.sqrt(share * (1.0 - share) / n + LEVEL**2 / (4 * n * n))
     half = half / (1.0 + LEVEL**2 / n)
-    return Estimate(float(share), float(centre - half), float(centre + half), n)
+    low = min(centre - half, share)  # but for rounding, it is
+    high = max(centre + half, share)
+    return Estimate(float(share), float(low), float(high), n)
 
 
 def mean(values: Any) -> Estimate:
@@ -150,9 +157,24 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
                 else np.nan,
                 "regret_onese": own.simplest_regret.mean(),
                 "seconds": own.seconds.mean(),
+                "seconds_fit": own.seconds_fit.mean(),
             }
         )
     return pd.DataFrame(rows).set_index(["criterion", "rung"])
+
+
+def by_separation(found: pd.DataFrame) -> pd.DataFrame:
+    """`summary` of exact refits and information criteria for each separation; 0: one state."""
+    parts = {}
+    for separation, own in found.groupby("separation"):
+        parts[separation] = main(summary(own))
+    return pd.concat(parts, names=["separation"]).swaplevel().sort_index()
+
+
+def main(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `summary` without the approximate rungs, by criterion."""
+    rows = table[table.index.get_level_values("rung").isin(["", "exact"])]
+    return rows.droplevel("rung")
 
 
 def difference(found: pd.DataFrame, column: str, a: str, b: str, rung: str = "exact") -> Estimate:
@@ -187,3 +209,90 @@ def cold(rows: list[dict]) -> pd.DataFrame:
 def minutes(rows: list[dict]) -> float:
     """Processor time of all candidates of all models, on two cores."""
     return sum(row["seconds_all"] for row in rows) / 60.0 / 2.0
+
+
+class Traffic(NamedTuple):
+    """choice: of `acv.choose`; bic: the number of states that BIC takes."""
+
+    choice: Any
+    bic: int
+
+
+def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) -> Traffic:
+    """How many Poisson states for five-minute counts, whole days left out."""
+    models = {k: PoissonHMM(data.counts, k) for k in candidates}
+    days = data.timestamp.astype("datetime64[D]")
+    folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", acv.OtherOptimum)  # the table has the counts
+        choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
+    bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
+    return Traffic(choice, min(bic, key=lambda k: bic[k]))
+
+
+def simulated(paper: bool, seed: int) -> list[dict]:
+    """The rows of `state_counts.run` at either scale.
+
+    Finished designs are kept in the folder that `ACVBOOK_RUNS` names, if it does.
+    """
+    folder = os.environ.get("ACVBOOK_RUNS")
+    if paper:
+        return run(designs(), (1, 2, 3, 4, 5), 17, seed, folder)
+    return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2, 3), 3, seed, folder)
+
+
+class Measure(NamedTuple):
+    """What the ledger has of a claim; baseline: the same number by the training likelihood."""
+
+    own: Estimate
+    baseline: Any = None
+
+
+def measures(found: pd.DataFrame) -> dict[str, Measure]:
+    """The rates and means of the chapter, by claim."""
+    measured = {}
+    for criterion in (*INFORMATION, *SCHEMES):
+        own = of(found, criterion)
+        measured[f"recovery.{criterion}"] = Measure(rate(own.right))
+        measured[f"regret.{criterion}"] = Measure(mean(own.regret))
+    within = of(found, "within")
+    measured["recovery.onese"] = Measure(rate(within.simplest_right))
+    measured["regret.onese"] = Measure(mean(within.simplest_regret))
+    long = found[found.n_frames == found.n_frames.max()]
+    measured["bic_aic"] = _difference(long, "right", "bic", "aic")
+    measured["within_half"] = _difference(found, "regret", "within", "half")
+    training = of(found, "training").loc[within.index]
+    gain = mean(within.simplest_right.astype(float) - within.right)
+    none = mean(training.right.astype(float) - within.right)
+    measured["onese_best"] = Measure(gain, none.value)
+    near = found[found.separation == 1.5]
+    for scheme in ("within", "future", "sequence"):
+        measured[f"near.{scheme}"] = _difference(near, "regret", scheme, "bic")
+    for scheme in SCHEMES:
+        none = agreement(found, scheme, "training").value
+        measured[f"same.{scheme}"] = Measure(agreement(found, scheme, "checked"), none)
+        measured[f"plain.{scheme}"] = Measure(agreement(found, scheme, "newton"), none)
+    step = of(found, "within", "newton").regret
+    none = mean(training.regret - within.regret)
+    measured["plain_regret"] = Measure(mean(step - within.regret), none.value)
+    return measured
+
+
+def _difference(found, column, a, b):
+    """`difference`, and that of the training data's choice from b, over the same models."""
+    rows = of(found, a).index
+    training = of(found, "training")[column].loc[rows].astype(float)
+    none = mean(training - of(found, b)[column].loc[rows])
+    return Measure(difference(found, column, a, b), none.value)
+
+
+def cold_measures(rows: list[dict]) -> dict[str, Measure]:
+    """How often refits from scratch end lower, and how often that was told, by claim."""
+    table = cold(rows)
+    lower = table[table.lower]
+    return {
+        "cold.enough": Measure(rate(table.lower[~table.surplus])),
+        "cold.surplus": Measure(rate(table.lower[table.surplus])),
+        "cold.told": Measure(rate(lower.told)),
+        "first_start": Measure(rate([row["first_start"] for row in rows])),
+    }
