@@ -4,7 +4,7 @@ from importlib import import_module
 
 from . import folds, kernel_cache, weighting
 from .certificates import Certificate, certify
-from .choice import OtherOptimum, choose
+from .choice import choose
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -75,7 +75,6 @@ __all__ = [
     "compare_methods",
     "compare_models",
     "choose",
-    "OtherOptimum",
     "relative_errors",
     "theta_errors",
     "check_model",

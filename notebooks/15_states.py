@@ -68,14 +68,14 @@ figures.by_difficulty(axes[0, 0], difficulty, "recovery")
 figures.by_difficulty(axes[0, 1], difficulty, "regret")
 figures.directions(axes[1, 0], states.main(table))
 figures.price(axes[1, 1], table)
-figures.shared_legend(fig, axes[0, 0])
+figures.shared_legend(fig, axes)
 figures.save(fig, "states")
 
 # %% [markdown]
 # ```{figure} figures/states.svg
 # :name: fig-states
 # :alt: Four panels. Recovery and regret of seven criteria against the distance of states, bars of too few and too many states, and regret against processor time.
-# Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its 95 % interval. Bottom: in which direction
+# Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. Bottom: in which direction
 # each criterion errs, and what it costs; a dotted line leads from the Newton step (white) to exact refits. *CV of sequences* is of the
 # models with ten sequences. {verdict}`beyond.states.bic_aic` {verdict}`beyond.states.near.within`
 # ```

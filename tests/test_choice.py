@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.choice import SAME, Restarts, fit_restarts, lower_elsewhere
+from acvlib.choice import SAME, OtherOptimum, Restarts, fit_restarts, lower_elsewhere
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
@@ -103,7 +103,7 @@ def test_folds_that_prefer_another_optimum_are_told(states, monkeypatch):
     assert lower.any()
     wrong = Restarts(high, found.objectives, [found.fit.params])
     monkeypatch.setattr("acvlib.choice.fit_restarts", lambda *_: wrong)
-    with pytest.warns(acv.OtherOptimum, match=f"{lower.sum()} of 0"):
+    with pytest.warns(OtherOptimum, match=f"{lower.sum()} of 0"):
         told = acv.choose([model], FRAMES, "exact")
     assert told.table.elsewhere.tolist() == [lower.sum()]
 

@@ -13,6 +13,7 @@ CRITERIA = {
     "future": Style("CV of the future", "#7fd0ff", ">"),
     "half": Style("half-sampling", COLOURS[5], "D"),
 }
+REGRET = "regret (nats per 1,000 frames)"
 
 
 def by_difficulty(ax, table, value):
@@ -30,10 +31,11 @@ def by_difficulty(ax, table, value):
         reach = [y - own[f"{value}_low"], own[f"{value}_high"] - y]
         several = own.index > 0.0
         ax.errorbar(x, y, reach, color=style.colour, marker=style.marker, ls="none", ms=4, lw=1)
-        ax.plot(x[several], y[several], color=style.colour, lw=1, label=style.label)
+        ax.plot(x[several], y[several], lw=1, ms=4, **style.look)
     labels = ["one state" if s == 0.0 else f"{s:g}" for s in separations]
     ax.set_xticks(range(len(separations)), labels)
-    ax.set(xlabel="distance of neighbouring states (standard deviations)", ylabel=value)
+    ylabel = REGRET if value == "regret" else value
+    ax.set(xlabel="distance of states (standard deviations)", ylabel=ylabel)
     return ax
 
 
@@ -50,29 +52,24 @@ def directions(ax, table):
     most = max(few.max(), many.max())
     ax.set_xlim(-1.1 * most, 1.1 * most)
     ax.xaxis.set_major_formatter(lambda x, _: f"{abs(x):.0%}")
-    ax.legend(loc="lower left")
     return ax
 
 
 def price(ax, table):
-    """Regret against processor seconds, fits included; joined marks are rungs of one criterion."""
+    """Regret against processor seconds, fits included; a dotted line joins rungs of a criterion."""
+    newton = RUNGS["newton_step"]
     for name, style in CRITERIA.items():
         own = table.loc[name]
         rungs = [rung for rung in ("newton", "exact") if rung in own.index]
         rows = own.loc[rungs or own.index]
-        seconds = rows.seconds + rows.seconds_fit
-        ax.plot(seconds, rows.regret, color=style.colour, lw=1, ls=":")
-        ax.plot(seconds.iloc[-1:], rows.regret.iloc[-1:], ls="none", ms=7, **style.look)
+        seconds = (rows.seconds + rows.seconds_fit).to_numpy()
+        regret = rows.regret.to_numpy()
+        ax.plot(seconds, regret, color=style.colour, lw=1, ls=":")
+        ax.plot(seconds[-1], regret[-1], ls="none", ms=7, **style.look)
         if rungs:
-            newton = RUNGS["newton_step"]
-            ax.plot(
-                seconds.iloc[:1],
-                rows.regret.iloc[:1],
-                color=style.colour,
-                marker=newton.marker,
-                ls="none",
-                ms=7,
-                mfc="white",
-            )
-    ax.set(xscale="log", yscale="log", xlabel="processor seconds, all candidates", ylabel="regret")
+            look = {"color": style.colour, "marker": newton.marker, "mfc": "white"}
+            ax.plot(seconds[0], regret[0], ls="none", ms=7, **look)
+    ax.plot([], [], marker=newton.marker, color="black", mfc="white", ls="none", label=newton.label)
+    ax.set(xlabel="processor seconds, all candidates", ylabel=REGRET)
+    ax.set_ylim(bottom=0.0)
     return ax

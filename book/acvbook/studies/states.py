@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
+from acvlib.choice import OtherOptimum
 from acvlib.models import PoissonHMM
 
 from .state_counts import Design, designs, information, run
@@ -224,7 +225,7 @@ def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) ->
     days = data.timestamp.astype("datetime64[D]")
     folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", acv.OtherOptimum)  # the table has the counts
+        warnings.simplefilter("ignore", OtherOptimum)  # the table has the counts
         choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
     bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
     return Traffic(choice, min(bic, key=lambda k: bic[k]))
