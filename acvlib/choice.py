@@ -9,7 +9,7 @@ import numpy as np
 
 from .checks import check_choice, check_whole, generator
 from .compare import compare_models
-from .derivatives import derivatives_of, is_equation
+from .derivatives import is_equation
 from .fit import UnconvergedFit, fit
 from .folds import Folds
 from .methods.exact import exact
@@ -31,21 +31,25 @@ MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
 
 
-class OtherOptimum(UserWarning):
-    """Folds whose objective is lower at another start's optimum than where they were left."""
+class UnrepeatedOptimum(UserWarning):
+    """One start alone ended at a fit: there may be lower optima."""
 
 
 class Restarts(NamedTuple):
-    """fit: the lowest; objectives (n_starts,): where each start ended; others: higher optima."""
+    """fit: the lowest of all starts; objectives (n_starts,): where each ended."""
 
     fit: Fit
     objectives: np.ndarray
-    others: list[np.ndarray]
 
     @property
     def agreeing(self) -> int:
         """How many starts ended as low as the fit; permuted states count as the same."""
         return int(np.sum(self.objectives <= self.fit.objective + SAME))
+
+    @property
+    def unrepeated(self) -> bool:
+        """Whether one of several starts alone ended there."""
+        return self.agreeing == 1 < len(self.objectives)
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,8 @@ class Choice:
     """What `choose` found.
 
     best: the model of highest elpd; simplest: the one with fewest parameters among those whose
-    elpd_diff is at most dse; table: that of `compare_models` with n_params, starts (how many of
-    them ended at the fit's objective) and elsewhere (how many folds have a lower objective at
-    another start's optimum); restarts, results: by name.
+    elpd_diff is at most dse; table: that of `compare_models` with n_params and starts, how many of
+    them ended at the fit's objective; restarts, results: by name.
     """
 
     best: str
@@ -65,7 +68,7 @@ class Choice:
     results: dict[str, CVResult] = field(repr=False)
 
     def __str__(self):
-        columns = ["elpd", "elpd_diff", "dse", "n_params", "starts", "elsewhere"]
+        columns = ["elpd", "elpd_diff", "dse", "n_params", "starts"]
         chosen = f"best: {self.best}; simplest within one standard error: {self.simplest}"
         return f"{self.table[columns].round(2).to_string()}\n{chosen}"
 
@@ -87,10 +90,10 @@ def choose(
     n_starts: of each fit; one serves a convex model. An `HMM` runs EM from each.
 
     Names of hidden states do not matter: all folds continue from one fit, and held-out losses are
-    the same under any permutation. Local optima do: a fold is left in the optimum that the fit is
-    in, and a refit from scratch may find another. Where another start's optimum has a lower
-    objective of a fold, `OtherOptimum` warns, and the model's score may be off; silence is no
-    proof. One standard error is that of the paired difference, over folds (`compare_models`).
+    the same under any permutation. Local optima do: a fold stays in the optimum of the full fit,
+    where a refit from scratch might find a lower one; only that refit could tell. What can be told
+    is that one start alone reached a fit, of which `UnrepeatedOptimum` warns: raise n_starts. One
+    standard error is that of the paired difference, over folds (`compare_models`).
 
     Raises
     ------
@@ -111,7 +114,7 @@ def choose(
     for (name, model), own in zip(models.items(), generator(rng).spawn(len(models)), strict=True):
         restarts[name] = fit_restarts(model, n_starts, own)
         results[name] = _scored(model, restarts[name].fit, folds, method)
-    return _choice(models, restarts, results)
+    return _choice(restarts, results)
 
 
 def _scored(model, fit, folds, method):
@@ -141,37 +144,19 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
         warnings.simplefilter("ignore", UnconvergedFit)
         fits = [fit(model, start) for start in starts]
     objectives = np.array([one.objective for one in fits])
-    order = np.argsort(objectives, kind="stable")
-    apart = np.flatnonzero(np.diff(objectives[order]) > SAME) + 1
-    return Restarts(fits[order[0]], objectives, [fits[i].params for i in order[apart]])
+    return Restarts(fits[int(np.argmin(objectives))], objectives)
 
 
-def lower_elsewhere(model: Any, result: CVResult, others: Sequence[np.ndarray]) -> np.ndarray:
-    """Whether each fold's objective is lower at one of these params (D,) than at its own."""
-    lower = np.zeros(len(result.folds), bool)
-    if not len(others):
-        return lower
-    derivatives = derivatives_of(model)
-    here, _ = derivatives.fold_gradients(result.params, result.folds)
-    for params in others:
-        there, _ = derivatives.fold_gradients(params, result.folds)
-        lower |= there < here - SAME
-    return lower
-
-
-def _choice(models, restarts, results):
+def _choice(restarts, results):
     table = compare_models(results)
-    table["n_params"] = [len(restarts[name].fit.params) for name in table.index]
-    table["starts"] = [
-        f"{restarts[name].agreeing} of {len(restarts[name].objectives)}" for name in table.index
-    ]
-    lower = [lower_elsewhere(models[n], results[n], restarts[n].others) for n in table.index]
-    table["elsewhere"] = [int(each.sum()) for each in lower]
-    found = table.elsewhere[table.elsewhere > 0]
-    if len(found):
-        folds = ", ".join(f"{count} of {name}" for name, count in found.items())
-        message = f"folds with a lower objective at another start's optimum: {folds}"
-        warnings.warn(f"{message}: their scores may be off", OtherOptimum, stacklevel=3)
+    own = [restarts[name] for name in table.index]
+    table["n_params"] = [len(each.fit.params) for each in own]
+    table["starts"] = [f"{each.agreeing} of {len(each.objectives)}" for each in own]
+    unsure = [name for name in results if restarts[name].unrepeated]
+    if unsure:
+        names = ", ".join(map(str, unsure))
+        message = f"one start alone reached the fit of {names}: raise n_starts"
+        warnings.warn(message, UnrepeatedOptimum, stacklevel=3)
     close = table[(table.elpd_diff <= table.dse) | (table["rank"] == 0)]
     return Choice(table.index[0], close.n_params.idxmin(), table, restarts, results)
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.choice import SAME, OtherOptimum, Restarts, fit_restarts, lower_elsewhere
+from acvlib.choice import SAME, Restarts, UnrepeatedOptimum, fit_restarts
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
@@ -75,37 +75,27 @@ def test_the_order_of_states_does_not_matter(states):
     assert_allclose(here.pointwise, there.pointwise, rtol=1e-6)
 
 
-def test_restarts_keep_the_lowest_and_what_else_they_found(states):
+def test_restarts_keep_the_lowest(states):
     candidates, _ = states
     model = candidates["K = 3"]
     found = fit_restarts(model, 12, np.random.default_rng(0))
-    assert found.fit.objective == found.objectives.min()
+    assert found.fit.objective == found.objectives.min() < found.objectives.max()
     assert found.agreeing == np.sum(found.objectives <= found.objectives.min() + SAME)
-    ones = np.ones(model.n_sites)
-    levels = [found.fit.objective, *(model.objective(p, ones) for p in found.others)]
-    assert (np.diff(levels) > SAME).all()
-    assert len(found.others) > 0
     again = fit_restarts(model, 12, np.random.default_rng(0))
     assert np.array_equal(again.objectives, found.objectives)
 
 
-def test_folds_that_prefer_another_optimum_are_told(states, monkeypatch):
-    """Start from a higher optimum: the lower one is then told of, and its folds counted."""
-    candidates, _ = states
-    model = candidates["K = 3"]
-    found = fit_restarts(model, 12, np.random.default_rng(0))
-    high = acv.fit(model, found.others[-1])
-    result = acv.exact(model, high, FRAMES)
-    lower = lower_elsewhere(model, result, [found.fit.params])
-    ours = acv.derivatives_of(model).fold_gradients(result.params, FRAMES)[0]
-    theirs = [model.objective(found.fit.params, acv.folds.weights(120, f)) for f in FRAMES]
-    assert np.array_equal(lower, np.array(theirs) < ours - SAME)
-    assert lower.any()
-    wrong = Restarts(high, found.objectives, [found.fit.params])
-    monkeypatch.setattr("acvlib.choice.fit_restarts", lambda *_: wrong)
-    with pytest.warns(OtherOptimum, match=f"{lower.sum()} of 0"):
-        told = acv.choose([model], FRAMES, "exact")
-    assert told.table.elsewhere.tolist() == [lower.sum()]
+def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
+    candidates, found = states
+    fit = found.restarts["K = 3"].fit
+    lone = Restarts(fit, fit.objective + np.array([1.0, 0.0, 2.0, 3.0]))
+    both = Restarts(fit, fit.objective + np.array([0.0, SAME / 2, 1.0]))
+    assert (lone.unrepeated, both.unrepeated) == (True, False)
+    assert not Restarts(fit, np.array([fit.objective])).unrepeated  # of a single start
+    monkeypatch.setattr("acvlib.choice.fit_restarts", lambda *_: lone)
+    with pytest.warns(UnrepeatedOptimum, match="reached the fit of 0: raise n_starts"):
+        told = acv.choose([candidates["K = 3"]], FRAMES, "exact")
+    assert told.table.starts.tolist() == ["1 of 4"]
 
 
 def test_models_offer_points_to_restart_from():

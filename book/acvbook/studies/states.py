@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.choice import OtherOptimum
+from acvlib.choice import UnrepeatedOptimum
 from acvlib.models import PoissonHMM
 
 from .state_counts import Design, designs, information, run
@@ -195,13 +195,13 @@ def agreement(found: pd.DataFrame, criterion: str, rung: str) -> Estimate:
 
 
 def cold(rows: list[dict]) -> pd.DataFrame:
-    """One row a fold that was refitted from scratch: surplus states, gain, told, change of loss."""
+    """One row a fold refitted from scratch: surplus states, lower, told, change of loss."""
     table = pd.DataFrame(rows).dropna(subset="cold_gain")
     return pd.DataFrame(
         {
             "surplus": table.candidate > table.n_states,
             "lower": table.cold_gain > 1e-3,
-            "told": table.cold_told.astype(bool),
+            "told": table.agreeing == 1,
             "loss": table.cold_loss,
         }
     )
@@ -221,11 +221,12 @@ class Traffic(NamedTuple):
 
 def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) -> Traffic:
     """How many Poisson states for five-minute counts, whole days left out."""
-    models = {k: PoissonHMM(data.counts, k) for k in candidates}
+    counts = np.where(data.observed, data.counts, np.nan)
+    models = {k: PoissonHMM(counts, k) for k in candidates}
     days = data.timestamp.astype("datetime64[D]")
     folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherOptimum)  # the table has the counts
+        warnings.simplefilter("ignore", UnrepeatedOptimum)  # the table has the counts
         choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
     bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
     return Traffic(choice, min(bic, key=lambda k: bic[k]))
@@ -295,5 +296,6 @@ def cold_measures(rows: list[dict]) -> dict[str, Measure]:
         "cold.enough": Measure(rate(table.lower[~table.surplus])),
         "cold.surplus": Measure(rate(table.lower[table.surplus])),
         "cold.told": Measure(rate(lower.told)),
+        "cold.alarms": Measure(rate(table.told[~table.lower])),
         "first_start": Measure(rate([row["first_start"] for row in rows])),
     }
