@@ -27,7 +27,7 @@ seed = 1
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
-from acvbook.studies import states
+from acvbook.studies import state_measures, states
 
 paper = scale == "paper"
 
@@ -51,7 +51,7 @@ table = states.summary(found)
 states.main(table)[["models", "recovery", "too_few", "too_many", "regret"]].round(3)
 
 # %% tags=["remove-cell"]
-measures = states.measures(found) | states.cold_measures(rows)
+measures = state_measures.of_choices(found) | state_measures.of_refits(rows)
 for name, (own, baseline) in measures.items():
     settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
     ledger.record(f"beyond.states.{name}", own.value, **settings)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.studies import state_counts, states
+from acvbook.studies import state_counts, state_models, states
 from numpy.testing import assert_allclose
 from scipy.stats import beta
 
@@ -18,19 +18,19 @@ def test_emissions_are_as_far_apart_as_gaussians():
     rng = np.random.default_rng(0)
     for d in (1.5, 2.5, 4.0):
         wanted = np.exp(-(d**2) / 8.0)
-        rates = state_counts.truth(state_counts.Design("poisson", 3, d, 1, 9), rng).law
+        rates = state_models.truth(state_models.Design("poisson", 3, d, 1, 9), rng).law
         assert_allclose(np.exp(-(np.diff(np.sqrt(rates)) ** 2) / 2.0), wanted)
-        p = state_counts.truth(state_counts.Design("categorical", 4, d, 1, 9), rng).law
+        p = state_models.truth(state_models.Design("categorical", 4, d, 1, 9), rng).law
         assert_allclose(p.sum(axis=1), 1.0)
         assert_allclose(np.sqrt(p[:-1] * p[1:]).sum(axis=1), wanted, rtol=1e-9)
-        means = state_counts.truth(state_counts.Design("gaussian", 2, d, 1, 9), rng).law
+        means = state_models.truth(state_models.Design("gaussian", 2, d, 1, 9), rng).law
         assert_allclose(np.diff(means), d)
 
 
 def test_what_is_drawn_has_the_moments_of_its_states():
     rng = np.random.default_rng(1)
-    for emission in state_counts.EMISSIONS:
-        truth = state_counts.truth(state_counts.Design(emission, 2, 4.0, 1, 9), rng)
+    for emission in state_models.EMISSIONS:
+        truth = state_models.truth(state_models.Design(emission, 2, 4.0, 1, 9), rng)
         x = np.concatenate(truth.draw([400] * 50, rng))
         transition = np.diff(truth.transition, prepend=0.0, axis=1)
         share = transition[1, 0] / (transition[0, 1] + transition[1, 0])
@@ -39,7 +39,7 @@ def test_what_is_drawn_has_the_moments_of_its_states():
 
 
 def test_designs_are_distinct_and_enough():
-    every = state_counts.designs()
+    every = state_models.designs()
     assert len(set(every)) == len(every)
     assert 17 * len(every) >= 2000
     assert {d.separation for d in every if d.n_states == 1} == {0.0}
@@ -54,16 +54,16 @@ def test_the_future_is_what_comes_next_in_every_sequence():
 
 @pytest.fixture(scope="module")
 def rows():
-    every = state_counts.designs((1, 2), (4.0,), (10,), (200,))[:2]
+    every = state_models.designs((1, 2), (4.0,), (10,), (200,))[:2]
     return [row for d in every for n in (0, 1) for row in state_counts.study(d, (1, 2), n, 7)]
 
 
 def test_a_row_is_what_the_library_says(rows):
     """Totals of both rungs against a call of each method; one-standard-error by compare_models."""
-    design = state_counts.Design(**{f: rows[-3][f] for f in state_counts.Design._fields})
-    assert design == state_counts.Design("gaussian", 2, 4.0, 10, 200)
+    design = state_models.Design(**{f: rows[-3][f] for f in state_models.Design._fields})
+    assert design == state_models.Design("gaussian", 2, 4.0, 10, 200)
     rng = np.random.default_rng([7, 0, 0, 20, 40, 100, 2000])
-    law = state_counts.truth(design, rng)
+    law = state_models.truth(design, rng)
     x = law.draw([20] * 10, rng)
     law.draw([500] * 20, rng)
     seeds = rng.integers(2**31, size=2)
