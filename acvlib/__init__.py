@@ -4,6 +4,7 @@ from importlib import import_module
 
 from . import folds, weighting
 from .certificates import Certificate, certify
+from .choice import choose
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -74,6 +75,7 @@ __all__ = [
     "Interrupted",
     "compare_methods",
     "compare_models",
+    "choose",
     "relative_errors",
     "theta_errors",
     "check_model",

@@ -26,6 +26,7 @@ ROWS = [
     {"reliability"},
     {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
+    {"choice"},
 ]
 APART = {"incremental": {"checks", "extras", "folds", "incremental", "parallel", "scores"}}
 # Extras: imported in the function that uses them.

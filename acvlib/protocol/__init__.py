@@ -85,13 +85,15 @@ class ModelDefaults:
     observed (n_sites,): False where a site is missing and can be in no fold; convex: F at w = 1 is
     convex in params, so that Newton's method finds its minimum from any start; quadratic: it does
     so in one step; normalised: F divides by the sum of the weights, so that omitting sites takes no
-    curvature away.
+    curvature away; restart_points(rng, n): a list of n points to fit from, for a model that knows
+    better than n times initial_params.
     """
 
     observed: Any = None
     convex: Any = False
     quadratic: Any = False
     normalised: Any = False
+    restart_points: Any = None
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise where the optimum that a fit found is at infinity."""

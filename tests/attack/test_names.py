@@ -78,6 +78,7 @@ METHODS_LEFT_OUT = {
     "check_folds": ASKED,
     "check_optimum": ASKED,
     "check_refits": ASKED,
+    "restart_points": "attacked through choose, which asks for them",
     "CVResult.to_arviz": "no arguments",
     "CVResult.to_frame": "no arguments; attacked as `CVResult`",
     "Examples.select": "hot: treecv calls it, with rows of its own; take is attacked",
