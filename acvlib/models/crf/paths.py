@@ -1,22 +1,39 @@
-"""Label sequences of tokens at some params: log Z, and its first and second derivatives."""
+"""Label sequences of tokens at some weights: log Z, and its first and second derivatives."""
+
+from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from ...inference.smoothing import factors, smooth, transition_counts
-from .tangent import link_variances, tangent
+from ...inference.tangent import tangent
+from .tokens import Tokens
+
+
+class FeatureParams(NamedTuple):
+    """states (n_attributes, K) and transitions (K, K): weights, 0 where the model has none."""
+
+    states: np.ndarray
+    transitions: np.ndarray
+
+
+def joined(states: np.ndarray, transitions: np.ndarray) -> np.ndarray:
+    """All pairs of a name and a label: attributes x labels, then labels x labels."""
+    return np.concatenate([np.ravel(states), np.ravel(transitions)])
 
 
 class Paths:
-    """The label sequences of some tokens, all of them or those of known labels, at some params.
+    """The label sequences of some tokens, all of them or those of known labels.
 
     values (N,): log sum exp(scores of all that agree with what is known) - score of the labels.
+    Derivatives are by all pairs of a name and a label, as `joined` has them.
     """
 
-    def __init__(self, tokens, parts, known=None):
+    def __init__(self, tokens: Tokens, parts: FeatureParams, known: np.ndarray | None = None):
         self.tokens = tokens
-        scores = tokens.matrix @ parts.states
-        own = scores[np.arange(len(scores)), tokens.tags]
+        scores = tokens.matrix @ parts.states + tokens.offset
         tags = tokens.tags
+        own = scores[np.arange(len(tags)), tags]
         own[tokens.links] += parts.transitions[tags[tokens.links], tags[tokens.links + 1]]
         if known is not None:
             with np.errstate(divide="ignore"):
@@ -26,28 +43,51 @@ class Paths:
         self.smoothed = smooth(density, tokens.starts, none, parts.transitions, none)
         self.values = self.smoothed.log_z - np.add.reduceat(own, tokens.starts[:-1])
 
-    def gradient(self, coefficients):
-        """sum_n coefficients_n dvalues_n, as (attributes x labels, transitions)."""
-        tags = self.tokens.tags
-        links = self.tokens.links
-        each = np.repeat(coefficients, self.tokens.lengths)
+    def gradients(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """sum_n coefficients_n dvalues_n over sentences bounds[o]:bounds[o + 1], (n, n_pairs)."""
+        tokens = self.tokens
+        tags = tokens.tags
+        links = tokens.links
+        each = coefficients[tokens.sentence_of]
         excess = self.smoothed.gamma * each[:, None]
         excess[np.arange(len(tags)), tags] -= each
-        moves = transition_counts(self.smoothed, self.tokens.starts, coefficients)
-        np.subtract.at(moves, (tags[links], tags[links + 1]), each[links])
-        return self.tokens.transposed @ excess, moves
+        moves = transition_counts(self.smoothed, tokens.starts) * coefficients[:, None, None]
+        own_links = (tokens.sentence_of[links], tags[links], tags[links + 1])
+        np.subtract.at(moves, own_links, each[links])
+        moves = np.add.reduceat(moves, bounds[:-1])
+        n = len(moves)
+        states = self._by_group(bounds) @ excess
+        return np.hstack([states.reshape(n, -1), moves.reshape(n, -1)])
 
-    def multiply(self, coefficients, parts):
-        """sum_n coefficients_n d2values_n times the vector of these parts."""
+    def _by_group(self, bounds):
+        """The transposed matrix with rows of their own for each group's tokens."""
+        tokens = self.tokens
+        if len(bounds) == 2:
+            return tokens.transposed
+        matrix = tokens.matrix
+        n_attributes = matrix.shape[1]
+        group = np.repeat(np.arange(len(bounds) - 1), np.diff(tokens.starts[bounds]))
+        first = np.repeat(n_attributes * group, np.diff(matrix.indptr))
+        shape = (len(tokens), n_attributes * (len(bounds) - 1))
+        return csr_array((matrix.data, matrix.indices + first, matrix.indptr), shape).T
+
+    def gradient(self, coefficients: np.ndarray) -> np.ndarray:
+        """sum_n coefficients_n dvalues_n, (n_pairs,)."""
+        return self.gradients(coefficients, np.array([0, len(coefficients)]))[0]
+
+    def multiply(self, coefficients: np.ndarray, parts: FeatureParams) -> np.ndarray:
+        """sum_n coefficients_n d2values_n times the vector of these parts, (n_pairs,)."""
         field = self.tokens.matrix @ parts.states
         posterior = self.smoothed[1:5]
         starts = self.tokens.starts
         excess, moves = tangent(posterior, starts, coefficients, field, parts.transitions)
-        return self.tokens.transposed @ excess, moves
+        return joined(self.tokens.transposed @ excess, moves)
 
-    def variances(self, coefficients):
-        """The diagonal of the same, but for covariances between tokens."""
-        gamma = self.smoothed.gamma
-        each = np.repeat(coefficients, self.tokens.lengths)[:, None]
+    def variances(self, coefficients: np.ndarray) -> np.ndarray:
+        """The diagonal of the same, but for covariances between tokens, (n_pairs,)."""
+        gamma, filtered, ahead, transition = self.smoothed[1:5]
+        each = coefficients[self.tokens.sentence_of][:, None]
         states = self.tokens.squared @ (each * gamma * (1.0 - gamma))
-        return states, link_variances(self.smoothed[1:5], self.tokens.starts, coefficients)
+        counts = transition * (filtered[:-1].T @ (each * ahead)[1:])
+        squares = transition**2 * (filtered[:-1].T ** 2 @ (each * ahead**2)[1:])
+        return joined(states, counts - squares)

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array
 
-from .tangent import responses
+from ...inference.tangent import tangent
+from .paths import joined
 
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain
@@ -22,21 +23,23 @@ SMALL = 1e-4  # entries of a direction that are left out
 
 
 class Preconditioner:
-    """P^-1 at some `Paths` of all sentences of a model; diagonal (D,): that of H."""
+    """P^-1 at some `Paths` of all sentences of a model."""
 
-    def __init__(self, model, paths, diagonal):
+    def __init__(self, model, paths):
         gamma = paths.smoothed.gamma
         variance = gamma * (1.0 - gamma)
-        self.diagonal = diagonal
+        own = model.sentence_weights
+        self.diagonal = paths.variances(own)[model.free] + model.ridge
         self.directions = None
         if variance.sum() > SETTLED * len(variance) or not (variance > UNCERTAIN).any():
             return
         every = _directions(model, paths, variance)
         self.directions = every[:MOST]
-        certain = paths.tokens.squared @ np.where(variance > UNCERTAIN, 0.0, variance)
+        others = own[paths.tokens.sentence_of][:, None] * variance
+        certain = paths.tokens.squared @ np.where(variance > UNCERTAIN, 0.0, others)
         squares = every[MOST:].power(2).sum(axis=0)
         none = np.zeros_like(paths.smoothed.transition)
-        self.diagonal = model.ridge + squares + model.restrict((certain, none))
+        self.diagonal = model.ridge + squares + joined(certain, none)[model.free]
         self.frequent = np.sort(np.argsort(self.diagonal)[-FREQUENT:])
         self.block = cho_factor(self._block(every[MOST:]))
         self.factor = cho_factor(np.eye(self.directions.shape[0]) + self._met())
@@ -83,11 +86,28 @@ def _directions(model, paths, variance):
         own = slice(bounds[n], bounds[n + 1])
         begin, end = tokens.starts[n : n + 2]
         posterior = tuple(part[begin:end] for part in paths.smoothed[1:4])
-        columns = responses((*posterior, paths.smoothed.transition), rows[own] - begin, tags[own])
-        for size, direction in _leading(columns, (rows[own] - begin) * K + tags[own]):
+        units = K * (rows[own] - begin) + tags[own]
+        columns = _responses((*posterior, paths.smoothed.transition), units)
+        for size, direction in _leading(model.sentence_weights[n] * columns, units):
             sizes.append(size)
             found.append((begin, direction))
     return _as_params(model, tokens, [found[i] for i in np.argsort(sizes)[::-1]], K)
+
+
+def _responses(posterior, units):
+    """How one sentence's posteriors move with the scores of some of its tokens' tags.
+
+    (n_units, T K + K^2): covariances of a tag's presence with all features.
+    """
+    shape = posterior[0].shape
+    starts = np.array([0, len(posterior[0])])
+    still = np.zeros_like(posterior[3])
+    columns = []
+    for unit in units:
+        field = np.zeros(shape)
+        field.flat[unit] = 1.0
+        columns.append(joined(*tangent(posterior, starts, np.ones(1), field, still)))
+    return np.array(columns)
 
 
 def _leading(columns, units):

@@ -1,8 +1,8 @@
 """Closed forms of a `HiddenMRF`; each is tested against autograd.
 
 With S_k = sum_t w_t 1{z_t = k} (x_t - e_t rate_k), the derivative of the weighted log joint in log
-rate k, e_t the exposure, and N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are
-kept (Louis 1982):
+rate k, e_t the exposure, w_t the weight of a count, its sample weight included, and
+N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are kept (Louis 1982):
 
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
@@ -110,7 +110,7 @@ class MRFDerivatives(Derivatives):
     def _curvature(self, moments, params, weights):
         """d2F/dparams2 (K, K) from moments."""
         k = len(params)
-        observation = self.model.scheme(weights, self.model.edges).observation
+        observation = self.model.factor_weights(weights).observation
         others = moments.mean[k:]
         occupancy = np.append(others, observation @ self.model.exposure - others.sum())
         lower = np.zeros((k, k))

@@ -1,0 +1,38 @@
+"""How posteriors of hidden states move with the scores of states and moves: second derivatives.
+
+By a complex step through the passes of `smoothing`: its square is lost to rounding, so that the
+derivative is exact to rounding, at little more than the time of a recursion of its own.
+"""
+
+import numpy as np
+
+from .smoothing import passes
+
+STEP = 1e-20
+
+
+def tangent(
+    posterior: tuple[np.ndarray, ...],
+    starts: np.ndarray,
+    coefficients: np.ndarray,
+    field: np.ndarray,
+    move: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(coefficient_n d gamma (M, K), sum_n coefficient_n d(expected moves) (K, K)).
+
+    posterior: gamma, filtered, ahead and transition of `smoothing.Smoothed`, N sequences in M rows;
+    field (M, K) and move (K, K): the change of all scores.
+    """
+    gamma, filtered, ahead, transition = posterior
+    last = starts[1:] - 1
+    alone = last[np.diff(starts) == 1]
+    # factors of the same posteriors, without potentials of starts and ends
+    node = np.divide(filtered * ahead, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
+    node[last] = ahead[last]
+    node[starts[:-1]] = filtered[starts[:-1]]
+    node[alone] = gamma[alone]
+    moved_transition = transition * (1.0 + 1j * STEP * move)
+    moved = passes(node * (1.0 + 1j * STEP * field), starts, moved_transition)
+    each = np.repeat(coefficients, np.diff(starts))[:, None]
+    moves = moved_transition * (moved[1][:-1].T @ (each * moved[2])[1:])
+    return each * moved[0].imag / STEP, moves.imag / STEP
