@@ -8,7 +8,6 @@ Source: Ghosh et al. (2020), Appendices F and G.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,36 +45,23 @@ class LinearChainCRF(Tagging):
     scheme: Callable | None = None
     sample_weight: Any = field(default=1.0, repr=False)
 
+    _derivatives = ChainDerivatives
+
     def __post_init__(self):
         emissions = _arrays("scores", self.emissions)
         labels = _arrays("labels", self.labels)
         _check_sentences(emissions, labels)
         object.__setattr__(self, "emissions", tuple(own_copy(scores) for scores in emissions))
         object.__setattr__(self, "labels", tuple(own_copy(tags, np.int64) for tags in labels))
-        self._settle()
-
-    @cached_property
-    def tokens(self) -> Tokens:
-        """All tokens, end to end; of two attributes, to be the first of a sentence and the last."""
-        lengths = [len(tags) for tags in self.labels]
-        return _tokens(np.concatenate(self.emissions), np.concatenate(self.labels), lengths)
-
-    @cached_property
-    def free(self) -> np.ndarray:
-        """(D,) where start, transitions and end stand among attributes x tags and links."""
         k = self.n_tags
-        start, end = np.split(np.arange(2 * k), 2)
-        return np.concatenate([start, 2 * k + np.arange(k**2), end])
+        start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
+        object.__setattr__(self, "free", np.concatenate([start, links, end]))
+        self._settle(_tokens(self.emissions, np.concatenate(self.labels)))
 
     @property
     def n_tags(self) -> int:
         """K."""
         return self.emissions[0].shape[1]
-
-    @cached_property
-    def derivatives(self) -> ChainDerivatives:
-        """Derivatives by sums over tag sequences."""
-        return ChainDerivatives(self)
 
     @checked
     def unpack(self, params: np.ndarray) -> CRFParams:
@@ -109,16 +95,16 @@ class LinearChainCRF(Tagging):
             raise ValueError("no sentences: give the emission scores of one or more")
         for n, scores in enumerate(others):
             _check_scores(n, scores, self.n_tags)
-        lengths = [len(scores) for scores in others]
-        return _tokens(np.concatenate(others), np.zeros(sum(lengths), int), lengths)
+        return _tokens(others, np.zeros(sum(map(len, others)), int))
 
 
-def _tokens(scores, tags, lengths):
-    starts = starts_of(lengths)
+def _tokens(emissions, tags):
+    """`Tokens` of two attributes, to be the first of a sentence and to be the last."""
+    starts = starts_of([len(scores) for scores in emissions])
     ends = np.concatenate([starts[:-1], starts[1:] - 1])
-    which = np.repeat([0, 1], len(lengths))
+    which = np.repeat([0, 1], len(emissions))
     matrix = csr_array((np.ones(len(ends)), (ends, which)), (len(tags), 2))
-    return Tokens(matrix, tags, scores, starts)
+    return Tokens(matrix, tags, np.concatenate(emissions), starts)
 
 
 def _arrays(name, sentences):

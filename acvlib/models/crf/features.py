@@ -51,6 +51,8 @@ class FeatureCRF(Tagging):
     free: np.ndarray | None = field(default=None, repr=False)
     sample_weight: Any = field(default=1.0, repr=False)
 
+    _derivatives = FeatureDerivatives
+
     def __post_init__(self):
         for name in ("all_possible_states", "all_possible_transitions"):
             check_kind(name, getattr(self, name), bool)
@@ -58,9 +60,11 @@ class FeatureCRF(Tagging):
         encoded = given if isinstance(given, Attributes) else attributes(given)
         object.__setattr__(self, "sentences", encoded)
         object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
+        numbers = {label: k for k, label in enumerate(self.classes)}
+        tags = np.array([numbers[label] for own in self.labels for label in own])
+        self._settle(self._tokens(encoded, tags))
         free = self._seen() if self.free is None else _numbers(self.free, self.n_pairs)
         object.__setattr__(self, "free", own_copy(free, np.int64))
-        self._settle()
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -72,13 +76,6 @@ class FeatureCRF(Tagging):
         """The names of the attributes."""
         return self.sentences.names
 
-    @cached_property
-    def tokens(self) -> Tokens:
-        """All tokens, end to end."""
-        numbers = {label: k for k, label in enumerate(self.classes)}
-        tags = np.array([numbers[label] for own in self.labels for label in own])
-        return self._tokens(self.sentences, tags)
-
     def _tokens(self, encoded, tags):
         no_offset = np.broadcast_to(0.0, (len(tags), len(self.classes)))
         return Tokens(encoded.matrix, tags, no_offset, encoded.starts)
@@ -89,11 +86,6 @@ class FeatureCRF(Tagging):
             return self.tokens
         encoded = attributes(sentences, self.names)
         return self._tokens(encoded, np.zeros(encoded.starts[-1], int))
-
-    @cached_property
-    def derivatives(self) -> FeatureDerivatives:
-        """Derivatives by sums over label sequences, without a Hessian."""
-        return FeatureDerivatives(self)
 
     def _seen(self):
         """The weights that crfsuite would have."""

@@ -10,10 +10,11 @@ sentences share. Solving then takes tens of products with H in place of hundreds
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, hstack
 
 from ...inference.tangent import tangent
 from .paths import joined
+from .tokens import starts_of
 
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain
@@ -118,34 +119,23 @@ def _leading(columns, units):
 
 
 def _as_params(model, tokens, found, K):
-    """Directions in tags and links, each from a first token on, as rows of params."""
-    rows = []
+    """Directions in tags and links, each from a first token on, as rows of params, sparse."""
+    n_cells = K * len(tokens)
     cells = []
     values = []
-    links_from = K * len(tokens.tags)
-    for row, (begin, direction) in enumerate(found):
+    for begin, direction in found:
         places = np.flatnonzero(abs(direction) > SMALL)
-        n_own = len(direction) - K * K
-        cells.append(np.where(places < n_own, begin * K + places, links_from + places - n_own))
+        of_links = places - (len(direction) - K * K)
+        cells.append(np.where(of_links < 0, K * begin + places, n_cells + of_links))
         values.append(direction[places])
-        rows.append(np.full(len(places), row))
-    used, column = np.unique(np.concatenate(cells), return_inverse=True)
-    entries = (np.concatenate(values), (np.concatenate(rows), column))
-    met = csr_array(entries, shape=(len(found), len(used)))
-    return met @ _features(model, tokens, used, K)
-
-
-def _features(model, tokens, used, K):
-    """The params (len(used), D), sparse, that a token's tag or a link has: its attributes' own."""
-    token, tag = np.divmod(used[used < K * len(tokens.tags)], K)
+    ends = starts_of([len(own) for own in cells])
+    entries = (np.concatenate(values), np.concatenate(cells), ends)
+    directions = csr_array(entries, (len(found), n_cells + K * K))
+    of_tokens = directions[:, :n_cells]
+    used = np.unique(of_tokens.indices)
+    token, tag = np.divmod(used, K)
     own = tokens.matrix[token]
     pairs = own.indices * np.int64(K) + np.repeat(tag, np.diff(own.indptr))
-    n_pairs = model.n_pairs
-    links = used[len(token) :] - K * len(tokens.tags) + n_pairs - K * K
-    ends = own.indptr[-1] + 1 + np.arange(len(links))
-    parts = (
-        np.concatenate([own.data, np.ones(len(links))]),
-        np.concatenate([pairs, links]),
-        np.concatenate([own.indptr, ends]),
-    )
-    return csr_array(parts, shape=(len(used), n_pairs))[:, model.free]
+    features = csr_array((own.data, pairs, own.indptr), (len(used), K * own.shape[1]))
+    both = [of_tokens[:, used] @ features, directions[:, n_cells:]]
+    return hstack(both, "csr")[:, model.free]

@@ -15,6 +15,7 @@ from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...protocol import ModelDefaults, checked
 from ...weighting import check, hide_labels, sample_weights
+from .derivatives import TaggingDerivatives
 from .paths import FeatureParams, Paths
 from .tokens import Tokens, Touched, hidden_labels, whole_sentences
 
@@ -22,27 +23,29 @@ from .tokens import Tokens, Touched, hidden_labels, whole_sentences
 class Tagging(ModelDefaults):
     """A chain CRF whose scores are linear in its params; sites are sentences, or tokens' labels.
 
-    A subclass has `tokens`, `free`, where each of its params stands among all pairs of a name and
-    a label, and `derivatives`.
+    tokens: all `Tokens`, end to end; free (D,): where each of the params stands among all pairs of
+    an attribute and a label, followed by those of two labels.
     """
 
     ridge: Any
     scheme: Callable | None
     sample_weight: Any
     tokens: Tokens
-    free: np.ndarray
+    free: Any
+    _derivatives: type[TaggingDerivatives]
 
     convex = True
 
-    def _settle(self):
+    def _settle(self, tokens):
         """Check what comes with the sentences."""
+        object.__setattr__(self, "tokens", tokens)
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         # not 0, as shifting all transitions changes nothing
         object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
-        weights = sample_weights(self.sample_weight, len(self.tokens.lengths), "sentence")
+        weights = sample_weights(self.sample_weight, len(tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
 
     @property
@@ -71,6 +74,11 @@ class Tagging(ModelDefaults):
         """(n_sites,) False where the sentence has sample weight 0."""
         seen = self.sentence_weights > 0.0
         return seen[self.tokens.sentence_of] if self.scheme else seen
+
+    @cached_property
+    def derivatives(self) -> TaggingDerivatives:
+        """Derivatives by sums over sequences of labels."""
+        return self._derivatives(self)
 
     @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
