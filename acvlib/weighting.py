@@ -54,8 +54,8 @@ def check(weights: Any, n_sites: int, name: str = "weights", site: str = "site")
     _refuse(w, ~usable, f"must be finite and >= 0: 1 keeps a {site}, 0 leaves it out", site)
 
 
-def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
-    """Return a copy of sample weights s >= 0: (n_sites,), or () of one number for all sites.
+def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray | float:
+    """Return a copy of sample weights s >= 0, (n_sites,), or one number for all sites.
 
     Raises ValueError for others, and where all are 0.
     """
@@ -67,7 +67,7 @@ def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray:
     if not each.any():
         raise ValueError("every sample_weight is 0: there is nothing to fit")
     given.setflags(write=False)
-    return given
+    return given if given.ndim else float(given)
 
 
 def _refuse(weights, bad, reason, site="site"):

@@ -107,7 +107,7 @@ class ChainDerivatives(TaggingDerivatives):
     def _covariance(self, params, coefficients):
         """sum_n coefficients_n Cov(features), (D, D): the Hessian of as many log Z_n."""
         tokens = self.model.tokens
-        parts = self.model.parts(params)
+        parts = self.model._parts(params)
 
         def of_piece(rows):
             paths = Paths(tokens.take(np.arange(rows.start, rows.stop)), parts)
@@ -118,7 +118,7 @@ class ChainDerivatives(TaggingDerivatives):
 
     def _own_covariances(self, params, folds, weights=0.0):
         """sum_n s_n Cov(features) over the sentences that each fold touches, (n_folds, D, D)."""
-        touched = self.model.touched(folds, weights)
+        touched = self.model._touched(folds, weights)
         own = self.model.sentence_weights[touched.sentence]
         return covariances(self._paths(params, touched), own, touched.bounds)
 
@@ -145,7 +145,7 @@ def label_features(tokens):
     every = np.arange(len(tokens.lengths))
     first = tags[tokens.starts[:-1]]
     last = tags[tokens.starts[1:] - 1]
-    moves = k * tags[tokens.links] + tags[tokens.links + 1]
+    before, after = tokens.moves
     rows = np.concatenate([every, tokens.sentence_of[tokens.links], every])
-    columns = np.concatenate([first, k + moves, k + k**2 + last])
+    columns = np.concatenate([first, k + k * before + after, k + k**2 + last])
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(every), 2 * k + k**2))

@@ -55,7 +55,7 @@ class TaggingDerivatives(Derivatives):
 
     def _whole(self, params, coefficients, run=in_blas_threads):
         """sum_n coefficients_n (-log p(z_n | x_n)) and its gradient (D,); `run` shares the work."""
-        paths = Paths(self.model.tokens, self.model.parts(params))
+        paths = Paths(self.model.tokens, self.model._parts(params))
         return coefficients @ paths.values, paths.gradient(coefficients)[self.model.free]
 
     # folds
@@ -91,7 +91,7 @@ class TaggingDerivatives(Derivatives):
 
         def of_portion(rows):
             omitted = np.concatenate(list(folds[rows]))
-            alone = self.model.touched(Folds(omitted[:, None]))
+            alone = self.model._touched(Folds(omitted[:, None]))
             paths = self._paths(params, alone)
             coefficients = self.model.sentence_weights[alone.sentence] * np.exp(paths.values)
             bounds = starts_of(folds[rows].sizes)
@@ -112,7 +112,7 @@ class TaggingDerivatives(Derivatives):
 
     def _losses(self, params, folds):
         """-log p(z_n | x_n), or -log p(z_t | x, labels outside the fold), of folds end to end."""
-        touched = self.model.touched(folds)
+        touched = self.model._touched(folds)
         paths = self._paths(params, touched)
         if not self.model.scheme:
             return paths.values
@@ -121,13 +121,13 @@ class TaggingDerivatives(Derivatives):
 
     def _paths(self, params, touched):
         tokens = self.model.tokens.take(touched.sentence)
-        return Paths(tokens, self.model.parts(params), touched.known)
+        return Paths(tokens, self.model._parts(params), touched.known)
 
     def _own_sums(self, params, folds, weights=0.0):
         """(own (n_folds,), its gradients (n_folds, D)) at params (D,)."""
 
         def of_portion(rows):
-            touched = self.model.touched(folds[rows], weights)
+            touched = self.model._touched(folds[rows], weights)
             own = self.model.sentence_weights[touched.sentence]
             paths = self._paths(params, touched)
             values = np.add.reduceat(own * paths.values, touched.bounds[:-1])

@@ -98,13 +98,14 @@ class FeatureCRF(Tagging):
             tag = np.repeat(tokens.tags, np.diff(tokens.matrix.indptr))
             states = np.unique(tokens.matrix.indices * np.int64(k) + tag)
         if not self.all_possible_transitions:
-            links = np.unique(k * tokens.tags[tokens.links] + tokens.tags[tokens.links + 1])
+            before, after = tokens.moves
+            links = np.unique(k * before + after)
         return np.concatenate([states, n_states + links])
 
     @checked
     def unpack(self, params: np.ndarray) -> FeatureParams:
         """Name the parts of params (D,)."""
-        return self.parts(params)
+        return self._parts(params)
 
     def pack(self, parts: FeatureParams) -> np.ndarray:
         """The params (D,) with these parts; ValueError for a weight that the model has not."""

@@ -32,9 +32,8 @@ class Paths:
     def __init__(self, tokens: Tokens, parts: FeatureParams, known: np.ndarray | None = None):
         self.tokens = tokens
         scores = tokens.matrix @ parts.states + tokens.offset
-        tags = tokens.tags
-        own = scores[np.arange(len(tags)), tags]
-        own[tokens.links] += parts.transitions[tags[tokens.links], tags[tokens.links + 1]]
+        own = scores[np.arange(len(tokens)), tokens.tags]
+        own[tokens.links] += parts.transitions[tokens.moves]
         if known is not None:
             with np.errstate(divide="ignore"):
                 scores = scores + np.log(known)
@@ -46,17 +45,16 @@ class Paths:
     def gradients(self, coefficients: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """sum_n coefficients_n dvalues_n over sentences bounds[o]:bounds[o + 1], (n, n_pairs)."""
         tokens = self.tokens
-        tags = tokens.tags
-        links = tokens.links
-        each = coefficients[tokens.sentence_of]
-        excess = self.smoothed.gamma * each[:, None]
-        excess[np.arange(len(tags)), tags] -= each
-        moves = transition_counts(self.smoothed, tokens.starts) * coefficients[:, None, None]
-        own_links = (tokens.sentence_of[links], tags[links], tags[links + 1])
-        np.subtract.at(moves, own_links, each[links])
+        own_tags = (np.arange(len(tokens)), tokens.tags)
+        excess = self.smoothed.gamma.copy()
+        excess[own_tags] -= 1.0
+        excess *= coefficients[tokens.sentence_of][:, None]
+        states = self._by_group(bounds) @ excess
+        moves = transition_counts(self.smoothed, tokens.starts)
+        np.subtract.at(moves, (tokens.sentence_of[tokens.links], *tokens.moves), 1.0)
+        moves *= coefficients[:, None, None]
         moves = np.add.reduceat(moves, bounds[:-1])
         n = len(moves)
-        states = self._by_group(bounds) @ excess
         return np.hstack([states.reshape(n, -1), moves.reshape(n, -1)])
 
     def _by_group(self, bounds):
@@ -88,6 +86,9 @@ class Paths:
         gamma, filtered, ahead, transition = self.smoothed[1:5]
         each = coefficients[self.tokens.sentence_of][:, None]
         states = self.tokens.squared @ (each * gamma * (1.0 - gamma))
-        counts = transition * (filtered[:-1].T @ (each * ahead)[1:])
-        squares = transition**2 * (filtered[:-1].T ** 2 @ (each * ahead**2)[1:])
-        return joined(states, counts - squares)
+        before = filtered[:-1].T
+        after = ahead[1:]
+        weight = each[1:]
+        moves = transition * (before @ (weight * after))
+        squares = transition**2 * (before**2 @ (weight * after**2))
+        return joined(states, moves - squares)

@@ -51,13 +51,13 @@ class FeatureProducts:
         self.anchor = derivatives._preconditioner
         self.params = np.atleast_2d(params)
         self.point = np.arange(len(folds)) if params.ndim == 2 else np.zeros(len(folds), int)
-        self.whole = [Paths(self.model.tokens, self.model.parts(point)) for point in self.params]
+        self.whole = [Paths(self.model.tokens, self.model._parts(point)) for point in self.params]
         self.terms = []  # of each fold: (`Paths`, s of their sentences), own ones less
         for row, fold in enumerate(folds):
             point = self.point[row]
             terms = [(self.whole[point], self.model.sentence_weights)]
             if len(fold):
-                touched = self.model.touched(folds[[row]])
+                touched = self.model._touched(folds[[row]])
                 own = -self.model.sentence_weights[touched.sentence]
                 terms.append((derivatives._paths(self.params[point], touched), own))
             self.terms.append(terms)
@@ -65,7 +65,7 @@ class FeatureProducts:
     def multiply(self, vectors, rows):
         out = np.empty_like(vectors)
         for i, row in enumerate(rows):
-            parts = self.model.parts(vectors[i])
+            parts = self.model._parts(vectors[i])
             both = sum(paths.multiply(own, parts) for paths, own in self.terms[row])
             out[i] = both[self.model.free]
         return out + self.model.ridge * vectors

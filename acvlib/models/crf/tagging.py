@@ -85,7 +85,7 @@ class Tagging(ModelDefaults):
         """Zeros; `rng` is not used, as -log p(z | x) is convex."""
         return np.zeros(self.n_params)
 
-    def parts(self, params: np.ndarray) -> FeatureParams:
+    def _parts(self, params: np.ndarray) -> FeatureParams:
         """Weights of attributes (n_attributes, K) and of transitions (K, K), of params (D,)."""
         flat = np.zeros(self.n_pairs)
         flat[self.free] = params
@@ -96,7 +96,7 @@ class Tagging(ModelDefaults):
         states = flat[: -k * k].reshape(-1, k)
         return FeatureParams(states, flat[-k * k :].reshape(k, k))
 
-    def touched(self, folds: Folds, weights: Any = 0.0) -> Touched:
+    def _touched(self, folds: Folds, weights: Any = 0.0) -> Touched:
         """The sentences that folds touch; with tokens as sites, their labels known with weights."""
         if self.scheme:
             return hidden_labels(self.tokens, folds, weights)
@@ -132,7 +132,7 @@ class Tagging(ModelDefaults):
 
     def _best(self, tokens, params):
         """The most probable tags of each of these sentences."""
-        states, transitions = self.parts(real_array("params", params))
+        states, transitions = self._parts(real_array("params", params))
         none = np.zeros(tokens.n_labels)
         scores = tokens.matrix @ states + tokens.offset
         best = best_states(scores, tokens.starts, none, transitions, none)
@@ -140,7 +140,7 @@ class Tagging(ModelDefaults):
 
     def _marginals(self, tokens, params):
         """P(z_t = k | x) (T_n, K) of each of these sentences."""
-        paths = Paths(tokens, self.parts(real_array("params", params)))
+        paths = Paths(tokens, self._parts(real_array("params", params)))
         return np.split(paths.smoothed.gamma, tokens.starts[1:-1])
 
     @checked

@@ -60,6 +60,11 @@ class Tokens:
         return np.delete(np.arange(len(self)), self.starts[1:] - 1)
 
     @cached_property
+    def moves(self) -> tuple[np.ndarray, np.ndarray]:
+        """The tags of `links` and of the tokens after them."""
+        return self.tags[self.links], self.tags[self.links + 1]
+
+    @cached_property
     def sentence_of(self) -> np.ndarray:
         """The sentence of each token, (n_tokens,)."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)

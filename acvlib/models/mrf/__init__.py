@@ -162,7 +162,7 @@ class HiddenMRF(ModelDefaults):
         at_rate_one = counts * np.log(exposure) - gammaln(counts + 1.0)
         return counts * params - exposure * anp.exp(params) + at_rate_one
 
-    def factor_weights(self, weights: np.ndarray) -> FactorWeights:
+    def _factor_weights(self, weights: np.ndarray) -> FactorWeights:
         """Return the weights of all factors at site weights (n,), sample weights included."""
         check(weights, self.n_sites)
         return self._weigh(self.scheme(weights * self.observed, self.edges))
@@ -182,7 +182,7 @@ class HiddenMRF(ModelDefaults):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
-        factor = self.factor_weights(weights)
+        factor = self._factor_weights(weights)
         node, edge = self.potentials(self._log_densities(params), factor)
         return node, edge, factor.observation
 
@@ -198,7 +198,7 @@ class HiddenMRF(ModelDefaults):
 
         What F leaves out: to compare models of several couplings on all data.
         """
-        factor = self.factor_weights(np.ones(self.n_sites) if weights is None else weights)
+        factor = self._factor_weights(np.ones(self.n_sites) if weights is None else weights)
         node, edge = self.potentials(np.zeros((self.n_sites, self.n_states)), factor)
         return float(graph.log_partition(node, edge, self.elimination))
 

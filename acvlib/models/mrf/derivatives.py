@@ -110,7 +110,7 @@ class MRFDerivatives(Derivatives):
     def _curvature(self, moments, params, weights):
         """d2F/dparams2 (K, K) from moments."""
         k = len(params)
-        observation = self.model.factor_weights(weights).observation
+        observation = self.model._factor_weights(weights).observation
         others = moments.mean[k:]
         occupancy = np.append(others, observation @ self.model.exposure - others.sum())
         lower = np.zeros((k, k))

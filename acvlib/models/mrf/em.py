@@ -55,7 +55,7 @@ def em(
 def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
-    kept = model.factor_weights(weights).observation[:, None] * gamma
+    kept = model._factor_weights(weights).observation[:, None] * gamma
     counts = kept.T @ model.counts
     exposure = kept.T @ model.exposure
     if not (counts.min() > 0.0 and exposure.min() > 0.0):
