@@ -9,6 +9,7 @@ import numpy as np
 from .smoothing import passes
 
 STEP = 1e-20
+TINY = np.finfo(float).tiny  # in place of the probability 0
 
 
 def tangent(
@@ -23,16 +24,24 @@ def tangent(
     posterior: gamma, filtered, ahead and transition of `smoothing.Smoothed`, N sequences in M rows;
     field (M, K) and move (K, K): the change of all scores.
     """
+    gamma, filtered, ahead, transition = stepped(posterior, starts, field, move)
+    each = np.repeat(coefficients, np.diff(starts))[:, None]
+    moves = transition * (filtered[:-1].T @ (each * ahead)[1:])
+    return each * gamma.imag / STEP, moves.imag / STEP
+
+
+def stepped(
+    posterior: tuple[np.ndarray, ...], starts: np.ndarray, field: np.ndarray, move: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """The posterior after an imaginary step: what moves is the imaginary part, over STEP."""
     gamma, filtered, ahead, transition = posterior
     last = starts[1:] - 1
     alone = last[np.diff(starts) == 1]
     # factors of the same posteriors, without potentials of starts and ends
-    node = np.divide(filtered * ahead, gamma, out=np.zeros_like(gamma), where=gamma > 0.0)
+    node = filtered * ahead / np.maximum(gamma, TINY)
     node[last] = ahead[last]
     node[starts[:-1]] = filtered[starts[:-1]]
     node[alone] = gamma[alone]
-    moved_transition = transition * (1.0 + 1j * STEP * move)
-    moved = passes(node * (1.0 + 1j * STEP * field), starts, moved_transition)
-    each = np.repeat(coefficients, np.diff(starts))[:, None]
-    moves = moved_transition * (moved[1][:-1].T @ (each * moved[2])[1:])
-    return each * moved[0].imag / STEP, moves.imag / STEP
+    transition = transition * (1.0 + 1j * STEP * move)
+    moved = passes(node * (1.0 + 1j * STEP * field), starts, transition)
+    return *moved[:3], transition

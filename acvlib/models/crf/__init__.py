@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from ...checks import check_kind, real_array
 from ...inference.smoothing import best_states
@@ -101,9 +100,9 @@ class LinearChainCRF(Tagging):
 def _tokens(emissions, tags):
     """`Tokens` of two attributes, to be the first of a sentence and to be the last."""
     starts = starts_of([len(scores) for scores in emissions])
-    ends = np.concatenate([starts[:-1], starts[1:] - 1])
-    which = np.repeat([0, 1], len(emissions))
-    matrix = csr_array((np.ones(len(ends)), (ends, which)), (len(tags), 2))
+    matrix = np.zeros((len(tags), 2))
+    matrix[starts[:-1], 0] = 1.0
+    matrix[starts[1:] - 1, 1] = 1.0
     return Tokens(matrix, tags, np.concatenate(emissions), starts)
 
 

@@ -62,7 +62,7 @@ class Paths:
         tokens = self.tokens
         if len(bounds) == 2:
             return tokens.transposed
-        matrix = tokens.matrix
+        matrix = csr_array(tokens.matrix)
         n_attributes = matrix.shape[1]
         group = np.repeat(np.arange(len(bounds) - 1), np.diff(tokens.starts[bounds]))
         first = np.repeat(n_attributes * group, np.diff(matrix.indptr))

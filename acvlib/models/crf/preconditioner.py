@@ -10,9 +10,9 @@ sentences share. Solving then takes tens of products with H in place of hundreds
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array, diags_array, hstack
+from scipy.sparse import csr_array, diags_array, vstack
 
-from ...inference.tangent import tangent
+from ...inference.tangent import STEP, stepped
 from .paths import joined
 from .tokens import starts_of
 
@@ -100,15 +100,17 @@ def _responses(posterior, units):
 
     (n_units, T K + K^2): covariances of a tag's presence with all features.
     """
-    shape = posterior[0].shape
-    starts = np.array([0, len(posterior[0])])
-    still = np.zeros_like(posterior[3])
-    columns = []
-    for unit in units:
-        field = np.zeros(shape)
-        field.flat[unit] = 1.0
-        columns.append(joined(*tangent(posterior, starts, np.ones(1), field, still)))
-    return np.array(columns)
+    n = len(units)
+    length, K = posterior[0].shape
+    copies = [np.tile(part, (n, 1)) for part in posterior[:3]]
+    field = np.zeros((n, length * K))
+    field[np.arange(n), units] = 1.0
+    starts = length * np.arange(n + 1)
+    still = np.zeros((K, K))
+    found = stepped((*copies, posterior[3]), starts, field.reshape(-1, K), still)
+    gamma, filtered, ahead = (part.reshape(n, length, K) for part in found[:3])
+    moves = found[3] * (filtered[:, :-1].transpose(0, 2, 1) @ ahead[:, 1:])
+    return np.hstack([gamma.reshape(n, -1), moves.reshape(n, -1)]).imag / STEP
 
 
 def _leading(columns, units):
@@ -131,11 +133,13 @@ def _as_params(model, tokens, found, K):
     ends = starts_of([len(own) for own in cells])
     entries = (np.concatenate(values), np.concatenate(cells), ends)
     directions = csr_array(entries, (len(found), n_cells + K * K))
-    of_tokens = directions[:, :n_cells]
-    used = np.unique(of_tokens.indices)
-    token, tag = np.divmod(used, K)
+    used = np.unique(directions.indices)
+    token, tag = np.divmod(used[used < n_cells], K)
     own = tokens.matrix[token]
+    n_pairs = model.n_pairs
     pairs = own.indices * np.int64(K) + np.repeat(tag, np.diff(own.indptr))
-    features = csr_array((own.data, pairs, own.indptr), (len(used), K * own.shape[1]))
-    both = [of_tokens[:, used] @ features, directions[:, n_cells:]]
-    return hstack(both, "csr")[:, model.free]
+    of_tokens = csr_array((own.data, pairs, own.indptr), (len(token), n_pairs))
+    links = used[len(token) :] - n_cells + n_pairs - K * K
+    entries = (np.ones(len(links)), links, np.arange(len(links) + 1))
+    of_links = csr_array(entries, (len(links), n_pairs))
+    return directions[:, used] @ vstack([of_tokens, of_links], "csr")[:, model.free]

@@ -26,10 +26,11 @@ def portions(sizes: np.ndarray, limit: int) -> list[slice]:
 class Tokens:
     """matrix (n_tokens, n_attributes), tags (n_tokens,), offset (n_tokens, K), starts (N + 1,).
 
-    The score of a label is the weights of a token's attributes for it, and its offset.
+    The score of a label is the weights of a token's attributes for it, and its offset. A matrix of
+    a few columns may be an array, whose rows are taken faster.
     """
 
-    def __init__(self, matrix: csr_array, tags: np.ndarray, offset: np.ndarray, starts: np.ndarray):
+    def __init__(self, matrix: Any, tags: np.ndarray, offset: np.ndarray, starts: np.ndarray):
         self.matrix = matrix
         self.tags = tags
         self.offset = offset
@@ -47,7 +48,7 @@ class Tokens:
     @cached_property
     def transposed(self) -> csr_array:
         """The matrix (n_attributes, n_tokens)."""
-        return self.matrix.T.tocsr()
+        return csr_array(self.matrix.T)
 
     @cached_property
     def squared(self) -> csr_array:
@@ -57,7 +58,9 @@ class Tokens:
     @cached_property
     def links(self) -> np.ndarray:
         """The tokens that another one of their sentence follows."""
-        return np.delete(np.arange(len(self)), self.starts[1:] - 1)
+        followed = np.ones(len(self), bool)
+        followed[self.starts[1:] - 1] = False
+        return np.flatnonzero(followed)
 
     @cached_property
     def moves(self) -> tuple[np.ndarray, np.ndarray]:
