@@ -4,8 +4,11 @@ By a complex step through the passes of `smoothing`: its square is lost to round
 derivative is exact to rounding, at little more than the time of a recursion of its own.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
+from . import chain
 from .smoothing import passes
 
 STEP = 1e-20
@@ -21,13 +24,30 @@ def tangent(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(coefficient_n d gamma (M, K), sum_n coefficient_n d(expected moves) (K, K)).
 
-    posterior: gamma, filtered, ahead and transition of `smoothing.Smoothed`, N sequences in M rows;
+    posterior: gamma, filtered, ahead, transition and pairs, which may be left out, of
+    `smoothing.Smoothed`, N sequences in M rows; where there are pairs, by them alone, and slower;
     field (M, K) and move (K, K): the change of all scores.
     """
-    gamma, filtered, ahead, transition = stepped(posterior, starts, field, move)
+    if posterior[-1] is not None and len(posterior) == 5:
+        return _by_pairs(posterior, starts, coefficients, field, move)
+    gamma, filtered, ahead, transition = stepped(posterior[:4], starts, field, move)
     each = np.repeat(coefficients, np.diff(starts))[:, None]
     moves = transition * (filtered[:-1].T @ (each * ahead)[1:])
     return each * gamma.imag / STEP, moves.imag / STEP
+
+
+def _by_pairs(posterior, starts, coefficients, field, move):
+    gamma = posterior[0]
+    pairs = posterior[4]
+    d_gamma = np.empty_like(gamma)
+    d_moves = np.zeros_like(move)
+    for n, (first, stop) in enumerate(pairwise(starts)):
+        own = slice(first, stop)
+        edges = np.broadcast_to(move, (stop - first - 1, *move.shape))
+        nodes, links = chain.tangent_of(gamma[own], pairs[first + 1 : stop], field[own], edges)
+        d_gamma[own] = coefficients[n] * nodes
+        d_moves += coefficients[n] * links.sum(axis=0)
+    return d_gamma, d_moves
 
 
 def stepped(

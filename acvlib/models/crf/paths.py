@@ -76,7 +76,7 @@ class Paths:
     def multiply(self, coefficients: np.ndarray, parts: FeatureParams) -> np.ndarray:
         """sum_n coefficients_n d2values_n times the vector of these parts, (n_pairs,)."""
         field = self.tokens.matrix @ parts.states
-        posterior = self.smoothed[1:5]
+        posterior = self.smoothed[1:]
         starts = self.tokens.starts
         excess, moves = tangent(posterior, starts, coefficients, field, parts.transitions)
         return joined(self.tokens.transposed @ excess, moves)
@@ -86,9 +86,10 @@ class Paths:
         gamma, filtered, ahead, transition = self.smoothed[1:5]
         each = coefficients[self.tokens.sentence_of][:, None]
         states = self.tokens.squared @ (each * gamma * (1.0 - gamma))
-        before = filtered[:-1].T
-        after = ahead[1:]
-        weight = each[1:]
-        moves = transition * (before @ (weight * after))
-        squares = transition**2 * (before**2 @ (weight * after**2))
-        return joined(states, moves - squares)
+        moves = np.empty_like(transition)
+        for j, row in enumerate(transition):
+            pairs = filtered[:-1, j, None] * row * ahead[1:]
+            if self.smoothed.pairs is not None:
+                pairs = self.smoothed.pairs[1:, j]
+            moves[j] = (each[1:] * pairs * (1.0 - pairs)).sum(axis=0)
+        return joined(states, moves)

@@ -32,7 +32,8 @@ class Preconditioner:
         own = model.sentence_weights
         self.diagonal = paths.variances(own)[model.free] + model.ridge
         self.directions = None
-        if variance.sum() > SETTLED * len(variance) or not (variance > UNCERTAIN).any():
+        unsettled = variance.sum() > SETTLED * len(variance)
+        if unsettled or not (variance > UNCERTAIN).any() or paths.smoothed.pairs is not None:
             return
         every = _directions(model, paths, variance)
         self.directions = every[:MOST]
