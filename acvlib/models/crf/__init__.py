@@ -55,7 +55,9 @@ class LinearChainCRF(Tagging):
         k = self.n_tags
         start, end, links = np.split(np.arange(2 * k + k**2), [k, 2 * k])
         object.__setattr__(self, "free", np.concatenate([start, links, end]))
-        self._settle(_tokens(self.emissions, np.concatenate(self.labels)))
+        tokens = _tokens(self.emissions, np.concatenate(self.labels))
+        object.__setattr__(self, "tokens", tokens)
+        self._settle()
 
     @property
     def n_tags(self) -> int:

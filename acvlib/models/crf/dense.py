@@ -110,7 +110,7 @@ class ChainDerivatives(TaggingDerivatives):
         parts = self.model._parts(params)
 
         def of_piece(rows):
-            paths = Paths(tokens.take(np.arange(rows.start, rows.stop)), parts)
+            paths = Paths(tokens.part(rows.start, rows.stop), parts)
             everything = np.array([0, rows.stop - rows.start])
             return covariances(paths, coefficients[rows], everything)[0]
 

@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from ...derivatives import Derivatives, at
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import in_blas_threads, in_threads
@@ -104,8 +104,8 @@ class TaggingDerivatives(Derivatives):
         def of_portion(rows):
             if params.ndim == 1:
                 return self._losses(params, folds[rows])
-            own = zip(at(params, rows), folds[rows], strict=True)
-            return np.concatenate([self._losses(point, Folds([fold])) for point, fold in own])
+            each = range(rows.start, rows.stop)
+            return np.concatenate([self._losses(params[i], folds[i : i + 1]) for i in each])
 
         losses = np.concatenate(self._by_portions(of_portion, folds))
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))

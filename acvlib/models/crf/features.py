@@ -62,9 +62,10 @@ class FeatureCRF(Tagging):
         object.__setattr__(self, "labels", _labels(self.labels, np.diff(encoded.starts)))
         numbers = {label: k for k, label in enumerate(self.classes)}
         tags = np.array([numbers[label] for own in self.labels for label in own])
-        self._settle(self._tokens(encoded, tags))
+        object.__setattr__(self, "tokens", self._tokens(encoded, tags))
         free = self._seen() if self.free is None else _numbers(self.free, self.n_pairs)
         object.__setattr__(self, "free", own_copy(free, np.int64))
+        self._settle()
 
     @cached_property
     def classes(self) -> tuple[str, ...]:

@@ -36,16 +36,15 @@ class Tagging(ModelDefaults):
 
     convex = True
 
-    def _settle(self, tokens):
-        """Check what comes with the sentences."""
-        object.__setattr__(self, "tokens", tokens)
+    def _settle(self):
+        """Check what comes with tokens and params."""
         if self.scheme is not None and self.scheme is not hide_labels:
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
         # not 0, as shifting all transitions changes nothing
         object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
-        weights = sample_weights(self.sample_weight, len(tokens.lengths), "sentence")
+        weights = sample_weights(self.sample_weight, len(self.tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
 
     @property

@@ -87,6 +87,12 @@ class Tokens:
         offsets = np.repeat(self.starts[sentences] - begins, lengths)
         return offsets + np.arange(len(offsets))
 
+    def part(self, first: int, stop: int) -> "Tokens":
+        """The tokens of the sentences first ... stop - 1."""
+        rows = slice(self.starts[first], self.starts[stop])
+        starts = self.starts[first : stop + 1] - self.starts[first]
+        return Tokens(self.matrix[rows], self.tags[rows], self.offset[rows], starts)
+
     def take(self, sentences: np.ndarray) -> "Tokens":
         """The tokens of the numbered sentences, each as often as it is named."""
         rows = self.rows(sentences)
