@@ -12,7 +12,7 @@ from joblib import delayed
 
 from ...derivatives import Derivatives
 from ...folds import weights as fold_weights
-from ...inference.graph import GraphPosterior, SumMoments
+from ...inference.graph import SumMoments
 from ...parallel import threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -36,12 +36,8 @@ class MRFDerivatives(Derivatives):
     @override
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams (K,))."""
-        model = self.model
-        node, edge, observation = model.weighted_potentials(params, weights)
-        posterior = GraphPosterior(node, edge, model.elimination)
-        gamma, _ = posterior.marginals()
-        excess = model.counts[:, None] - model.exposure[:, None] * np.exp(params)
-        return -posterior.log_partition, -observation @ (gamma * excess)
+        moments = self._sum_moments(params, weights, covariances=False).whole
+        return -moments.log_partition, -moments.mean[: len(params)]
 
     @override
     def hessian(self, params, weights):
@@ -94,8 +90,8 @@ class MRFDerivatives(Derivatives):
         self._kept = (folds, np.array(params), found)
         return found
 
-    def _sum_moments(self, params, weights):
-        pairs = np.argwhere(np.tri(len(params)))
+    def _sum_moments(self, params, weights, covariances=True):
+        pairs = np.argwhere(np.tri(len(params))) if covariances else []
         return SumMoments(*self._problem(params, weights), pairs, self.model.elimination)
 
     def _problem(self, params, weights):
