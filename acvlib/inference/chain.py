@@ -114,10 +114,10 @@ def _past_score(gamma, xi, d_node, d_edge):
 
 def _tangent(node, edge, d_node, d_edge):
     gamma, xi, *_ = smooth_finite(node, edge)
-    return tangent_of(gamma, xi, d_node, d_edge)
+    return _tangent_of(gamma, xi, d_node, d_edge)
 
 
-def tangent_of(
+def _tangent_of(
     gamma: np.ndarray, xi: np.ndarray, d_node: np.ndarray, d_edge: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How these marginals move: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1}); unchecked."""

@@ -44,7 +44,7 @@ def _by_pairs(posterior, starts, coefficients, field, move):
     for n, (first, stop) in enumerate(pairwise(starts)):
         own = slice(first, stop)
         edges = np.broadcast_to(move, (stop - first - 1, *move.shape))
-        nodes, links = chain.tangent_of(gamma[own], pairs[first + 1 : stop], field[own], edges)
+        nodes, links = chain._tangent_of(gamma[own], pairs[first + 1 : stop], field[own], edges)
         d_gamma[own] = coefficients[n] * nodes
         d_moves += coefficients[n] * links.sum(axis=0)
     return d_gamma, d_moves
