@@ -31,7 +31,7 @@ MATHJAX = Path("build/packages/mathjax/node-main.js")
 AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
 PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
-PAGE_TOOLS += ("prerender.py", "typeset.js")
+PAGE_TOOLS += ("prerender.py", "typeset.js", "api_pages.py", "link_names.py")
 STAMPS = Path("build/.made")
 
 

@@ -11,6 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import api_pages
 import chapters
 import scoreboard
 from acvbook import prose
@@ -42,6 +43,7 @@ def assemble(folder, target):
     )
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    api_pages.write(target)
     make_chapters(target, folder, records)
     fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:

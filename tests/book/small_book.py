@@ -114,6 +114,8 @@ class SmallBook:
         self.write("book/_config.yml", "title: Demo\n")
         self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
         self.write("book/chapters.toml", CHAPTERS)
+        self.write("book/api.toml", "")
+        self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")
