@@ -19,7 +19,7 @@ from acvbook.claims import load_claims
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "*.toml")
+NOT_PROSE = ("_build", "published", "claims", "exercises", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
 
 
@@ -57,7 +57,8 @@ def make_chapters(target, folder, records):
     index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
     for path in target.glob("*.ipynb"):
         notebook = json.loads(path.read_text("utf-8"))
-        chapter = chapters.chapter(notebook, chapters.frame(path.stem, folder, records))
+        frame = chapters.frame(path.stem, folder, records)
+        chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))
         path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
 
 
