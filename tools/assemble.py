@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 
 import api_pages
+import benchmarks_page
 import chapters
+import fold_sizes_page
 import scoreboard
 from acvbook import prose
 from acvbook.claims import load_claims
@@ -21,6 +23,7 @@ from acvbook.whole import replacing_folder
 BOOK = Path("book")
 NOT_PROSE = ("_build", "published", "claims", "exercises", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
+NOT_SHOWN = (".*", "ledger", "runs", "benchmarks.json", "fold_sizes.json")
 
 
 def launch_settings():
@@ -38,12 +41,12 @@ def main(folder, target):
 
 def assemble(folder, target):
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
-    shutil.copytree(
-        folder, target, ignore=shutil.ignore_patterns(".*", "ledger", "runs"), dirs_exist_ok=True
-    )
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*NOT_SHOWN), dirs_exist_ok=True)
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
     api_pages.write(target)
+    benchmarks_page.write(target)
+    fold_sizes_page.write(target, folder)
     make_chapters(target, folder, records)
     fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:

@@ -12,9 +12,9 @@ OUTLINE = re.compile(r'(?<= d=")[^"]*')
 TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
 
 
-def save(fig, name, data=None):
-    """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed
-    `fig`.
+def save(fig, name, data=None, folder=None):
+    """Write `figures/<name>.svg` in `folder`, or the output folder (`$ACVLIB_OUTPUT`), and return
+    the closed `fig`.
 
     With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
     written whole or not at all, and is the same byte for byte when the figure is the same.
@@ -24,7 +24,8 @@ def save(fig, name, data=None):
         fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
         text = f"{data.provenance} data"
         fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=11)
-    path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
+    folder = folder or os.environ.get("ACVLIB_OUTPUT", "build/interactive")
+    path = Path(folder, "figures", f"{name}.svg")
     with replacing(path) as draft:
         fig.savefig(draft, format="svg", metadata={"Date": None})
         drawing = draft.read_text("utf-8")
