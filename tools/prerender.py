@@ -22,11 +22,12 @@ EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</a></span>', re.S)
 ICON = re.compile(r'<i\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)></i>')
 SCRIPTS = re.compile(
     r"\s*<script[^>]*(?:mathjax|fontawesome\.js)[^>]*></script>"
-    r"|\s*<link[^>]*fontawesome\.js[^>]*>"
+    r"|\s*<link[^>]*fontawesome[^>]*>"
     r"|\s*<script>window\.MathJax.*?</script>",
     re.S,
 )
-NOT_NAMES = {"fa-solid", "fa-regular", "fa-brands", "fa-lg", "fa-fw", "fa-sm", "fa-xs"}
+FONTS = {"fa-solid", "fa-regular", "fa-brands"}  # classes that load a font of 156 kB
+NOT_NAMES = FONTS | {"fa-lg", "fa-fw", "fa-sm", "fa-xs"}
 
 
 def prerender(folder, mathjax):
@@ -93,8 +94,9 @@ class Icons:
         """An icon's tag as an inline drawing, its other attributes kept."""
         names = set(re.findall(r"fa-\S+", tag["names"])) - NOT_NAMES
         width, height, outline = self.outline(names.pop().removeprefix("fa-"))
+        kept = " ".join(name for name in tag["names"].split() if name not in FONTS)
         return (
-            f'<svg{tag["before"]}class="icon {tag["names"]}"{tag["after"]} aria-hidden="true" '
+            f'<svg{tag["before"]}class="icon {kept}"{tag["after"]} aria-hidden="true" '
             f'fill="currentColor" height="1em" viewBox="0 0 {width} {height}">'
             f'<path d="{outline}"/></svg>'
         )
