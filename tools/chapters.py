@@ -14,7 +14,7 @@ FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
 
 
 def chapter(notebook, frame, exercises=""):
-    """The notebook (a dict) as the book shows it: `frame` under its title, `exercises` at its end."""
+    """The notebook (a dict) as the book shows it, `frame` under its title, `exercises` last."""
     cells = [cell for cell in notebook["cells"] if not is_injected(cell)]
     for cell in cells:
         fold_figure(cell)

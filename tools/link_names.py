@@ -8,7 +8,6 @@ import ast
 import importlib
 import json
 import re
-from pathlib import Path
 
 ARTICLE = re.compile(r"<article.*?</article>", re.S)
 ENTRY = re.compile(r'<dt class="sig sig-object py" id="([\w.]+)">')
