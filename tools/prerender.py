@@ -20,7 +20,8 @@ MATH = re.compile(r'(<(?P<tag>span|div) class="math[^"]*"[^>]*>)(?P<body>.*?)(</
 FORMULA = re.compile(r"\\\((?P<inline>.*?)\\\)|\\\[(?P<display>.*?)\\\]", re.S)
 EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</a></span>', re.S)
 ICON = re.compile(
-    r'<(?P<tag>i|span)\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)></(?P=tag)>'
+    r'<(?P<tag>i|span)\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)>'
+    r"</(?P=tag)>"
 )
 SCRIPTS = re.compile(
     r"\s*<script[^>]*(?:mathjax|fontawesome\.js)[^>]*></script>"
