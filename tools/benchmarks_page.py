@@ -93,7 +93,9 @@ def draw(rows, name, folder):
     ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.4, -0.6))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
-    ax.set_xticks(ticks([row["value"] for row in drawn] + limits(drawn)))
+    values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
+    ax.set_xticks(ticks(values))
+    ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
     ax.set_yticks(range(len(drawn)), [row["name"] for row in drawn], fontsize=9)
     figures.save(fig, name, folder=folder)
 
