@@ -10,7 +10,6 @@ from scipy.special import logit
 from ...checks import real_array
 from ...folds.checks import as_fold
 from . import HMM
-from .dirichlet import TINY
 from .emissions import (
     GLM,
     Categorical,
@@ -29,6 +28,7 @@ from .emissions import (
 from .emissions.gaussian import FLAT
 from .posterior import HiddenStates, HMMParams
 from .sequences import one_or_more, with_inputs
+from .simplex import TINY
 
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
 
