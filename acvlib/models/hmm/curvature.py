@@ -8,6 +8,7 @@ Source: Louis (1982).
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
@@ -90,16 +91,21 @@ class CompleteData:
         return blocks
 
     @cached_property
-    def _inverses(self):
-        return [(place, np.linalg.inv(matrix)) for place, matrix in self.blocks]
+    def _factors(self):
+        return [(place, cho_factor(matrix, lower=True)) for place, matrix in self.blocks]
 
     def precondition(self, vectors):
         """The inverse of all blocks times vectors (B, D)."""
         out = np.empty_like(vectors)
-        for place, inverse in self._inverses:
-            own = vectors[:, place]
-            out[:, place] = (own.reshape(-1, len(inverse)) @ inverse).reshape(own.shape)
+        for place, factor in self._factors:
+            out[:, place] = block_solve(factor, vectors[:, place])
         return out
+
+
+def block_solve(factor, vectors):
+    """M^-1 times vectors (B, r d), of a factorised M (d, d) that is repeated r times."""
+    rows = vectors.reshape(-1, len(factor[0]))
+    return cho_solve(factor, rows.T, check_finite=False).T.reshape(vectors.shape)
 
 
 class ScoreCovariance:

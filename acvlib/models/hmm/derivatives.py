@@ -3,7 +3,7 @@
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
@@ -11,7 +11,7 @@ from ...inference import prefixes
 from ...parallel import pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
-from .curvature import AT_ONCE, CompleteData, ScoreCovariance, hessian
+from .curvature import AT_ONCE, CompleteData, ScoreCovariance, block_solve, hessian
 from .posterior import filter_tables, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
@@ -176,9 +176,7 @@ class SharedProducts:
         out = self.complete.precondition(vectors)
         for i, row in enumerate(rows):
             for place, factor in self._changed[row]:
-                own = vectors[i, place]
-                solved = cho_solve(factor, own.reshape(-1, len(factor[0])).T).T
-                out[i, place] = solved.ravel()
+                out[i, place] = block_solve(factor, vectors[i, place])
         return out
 
     @cached_property

@@ -204,19 +204,22 @@ def filter_tables(hidden):
     model = hidden.model
     k = model.n_states
     every = np.arange(len(hidden.frames.x))
-    own = [model.emission.scores(state, hidden.frames) for state in hidden.states]
-    by_row = np.zeros((k + 1, k, k + 1, k - 1))
-    rows = np.arange(k + 1)
-    by_row[rows, :, rows] = np.eye(k)[:, :-1] - hidden.p[:, None, :-1]
-    by_row = by_row.reshape(k + 1, k, -1)
-    n_own = own[0].shape[1] - model.emission.n_shared
+    scores = [model.emission.scores(state, hidden.frames) for state in hidden.states]
+    n_shared = model.emission.n_shared
+    n_own = scores[0].shape[1] - n_shared
+    shared = model.n_chain + np.tile(np.arange(n_shared), (k, 1))
+    own = model.n_nuisance + np.arange(k * n_own).reshape(k, n_own)
+    of_chain = np.zeros((k + 1, k, model.n_nuisance + k * n_own))
+    for row, p in enumerate(hidden.p):
+        columns = slice(row * (k - 1), (row + 1) * (k - 1))
+        of_chain[row, :, columns] = np.eye(k)[:, :-1] - p[:-1]
     return Chain(
         row=np.where(hidden.frames.observed, every, -1),
         log_density=hidden.log_density,
-        density_score=np.stack(own, axis=1),
+        density_score=np.stack(scores, axis=1),
+        places=np.hstack([shared, own]),
         log_initial=hidden.log_p[0],
-        initial_score=by_row[0],
+        initial_score=of_chain[0],
         log_transition=hidden.log_p[1:],
-        transition_score=by_row[1:],
-        places=(0, model.n_chain, model.n_nuisance, model.n_nuisance + k * n_own),
+        transition_score=of_chain[1:],
     )

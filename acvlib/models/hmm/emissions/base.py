@@ -86,6 +86,13 @@ class Emission:
         """Minus the second derivatives of sum_t mass_t log p, (e, e)."""
         return -jacobian(grad(lambda row: mass @ self.log_density(row, frames)))(state)
 
+    def definite_information(
+        self, state: np.ndarray, frames: Frames, mass: np.ndarray
+    ) -> np.ndarray:
+        """A semi-definite approximation of it, a preconditioner: sum_t mass_t score score'."""
+        scores = self.scores(state, frames)
+        return (mass[:, None] * scores).T @ scores
+
     def mean(self, state: np.ndarray, frames: Frames) -> np.ndarray:
         """E[x_t | z_t = k, lags, inputs] in the units of the data, (n, R), or (1, R) for all."""
         raise NotImplementedError
@@ -163,17 +170,13 @@ class Information:
         return out
 
     def blocks(self):
-        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner.
-
-        They are sums of mass times the outer products of scores.
-        """
+        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""
         n_states, size = self.states.shape
-        squares = np.zeros((n_states, size, size))
+        found = np.zeros((n_states, size, size))
         for k, _, frames, mass in self.pairs:
-            scores = self.emission.scores(self.states[k], frames)
-            squares[k] = (mass[:, None] * scores).T @ scores
+            found[k] = self.emission.definite_information(self.states[k], frames, mass)
         n_shared = self.emission.n_shared
-        return squares[:, :n_shared, :n_shared].sum(axis=0), squares[:, n_shared:, n_shared:]
+        return found[:, :n_shared, :n_shared].sum(axis=0), found[:, n_shared:, n_shared:]
 
 
 def _climbed(emission, row, frames, mass, prior):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import block_diag
 
 from .autoregressive import Isotropic, isotropic_prior, ridge_regression
 from .gaussian import settle
@@ -100,39 +101,56 @@ class NeuralAutoRegression(Isotropic):
         return [(back * (1.0 - h[:, :-1] ** 2), frames.design), (signal, h)]
 
     def information(self, state, frames, mass):
+        residual = frames.x - self.mean(state, frames)
+        m = np.exp(-2.0 * state[0]) * mass
+        information = self.definite_information(state, frames, mass)
+        information[1:, 1:] -= self._bend(state, frames, m[:, None] * residual)
+        sums = []
+        for signal, inputs in self.layers(state, frames, residual):
+            sums.append(((m[:, None] * signal).T @ inputs).ravel())
+        information[0, 1:] = information[1:, 0] = 2.0 * np.concatenate(sums)
+        return information
+
+    def definite_information(self, state, frames, mass):
+        """That of log sigma, and of the weights sum_t mass_t D'D, D (R, d) a mean's derivative."""
         m = np.exp(-2.0 * state[0]) * mass
         residual = frames.x - self.mean(state, frames)
-        cross = []
-        for signal, inputs in self.layers(state, frames, residual):
-            cross.append(2.0 * ((m[:, None] * signal).T @ inputs).ravel())
-        by_log_sd = 2.0 * (m @ residual**2).sum()
-        by_weights = self._by_weights(state, frames, residual, m)
-        across = np.concatenate(cross)[None]
-        return np.block([[by_log_sd, across], [across.T, by_weights]])
-
-    def _by_weights(self, state, frames, residual, m):
-        """sum_n m_n (D'D - sum_o residual_o d2 mean_o), D (R, d) the derivative of a mean."""
-        inner, outer = self.weights(state, frames.n_channels)
-        z = frames.design
-        h = _hidden(z, inner)
-        units = h[:, :-1]
-        slope = 1.0 - units**2
-        n_hidden, n_inputs = inner.shape
-        moved = (slope[:, :, None] * z[:, None, :]).reshape(len(z), -1)  # units, by inner weights
+        _, outer = self.weights(state, frames.n_channels)
+        moved, h = self._moved(state, frames)
+        n_hidden, n_inputs = moved.shape[1:]
+        moved = moved.reshape(len(h), -1)
         weighted = m[:, None] * moved
-        outer = outer[:, :-1]
-        gram = (weighted.T @ moved) * np.kron(outer.T @ outer, np.ones((n_inputs, n_inputs)))
-        bend = 2.0 * m[:, None] * (residual @ outer) * units * slope
-        for unit in range(n_hidden):
-            own = slice(unit * n_inputs, (unit + 1) * n_inputs)
-            gram[own, own] += (bend[:, unit, None] * z).T @ z
-        across = (weighted.T @ h).reshape(n_hidden, n_inputs, 1, -1) * outer.T[:, None, :, None]
-        left = (weighted.T @ residual).reshape(n_hidden, n_inputs, -1)
-        for unit in range(n_hidden):
-            across[unit, :, :, unit] -= left[unit]
+        outer = np.repeat(outer[:, :-1], n_inputs, axis=1)
+        gram = (outer.T @ outer) * (weighted.T @ moved)
+        across = outer.T[:, :, None] * (weighted.T @ h)[:, None, :]
         across = across.reshape(len(gram), -1)
         of_outer = np.kron(np.eye(len(outer)), (m[:, None] * h).T @ h)
-        return np.block([[gram, across], [across.T, of_outer]])
+        by_log_sd = 2.0 * (m @ residual**2).sum()
+        return block_diag(by_log_sd, np.block([[gram, across], [across.T, of_outer]]))
+
+    def _bend(self, state, frames, residual):
+        """sum_to residual_to d2 mean_to, (d, d)."""
+        _, outer = self.weights(state, frames.n_channels)
+        moved, h = self._moved(state, frames)
+        back = -2.0 * (residual @ outer[:, :-1]) * h[:, :-1]
+        _, n_hidden, n_inputs = moved.shape
+        n_channels = len(outer)
+        across = (residual.T @ moved.reshape(len(h), -1)).reshape(n_channels, n_hidden, n_inputs)
+        bend = np.zeros((n_hidden * n_inputs + outer.size,) * 2)
+        for unit in range(n_hidden):
+            own = slice(unit * n_inputs, (unit + 1) * n_inputs)
+            its_outer = n_hidden * n_inputs + unit + np.arange(n_channels) * outer.shape[1]
+            bend[own, own] = (back[:, unit, None] * moved[:, unit]).T @ frames.design
+            bend[its_outer, own] = across[:, unit]
+            bend[own, its_outer] = across[:, unit].T
+        return bend
+
+    def _moved(self, state, frames):
+        """The hidden units' derivatives by their inner weights (n, H, q), and the layer."""
+        inner, _ = self.weights(state, frames.n_channels)
+        h = _hidden(frames.design, inner)
+        slope = 1.0 - h[:, :-1] ** 2
+        return slope[:, :, None] * frames.design[:, None, :], h
 
 
 def _hidden(design, inner):
