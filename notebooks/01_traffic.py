@@ -157,7 +157,7 @@ middle["R"].round(5)
 # %% tags=["remove-output"]
 fig, ax = figures.subplots(figsize=(9, 3.6))
 figures.spread_by_setting(ax, 1 - scores["R"], "1 - R of pointwise losses")
-fig.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4)
+figures.shared_legend(fig, ax)
 figures.save(fig, "traffic_draws", data)
 
 # %% [markdown]
@@ -458,9 +458,7 @@ fig, axes = figures.subplots(1, 4, figsize=(11, 3))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
     none, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{kind}, 10 %")
-    figures.differences(pair[1], exact, none, jackknife, ns).set_title(
-        "differences from the baseline"
-    )
+    figures.differences(pair[1], exact, none, jackknife, ns).set_title("from the baseline")
 axes[1].legend(markerscale=4, fontsize="small")
 figures.save(fig, "traffic_newton", data)
 
@@ -557,7 +555,7 @@ for ax, kind in zip(axes, kinds):
     ours = measured.loc[kind].rename_axis("length of the series")
     figures.lines_by_rung(ax, ours, f"seconds for {n_folds:,} folds").set_title(kind)
     figures.published(ax, pd.DataFrame(minutes, index=ours.index))
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 
 # %% [markdown]

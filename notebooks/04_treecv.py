@@ -351,6 +351,7 @@ pd.Series(by_scaling, name="squared error × 100 (paper: 25.30)").to_frame()
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 figures.running_times(axes[0], frame, "PEGASOS")
 figures.running_times(axes[1], song_frame, "LSQSGD, simulated")
+figures.shared_legend(fig, axes)
 figures.save(fig, "treecv_time", data=songs)
 
 # %% [markdown]
@@ -500,7 +501,7 @@ titles = {
 fig, axes = figures.subplots(2, 2, figsize=(9, 6.4))
 for ax, (name, title) in zip(axes.flat, titles.items()):
     figures.stability(ax, drawn[name], bound[name], title)
-axes[0, 0].legend(fontsize="x-small")
+figures.shared_legend(fig, axes)
 figures.save(fig, "treecv_stability", data=songs)
 
 # %% [markdown]

@@ -131,7 +131,7 @@ fig, axes = figures.subplots(2, 4, figsize=(11, 5.6))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     none, ij, frozen, ns, exact = field.results.values()
     figures.scatter(top, exact, ij).set_title(f"β = {beta}")
-    figures.differences(bottom, exact, none, ij, frozen)
+    figures.differences(bottom, exact, none, ij, frozen).locator_params(axis="x", nbins=4)
 axes[1, 0].legend(markerscale=4, fontsize="small")
 figures.save(fig, "mrf_scatter", june)
 

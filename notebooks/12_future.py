@@ -34,7 +34,7 @@ import warnings
 
 import numpy as np
 from acvbook import datasets, figures, ledger
-from acvbook.studies import future
+from acvbook.studies import future, records
 
 import acvlib as acv
 
@@ -104,16 +104,10 @@ figures.save(fig, "future", data)
 
 # %% tags=["remove-cell"]
 drawn = future.by_draw(errors, exact, 20 if paper else 3, rng)
-loss, params, spread = drawn["loss"], drawn["params"], drawn["spread"].squeeze()
-none = loss["nothing"]
-for name, value, baseline in (
-    ("error", loss["ours"] / spread, none / spread),
-    ("share", loss["ours"] / none, none / none),
-    ("theta", params["ours"], params["nothing"]),
-    ("weekly", loss["ours"] / loss["weekly"], None),
-    ("psis", loss["ours"] / loss["psis"], None),
-):
-    ledger.record_draws(f"beyond.lfo.traffic.{name}", value, data, baseline=baseline)
+records.record_future("beyond.lfo.traffic", drawn, data)
+for name in ("weekly", "psis"):
+    ratio = drawn["loss"]["ours"] / drawn["loss"][name]
+    ledger.record_draws(f"beyond.lfo.traffic.{name}", ratio, data)
 
 # %% tags=["remove-cell"]
 price = {
@@ -160,14 +154,7 @@ motion, f"{one.model.n_params} parameters, {converged} of {len(sampled)} refits 
 
 # %% tags=["remove-cell"]
 drawn = future.by_draw(gaps, refitted, 20 if paper else 3, rng)
-loss, params, spread = drawn["loss"], drawn["params"], drawn["spread"].squeeze()
-none = loss["nothing"]
-for name, value, baseline in (
-    ("error", loss["ours"] / spread, none / spread),
-    ("share", loss["ours"] / none, none / none),
-    ("theta", params["ours"], params["nothing"]),
-):
-    ledger.record_draws(f"beyond.lfo.mocap.{name}", value, motion, baseline=baseline)
+records.record_future("beyond.lfo.mocap", drawn, motion)
 ledger.record("beyond.lfo.mocap.speed", refitted.seconds / found["ours"].seconds, motion)
 
 # %% [markdown]

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+from matplotlib.transforms import Bbox
 
 from ..whole import replacing
 
@@ -19,14 +20,17 @@ def save(fig, name, data=None):
     With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
     written whole or not at all, and is the same byte for byte when the figure is the same.
     """
+    width, height = fig.get_size_inches()
+    strip = 0.0  # inches below the figure
     if data is not None and data.provenance in ("simulated", "rebuilt"):
-        strip = 0.2 / fig.get_figheight()  # of its own, so that no label lies under it
-        fig.set_layout_engine("constrained", rect=(0.0, strip, 1.0, 1.0 - strip))
+        strip = 0.25
         text = f"{data.provenance} data"
-        fig.text(0.995, 0.005, text, ha="right", va="bottom", color="#b00020", fontsize=11)
+        below = -0.01 / height
+        fig.text(0.995, below, text, ha="right", va="top", color="#b00020", fontsize=11)
+    page = Bbox([[0.0, -strip], [width, height]])
     path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
     with replacing(path) as draft:
-        fig.savefig(draft, format="svg", metadata={"Date": None})
+        fig.savefig(draft, format="svg", metadata={"Date": None}, bbox_inches=page)
         drawing = draft.read_text("utf-8")
         draft.write_text(OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing), "utf-8")
     plt.close(fig)

@@ -47,7 +47,7 @@ def running_times(axes, frame, name):
         running_time(ax, folds[folds["order"] == order], f"{name}, {order}")
         ax.xaxis.set_major_locator(MaxNLocator(4))
         ax.xaxis.set_major_formatter(EngFormatter(sep=""))
-    running_time(axes[2], frame[frame["k"] == 0], f"{name}, leave one out").set(
+    running_time(axes[2], frame[frame["k"] == 0], f"{name}, each row").set(
         xscale="log", yscale="log"
     )
     return axes
@@ -63,7 +63,6 @@ def running_time(ax, frame, title):
         ax.plot(mean.index, mean, line, color=colour, linewidth=width, label=name)
         ax.plot(median.index, median, ".", color=colour)
     ax.set(title=title, xlabel="rows n", ylabel="seconds")
-    ax.legend()
     return ax
 
 

@@ -18,6 +18,6 @@ def spread_by_setting(ax, table, ylabel):
         reach = [middle[method] - low[method], high[method] - middle[method]]
         ax.errorbar(places + shift, middle[method], reach, ls="", ms=4, **look)
         ax.plot(places + shift, groups.max()[method], "x", ms=4, color=look["color"])
-    ax.set_xticks(places, [f"{kind}, {percent} %" for kind, percent in middle.index])
+    ax.set_xticks(places, [f"{kind}\n{percent} %" for kind, percent in middle.index])
     ax.set(yscale="log", ylabel=ylabel)
     return ax

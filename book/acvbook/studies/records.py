@@ -16,6 +16,17 @@ def record_rungs(id, table, data=None, rungs=None):
         ledger.record_draws(f"{id}.{rung}", table[rung], data, baseline=nothing)
 
 
+def record_future(id, drawn, data):
+    """Record errors of `acv.leave_future_out` beside those of doing nothing, by `future.by_draw`:
+    in shares of the scores' spread, of doing nothing's error, and of params in standard errors.
+    """
+    loss, params, spread = drawn["loss"], drawn["params"], drawn["spread"].squeeze()
+    none = loss["nothing"]
+    ledger.record_draws(f"{id}.error", loss["ours"] / spread, data, baseline=none / spread)
+    ledger.record_draws(f"{id}.share", loss["ours"] / none, data, baseline=none / none)
+    ledger.record_draws(f"{id}.theta", params["ours"], data, baseline=params["nothing"])
+
+
 def record_choices(id, table, data):
     """Record `general_choice.choices`: the share of draws in which a criterion takes exact CV's
     choice, the jackknife's regret, both beside those of no adjustment; and the choices themselves.
