@@ -16,7 +16,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
     {"checks", "extras"},
-    {"folds", "weighting", "parallel", "scores", "kernel_cache", "checkpoint"},
+    {"folds", "weighting", "parallel", "scores"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
@@ -26,10 +26,9 @@ ROWS = [
     {"reliability"},
     {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
+    {"choice"},
 ]
-APART = {
-    "incremental": {"checks", "extras", "folds", "incremental", "parallel", "scores", "checkpoint"}
-}
+APART = {"incremental": {"checks", "extras", "folds", "incremental", "parallel", "scores"}}
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {
     "arviz_stats",

@@ -40,6 +40,7 @@ DOORS = {
     "Certificate",
     "compare_models",
     "compare_methods",
+    "choose",
     "leave_future_out",
     "most_influential",
     "from_jax",

@@ -20,6 +20,7 @@ from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
+from .em import climbed
 from .emissions import Emission, Gaussian
 from .emissions.base import k_means
 from .emissions.priors import Prior
@@ -239,6 +240,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         labels = np.zeros(len(observed), int)
         labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
+
+    @checked
+    def restart_points(self, rng: np.random.Generator, n: int) -> list[np.ndarray]:
+        """Where n runs of EM end, from K-means starts of which all but one see half of the data."""
+        return climbed(self, rng, check_whole("n", n, 1))
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""

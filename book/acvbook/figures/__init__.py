@@ -44,6 +44,7 @@ from .regression import (
 )
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
+from .states import by_difficulty, directions, price
 from .traffic import spread_by_setting
 
 __all__ = [
@@ -63,6 +64,9 @@ __all__ = [
     "influential_areas",
     "moving_params",
     "predicted_and_exact",
+    "by_difficulty",
+    "directions",
+    "price",
     "objective_and_bound",
     "bound_and_true",
     "certified_by",

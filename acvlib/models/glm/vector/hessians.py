@@ -22,7 +22,7 @@ class JointHessian(DenseHessian):
 
     def times_inverse(self, rows: np.ndarray) -> np.ndarray:
         """rows (n, D) @ H^-1."""
-        return self._solve_rows(rows)
+        return self.solve(rows.T).T
 
     def products_solved(self, factor: np.ndarray, x: np.ndarray) -> np.ndarray:
         """H^-1 (factor_n (x) x_n), factor (n, q)."""

@@ -15,7 +15,7 @@ def ensure() -> None:
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
-    if _is_writable(Path(__file__).parent) or _is_writable(_user_cache()):
+    if _is_writable(Path(__file__).parent.parent) or _is_writable(_user_cache()):
         return
     folder = tempfile.mkdtemp(prefix="acvlib-kernels-")  # of nobody else: its content is executed
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 import acvlib as acv
-from acvlib.checkpoint import Checkpoint, digest
 from acvlib.incremental import FoldsFailed
+from acvlib.parallel.checkpoint import Checkpoint, digest
 
 WORK = """
     import sys, time
     import joblib, numpy as np
     import acvlib as acv
-    from acvlib import checkpoint
+    from acvlib.parallel import checkpoint
 
     checkpoint.SECONDS = checkpoint.SHARE = 0
     X = np.random.default_rng(0).normal(size=(60, 3))

@@ -17,7 +17,7 @@ from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
 
-from .extras import require
+from ..extras import require
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
 
