@@ -6,7 +6,9 @@
 # make test-book                  test the book's own code, and models in torch, in the environment of the book
 # make peers                      also install dynamax and nemos, which some tests and benchmarks compare with
 # make lint | wheel               style and types; the package as pip installs it
-# make bench | check              speed; the built book in a browser
+# make bench                      speed: runs the benchmarks not yet recorded in build/bench/
+# make publish-bench              keep the records in book/published/
+# make check                      the built book in a browser
 
 PYTHON ?= python3
 SCALE ?= quick
@@ -15,7 +17,7 @@ LIBRARY := .venv/.library
 READY := .venv/.ready
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book peers lint wheel bench check
+.PHONY: book site pdf publish test test-coverage test-book peers lint wheel bench publish-bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -52,7 +54,10 @@ wheel: $(LIBRARY)
 	$(BIN)/python tools/check_wheel.py
 
 bench: $(READY)
-	@set -e; for script in benchmarks/[!_]*.py; do $(BIN)/python $$script; done
+	$(BIN)/python tools/bench.py run
+
+publish-bench: $(READY)
+	$(BIN)/python tools/bench.py publish
 
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html build/packages/axe-core/axe.min.js

@@ -30,8 +30,11 @@ NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
 MATHJAX = Path("build/packages/mathjax/node-main.js")
 AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
+BENCHMARKS = Path("book/published/benchmarks.json")
+FOLD_SIZES = "fold_sizes.json"
 PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
-PAGE_TOOLS += ("prerender.py", "typeset.js")
+PAGE_TOOLS += ("prerender.py", "typeset.js", "api_pages.py", "link_names.py")
+PAGE_TOOLS += ("benchmarks_page.py", "fold_sizes_page.py")
 STAMPS = Path("build/.made")
 
 
@@ -163,11 +166,20 @@ def task_ledger():
         yield {"name": SCALE, "task_dep": ["execute"], **made}
 
 
+def task_fold_sizes():
+    """Measure how errors grow with the size of the folds, for the page with the slider."""
+    if NOTEBOOKS:
+        tool = "tools/fold_sizes.py"
+        state = partial(checksum, [*library(), tool])
+        made = step(f"{SCALE}/fold_sizes", [python(tool, OUTPUT)], state, OUTPUT / FOLD_SIZES)
+        yield {"name": SCALE, **made}
+
+
 def task_publish():
     """Keep executed notebooks, figures and ledger of this run in book/published/."""
     return {
         "actions": [python("tools/publish.py", OUTPUT, "book/published")],
-        "task_dep": ["execute", "ledger"],
+        "task_dep": ["execute", "ledger", "fold_sizes"],
     }
 
 
@@ -186,11 +198,11 @@ def task_html():
     def state():
         pages = [path for path in files_in("book") if not NOT_PROSE & set(path.parts)]
         tools = [f"tools/{name}" for name in PAGE_TOOLS]
-        return checksum([*pages, *library(), *files_in(OUTPUT), *tools, MATHJAX], SCALE)
+        return checksum([*pages, *library(), *files_in(OUTPUT), *tools, MATHJAX, BENCHMARKS], SCALE)
 
     actions = [
         python("tools/assemble.py", OUTPUT, "build/book"),
         python("tools/build_html.py", "build/book", HTML, MATHJAX.parent),
     ]
     made = step("html", actions, state, HTML / "index.html")
-    return {"task_dep": ["execute", "ledger", "package"], **made}
+    return {"task_dep": ["execute", "ledger", "fold_sizes", "package"], **made}

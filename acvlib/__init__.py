@@ -2,8 +2,9 @@
 
 from importlib import import_module
 
-from . import folds, kernel_cache, weighting
+from . import folds, weighting
 from .certificates import Certificate, certify
+from .choice import choose
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -20,6 +21,7 @@ from .methods.ladder import ladder, no_adjustment
 from .methods.leave_future_out import leave_future_out
 from .methods.newton_step import newton_step
 from .methods.tune import tune
+from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
 from .scores import Interrupted
@@ -77,6 +79,7 @@ __all__ = [
     "Interrupted",
     "compare_methods",
     "compare_models",
+    "choose",
     "relative_errors",
     "theta_errors",
     "check_model",

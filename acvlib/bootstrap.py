@@ -94,15 +94,7 @@ class _Resampled(Derivatives):
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
         if (self._points[folds] != params).any():
             self.fold_gradients(params, folds)  # back from a step that did not descend
-        return _Batch(self.hessians[folds])
-
-
-class _Batch(DenseFolds):
-    """Small matrices that are solved with once: all in one call."""
-
-    def solve(self, vectors, rows=None):
-        matrices = self.matrices if rows is None else self.matrices[rows]
-        return np.linalg.solve(matrices, vectors[..., None])[..., 0]
+        return DenseFolds(self.hessians[folds])
 
 
 def _is_curved(hessians, fit):

@@ -178,6 +178,8 @@ class _Search:
             self.balls = found
             self.anchor[:] = anchor
             return
+        if self.balls.centre is self.result.params:  # which stays as it is
+            self.balls = self.balls._replace(centre=self.balls.centre.copy())
         better = ~(found.radius > self.balls.radius[rows])
         for own, new in zip(self.balls, found, strict=True):
             own[rows[better]] = new[better]
@@ -221,7 +223,7 @@ class _Search:
         steps = np.zeros(len(found.radius))
         if found.gap.any():
             steps = self.result.fit.standard_errors_between(self.result.params, found.centre)
-        losses = [self._split(end) for end in self.losses]
+        losses = [self.result.folds.split(end) for end in self.losses]
         return Certificate(
             result=self.result,
             certified=np.isfinite(found.radius),
@@ -235,13 +237,6 @@ class _Search:
             upper=replace(self.result, losses=losses[1]),
             seconds=time.perf_counter() - self.started - self.refitting,
         )
-
-    def _split(self, losses):
-        """The losses of each fold, as `heldout` gives them."""
-        scored = self.result.folds.scored
-        if isinstance(scored, np.ndarray):
-            return losses.reshape(scored.shape)
-        return np.split(losses, self.ends[1:-1])
 
 
 def _mean_interval(lower, upper):

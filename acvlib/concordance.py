@@ -18,7 +18,7 @@ At an anchor a, with the fold's own gradient g and Hessian H there, and norms |v
 Source: steps 2 to 4, Bach (2010), Propositions 1 and 2.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -173,19 +173,13 @@ def balls(
         return _balls(derivatives, known, anchors, points, folds, chord)
     except np.linalg.LinAlgError:
         if len(folds) == 1:
-            return _nothing(points)
+            own_radius, radius, gap, reach = np.full((4, 1), np.inf)
+            return Balls(points, own_radius, radius, gap, reach, np.zeros(1))
     half = len(folds) // 2
-    parts = [slice(0, half), slice(half, len(folds))]
-    own = [anchors if anchors.ndim == 1 else anchors[part] for part in parts]
-    found = [
-        balls(derivatives, known, anchor, points[part], folds[part], chord)
-        for anchor, part in zip(own, parts, strict=True)
-    ]
-    return joined(found)
-
-
-def joined(found: Sequence[Balls]) -> Balls:
-    """Put those of several portions of the folds end to end."""
+    found = []
+    for part in (slice(half), slice(half, None)):
+        own = anchors if anchors.ndim == 1 else anchors[part]
+        found.append(balls(derivatives, known, own, points[part], folds[part], chord))
     return Balls(*map(np.concatenate, zip(*found, strict=True)))
 
 
@@ -234,18 +228,12 @@ def _rate(known, matrices, anchors, folds, furthest, share):
     """R of each fold in its own H; by way of the fit's metric without matrices of the anchors."""
     if matrices is None:
         return known.rate(anchors, folds, furthest, known.whole_rates) / np.sqrt(share)
-    each = [known.rates(np.linalg.cholesky(matrix)) for matrix in matrices]
-    numbers = [slice(n, n + 1) for n in range(len(folds))]
-    rates = [
-        known.rate(anchors[n], folds[n], furthest[n], own)
-        for n, own in zip(numbers, each, strict=True)
-    ]
+    rates = []
+    for number, matrix in enumerate(matrices):
+        one = slice(number, number + 1)
+        own = known.rates(np.linalg.cholesky(matrix))
+        rates.append(known.rate(anchors[one], folds[one], furthest[one], own))
     return np.concatenate(rates)
-
-
-def _nothing(points):
-    infinite = np.full(len(points), np.inf)
-    return Balls(points, *[infinite] * 4, np.zeros(len(points)))
 
 
 def excess(reach: np.ndarray) -> np.ndarray:

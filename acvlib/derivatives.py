@@ -101,7 +101,8 @@ class Derivatives:
                 lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
             )
         matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
-        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]))
+        symmetric = not is_equation(self.model)
+        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric)
 
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
@@ -231,14 +232,6 @@ class EquationDerivatives(Derivatives):
             return super().solved_cross(params, folds, hessian)
         solved = hessian.solve(self.cross_matrix(params, np.ones(self.n_sites)))
         return -(folds.indicator(self.n_sites) @ solved.T)
-
-    @override
-    def fold_hessians(
-        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
-    ) -> FoldSolver:
-        """dr/dparams + damping I of each fold."""
-        matrices = np.array(each_fold(self._fold_hessian, params, folds, "Jacobians"))
-        return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric=False)
 
     @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:

@@ -12,7 +12,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
-from .checks import real_array
+from .checks import LARGEST, real_array
 
 
 class FactorWeights(NamedTuple):
@@ -45,16 +45,32 @@ def hide_labels(weights: Any, labels: np.ndarray, n_labels: int) -> Any:
     return own + (1.0 - weights)[:, None] * (1.0 - own)
 
 
-def check(weights: Any, n_sites: int, name: str = "weights") -> None:
+def check(weights: Any, n_sites: int, name: str = "weights", site: str = "site") -> None:
     """Raise ValueError unless weights are n_sites finite numbers >= 0."""
     w = real_array(name, getval(weights), finite=False)
     if w.shape != (n_sites,):
-        raise ValueError(f"{name} have shape {w.shape}, not ({n_sites},): one weight a site")
+        raise ValueError(f"{name} have shape {w.shape}, not ({n_sites},): one weight a {site}")
     usable = (w >= 0.0) & (w < np.inf)  # nan is neither
-    _refuse(w, ~usable, "must be finite and >= 0: 1 keeps a site, 0 leaves it out")
+    _refuse(w, ~usable, f"must be finite and >= 0: 1 keeps a {site}, 0 leaves it out", site)
 
 
-def _refuse(weights, bad, reason):
+def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray | float:
+    """Return a copy of sample weights s >= 0, (n_sites,), or one number for all sites.
+
+    Raises ValueError for others, and where all are 0.
+    """
+    given = real_array("sample_weight", values, finite=False)
+    each = np.full(n_sites, given) if given.ndim == 0 else given
+    check(each, n_sites, "sample_weight", site)
+    if each.max() > LARGEST:
+        raise ValueError(f"sample_weight {each.max():.2g} overflows when squared: rescale it")
+    if not each.any():
+        raise ValueError("every sample_weight is 0: there is nothing to fit")
+    given.setflags(write=False)
+    return given if given.ndim else float(given)
+
+
+def _refuse(weights, bad, reason, site="site"):
     if bad.any():
-        site = np.argmax(bad)
-        raise ValueError(f"weight {weights[site]} of site {site} {reason}")
+        number = np.argmax(bad)
+        raise ValueError(f"weight {weights[number]} of {site} {number} {reason}")

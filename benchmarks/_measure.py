@@ -1,5 +1,7 @@
 """How every benchmark takes the time and reports: ratios within one run, each beside its limit."""
 
+import json
+import os
 import time
 
 import numpy as np
@@ -39,10 +41,17 @@ def ratio(numerator, denominator, repeats=7):
 
 
 def report(name, value, limit=None, at_least=False):
-    """One row: the ratio, and the most, or the least, that it may be."""
-    met = limit is None or (value >= limit if at_least else value <= limit)
+    """One row: the ratio, and the most, or the least, that it may be.
+
+    Where $ACVLIB_BENCH names a file, the row is added to it as a line of JSON.
+    """
+    met = limit is None or bool(value >= limit if at_least else value <= limit)
     word = "at least" if at_least else "at most"
     print(
         f"{name:<72} {value:10.3g}"
         + ("" if limit is None else f"   ({word} {limit:g}: {'ok' if met else 'MISSED'})")
     )
+    if "ACVLIB_BENCH" in os.environ:
+        row = {"name": name, "value": float(value), "limit": limit, "at_least": at_least}
+        with open(os.environ["ACVLIB_BENCH"], "a", encoding="utf-8") as file:
+            file.write(json.dumps(row | {"met": met}) + "\n")

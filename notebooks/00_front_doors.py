@@ -789,8 +789,8 @@ doors.near("torch", cv.pointwise, refits, none.pointwise)
 # %% [markdown]
 # (door-parquet)=
 # ## A Parquet file, larger than memory if need be
-# `Examples.of` takes a file, or a folder of files, and the name of the column to predict. What `memory` does not hold goes to
-# a scratch file and is read {given}`16` MB at a time, shuffled row by row: the losses are those of the array, to the bit.
+# `Examples.of` takes a file, or a folder of files, and the name of the column to predict. Rows beyond `memory` go to
+# a scratch file and are read {given}`16` MB at a time, shuffled row by row: the losses are those of the array, to the bit.
 #
 # {verdict}`beyond.doors.parquet`
 

@@ -413,7 +413,7 @@ for prefix, rung in (("traffic", "frozen_newton"), ("traffic.ij", ij)):
 # {value}`beyond.flags.traffic.theta baseline` to {value}`beyond.flags.traffic.theta` standard errors once the flagged folds are
 # refitted. {verdict}`beyond.flags.traffic.theta`
 #
-# Even the rung that does nothing can be made honest. The *difference estimator* refits a few random folds exactly and adds
+# Even the loss of the rung that does nothing can be corrected. The *difference estimator* refits a few random folds exactly and adds
 # the mean difference. It is unbiased for the loss of full exact cross-validation, and has an error bar. Does a 95 % interval
 # hold the exact loss 95 % of the time? We know that loss, so we draw 20 exact folds again and again:
 
@@ -447,7 +447,7 @@ for kind in kinds:
 #
 # Intervals from the Newton step hold the exact loss less often than they should. Its differences from exact are tiny in
 # almost all folds and large in a few, and 20 folds seldom catch one of these. The nearer a rung is to exact, the
-# narrower its bar, and the more the bar hangs on rare folds.
+# narrower its bar, and the more it depends on rare folds.
 #
 # ## Figure 4: one Newton step against the jackknife
 #
@@ -691,7 +691,7 @@ pd.DataFrame(
 # %% [markdown]
 # {verdict}`ghosh.prop3`
 #
-# ## Do the conclusions hang on the priors?
+# ## Do the conclusions depend on the priors?
 #
 # {cite:t}`ihler2006` put 10,000 prior counts on each transition row, which moves the fit by tens of standard errors. Does the
 # ladder look the same? Medians over the same draws of 5 % i.i.d.:
@@ -721,14 +721,14 @@ pd.concat({prior: table.median() for prior, table in both.items()}).unstack(-1).
 # - They do not show that the IJ is needed: doing nothing comes close to all of them.
 # - The paper's gap in time was its implementation's. Compiled and warm-started, exact refits of 1,000 folds take seconds,
 #   and {value}`ghosh.tab2.exact_over_ij.50400` times as long as the IJ on the whole series.
-# - An error bar from 20 exact folds holds the exact loss about as often as it should, but from the Newton step. Flags find
+# - An error bar from 20 exact folds holds the exact loss about as often as it should, except from the Newton step. Flags find
 #   the folds that a step gets wrong.
 #
 # **Which method when**, by this chapter:
 #
 # - *No adjustment*, if the loss of a fold to about {value}`ghosh.tab1.contiguous.2 baseline | .1%` will do, and nobody asks for
 #   its parameters.
-# - *IJ*, with contiguous folds, if not even one gradient a fold can be paid. With i.i.d. folds of 10 % it is little better
+# - *IJ*, with contiguous folds, if even one gradient per fold costs too much. With i.i.d. folds of 10 % it is little better
 #   than doing nothing in the parameters.
 # - *One frozen step* otherwise, if refits are too dear: it is nearer than the IJ in
 #   {value}`beyond.ladder.traffic.iid.frozen_beats_ij | .1%` of the i.i.d. folds.

@@ -148,7 +148,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 
 # %% [markdown]
 # Read the column `theta_error`: the distance of each fold's parameters from those of the exact refit, in standard
-# errors. The bottom row did nothing; every rung above should beat it. If one does not, leave it. One series is one draw,
+# errors. The bottom row did nothing; every rung above should beat it. If one does not, do not use it. One series is one draw,
 # so here are medians over several, with folds of their own:
 
 # %%

@@ -150,7 +150,7 @@ for name, values, baseline in glm_errors.ladder_records(errors):
 # Jackknife and Newton step both need one factorisation of $H$ for all folds: leaving out row $n$ takes
 # $\kappa_n x_n x_n^\top$ from $H$, where $\kappa_n$ is the second derivative of the row's loss in its linear predictor. By
 # Sherman and Morrison the Newton step is the jackknife's divided by $1 - \kappa_n\, x_n^\top H^{-1} x_n$. What is taken from 1
-# there, the *leverage*, is all that the jackknife forgets. It is why the jackknife sits below: it moves too little. The
+# there, the *leverage*, is all that the jackknife leaves out. It is why the jackknife sits below: it moves too little. The
 # frozen step divides the jackknife's by $1 - 1/N$ for all rows, a leverage of $1/N$.
 #
 # ## What it is for: choosing a penalty
@@ -423,7 +423,7 @@ figures.save(fig, "glm_optimum")
 # :alt: Four curves; far from the optimum the jackknife lies on doing nothing, the frozen and the Newton step far below.
 # Leave-one-out errors of the parameters from fits that are not at the optimum. Far from it the jackknife is as wrong as
 # doing nothing: it moves each fold, and leaves the fit's own error where it was. Frozen and Newton steps follow the
-# fold's whole gradient, and so mend both. {verdict}`giordano.optimiser`
+# fold's whole gradient, and so correct both. {verdict}`giordano.optimiser`
 # ```
 #
 # Where BFGS was ended earliest the jackknife's error is {value}`giordano.optimiser.far` times that of doing nothing, the Newton
@@ -461,7 +461,7 @@ ledger.record_draws(
 # Proposition 5 of {cite:t}`ghosh2020` says of logistic regression that the mean norm of the gradients,
 # $\frac1N \sum_n \lVert \nabla f(\hat\theta, x_n) \rVert$, is within $t$ of $\sqrt D$ but for a probability of
 # $\exp(-C N t^2 / c_x^2)$, if the covariates are independent and sub-Gaussian with constant $c_x$. Four laws of variance 1,
-# with $c_x$ from {given}`1.2` to {given}`2.6`, and labels that owe nothing to the covariates.
+# with $c_x$ from {given}`1.2` to {given}`2.6`, and independent labels.
 
 # %%
 sizes, dims, repeats = (
@@ -506,13 +506,13 @@ ledger.record("ghosh.prop5.as_printed", norms.two_sided.max(), draws=repeats)
 # %% [markdown]
 # ## What to take away
 # - *Newton step.* The rule for regression: the price of the jackknife, the accuracy of exact leave-one-out. It is the
-#   default of `approx_cross_validate`. It also mends much of a fit that has not converged.
+#   default of `approx_cross_validate`. It also corrects much of the error of a fit that has not converged.
 # - *Infinitesimal jackknife.* Its bias has one sign and one cause, the leverage it leaves out. That matters when $D/N$ is
 #   not small, when folds are large, and it must start from an optimum. For bootstrap weights it is the delta method.
 # - *Frozen step.* One row at a time it is the jackknife with a common leverage, and hardly better. It pays with large
 #   folds and with fits that are not at the optimum; the Newton step pays more.
 # - *No adjustment.* Here this is the training error, {value}`giordano.fig1.logistic.ij_to_test baseline | .2f` of the test error in
-#   logistic regression. It never served.
+#   logistic regression. It was never near.
 # - *Exact.* It need not be slow: with shared matrix products and a good start it costs
 #   {value}`giordano.fig2.with_fit` times a jackknife with its fit at the largest $N$ here. Take it for few folds, large folds, or
 #   weights far from 1. What remains slow is refitting from scratch, fold by fold.

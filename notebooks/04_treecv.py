@@ -50,7 +50,7 @@ rng = np.random.default_rng(seed)
 # ## The data
 # The paper trains PEGASOS on Covertype (class 1 against the rest, features of unit variance) and least squares by SGD
 # on YearPredictionMSD. Of Covertype we have a random {given}`397,050` of the {given}`581,012` records; the other {given}`183,962` stay
-# missing. Of the songs only {given}`1,176` could be had; the other data set is therefore **simulated** from them, and no number
+# missing. Of the songs only {given}`1,176` are available; the other data set is therefore **simulated** from them, and no number
 # of the paper counts as reproduced by it.
 #
 # The paper does not say whether its features are centred, or whether a constant column gives PEGASOS the intercept that
@@ -610,7 +610,7 @@ ledger.record("joulani.tab1.density.gap", gap, data=covtype, baseline=nothing)
 
 # %% [markdown]
 # ## scikit-learn, with and without TreeCV
-# This one is ours, not the paper's. Any estimator with `partial_fit` can climb the tree. Copies and calls now cost Python
+# This one is ours, not the paper's. TreeCV takes any estimator with `partial_fit`. Copies and calls now cost Python
 # time, so that leaving out one row at a time is for compiled learners; at 100 folds the tree already pays.
 
 # %%

@@ -57,7 +57,7 @@ ledger.begin("05_mrf", scale, seed)
 # June 2015 and of May 2016, counted by the authors' own rule in the same tracts, and a graph of {given}`21` areas
 # that the authors did publish. So the figure's dots cannot be compared one by one; its statements can. The paper does
 # not print its four values of $\beta$ either. We take 0.1, 0.2, 0.4 and 0.8: on a large regular map where each cell
-# has {given}`six` neighbours, classes order of themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
+# has {given}`six` neighbours, classes order by themselves above $\beta = \tfrac14 \log 3 \approx 0.27$. At quick
 # scale only one tract in 31 is left out.
 
 # %%
@@ -560,7 +560,7 @@ ledger.record(f"{name}.failed", int(flags.failed), june)
 # {value}`beyond.flags.mrf.theta` standard errors.
 #
 # The second offer is an unbiased mean. A few random exact folds correct that of any rung, and come with a standard
-# error. Does the interval of 95 % (Student's $t$) keep its promise? Each draw takes its exact folds anew. `coverage`
+# error. Does the interval of 95 % (Student's $t$) hold full exact CV in 95 % of the draws? Each draw takes its exact folds anew. `coverage`
 # is the share of draws whose interval has full exact CV in it; `narrower` is the standard error over that of the mean
 # of the same exact folds alone, in the median draw.
 
@@ -586,7 +586,7 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # It does not quite. The interval around the IJ's estimate covers exact CV in {value}`beyond.calibrate.mrf.40 | .1%`
 # of {value}`beyond.calibrate.mrf.40 draws` draws at $\beta = 0.4$, and in {value}`beyond.calibrate.mrf | .1%` at
 # $\beta = 0.8$. The errors of every rung are large in few tracts, and a draw that misses these has too short an
-# interval. More exact folds help: with the most of the table it is {value}`beyond.calibrate.mrf.more | .1%` at
+# interval. More exact folds help: with the largest number in the table it is {value}`beyond.calibrate.mrf.more | .1%` at
 # $\beta = 0.8$. The standard error is small in any case, {value}`beyond.calibrate.mrf.narrower | .1%` of that of the
 # exact folds alone; around the baseline it is {value}`beyond.calibrate.mrf.narrower baseline | .1%`.
 

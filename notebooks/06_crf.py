@@ -139,7 +139,7 @@ entities.certainty_table(e.tags["valid"], predicted, marginals).round(3)
 #
 # The paper leaves out one set of 500 sentences, drawn at random. Which ones they are matters, so we draw 20 disjoint sets (of
 # {given}`169` sentences in WNUT-17, which is smaller) and refit all their sentences exactly. A number below is the median
-# over the sets. Other chances are left alone: the network is trained once, as that is dear, and so is the layer.
+# over the sets. Nothing else is drawn again: the network is trained once, as training is expensive, and so is the layer.
 
 # %%
 epochs = (1, 5, 20, 60)
@@ -214,7 +214,7 @@ by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 # The IJ's move is of the right kind. The change that it makes to a probability correlates by
 # {value}`ghosh.fig2.conll.epoch1.moves` after one epoch, and by {value}`ghosh.fig2.conll.epoch60.moves` after 60, with the
 # change that exact CV makes from the optimum ({value}`ghosh.fig2.wnut.epoch1.moves` and
-# {value}`ghosh.fig2.wnut.epoch60.moves` on WNUT-17). But early on it is lost in what training has still to do, which all folds
+# {value}`ghosh.fig2.wnut.epoch60.moves` on WNUT-17). But early on it is small beside the distance to the optimum, which all folds
 # share and the IJ keeps. The two have opposite signs even: an unfinished layer tends to give the true labels too little
 # probability, and a sentence that is left in gives its own labels too much. To take away the second error alone gains nothing.
 #
@@ -275,7 +275,7 @@ figures.save(fig, "crf_differences", texts["conll"])
 # :name: fig-crf-differences
 # :alt: Two panels of loss differences; at epoch 60 points stray from the diagonal, at the optimum they lie along it.
 # How far each rung moves a sentence's loss from the baseline, against how far exact CV does (CoNLL-2003, the first set). Left,
-# at epoch 60: moves are blurred by the part of the way that training still owes. Right, at the optimum: both rungs follow
+# at epoch 60: moves are blurred by the distance to the optimum that is left. Right, at the optimum: both rungs follow
 # the line until the largest moves, where they, being linear, move too little. {verdict}`ghosh.fig2.conll.optimum.differences`
 # ```
 
@@ -345,7 +345,7 @@ for other, values in shares.items():
     ledger.record_draws(f"beyond.ladder.crf.epoch60.frozen_beats_{other}", values, conll)
 
 # %% [markdown]
-# ### Does it hang on the ridge?
+# ### Does it depend on the ridge?
 # The paper's $10^{-5}$ could also belong to the *mean* loss, which is what training code usually minimises. Then it is
 # $N \cdot 10^{-5}$ on the sum, $N$ being the number of sentences, and the never-seen transitions are held closer to zero:
 
@@ -436,7 +436,7 @@ for name, tables in decays.items():
 # Hessian; $\lambda_{\min}$ is the least curvature. We take the smallest constants that the proof can live with, those on the
 # way from $\hat\theta$ to $\theta^{(s)}$. (For a fold of several sites $L_g$ must be that of their sum; as printed, a
 # factor $|o|$ is missing.) The statement holds in any linear coordinates, so we give it in two: the parameters as
-# they are, and standard errors. The traffic model of the first chapter goes the same way with L-BFGS. Medians over draws, of
+# they are, and standard errors. The traffic model is fitted by L-BFGS and treated in the same way. Medians over draws, of
 # sentences here and of ten blocks there:
 
 # %%
@@ -538,7 +538,7 @@ f"largest difference {gap:.1e}"
 #
 # $$ \text{IJ step} = \frac{1}{p}\; \text{frozen step}. $$ (eq-crf-one-label)
 #
-# (We leave away the factor of $1 - 1/n$, $n$ the number of words, by which the frozen step scales $H$.) The derivative of $F$ in
+# (We leave out the factor of $1 - 1/n$, $n$ the number of words, by which the frozen step scales $H$.) The derivative of $F$ in
 # $w_t$ at 1 is the *odds* against the label, $(1 - p)/p$, while hiding it altogether costs $-\log p$. For the easy words the two
 # agree. For a label that the model finds surprising the IJ overshoots by the factor $1/p$: for the words that matter.
 # Twenty draws of labels, each label a fold, and refitted to a decrement of $10^{-8}$, as most labels move the fit by less than
@@ -747,7 +747,7 @@ for measure in ("theta", "loss"):
 # ## What to take away
 # - Stopping early costs more than leaving out a sentence. A scatter of held-out probabilities near the diagonal is no evidence
 #   that the jackknife works: the baseline's lies there too. Compare it with doing nothing.
-# - *No adjustment* serves as well as the IJ, at no price, as long as training is far from the optimum. It says nothing of what
+# - *No adjustment* does as well as the IJ, at no cost, as long as training is far from the optimum. It says nothing of what
 #   a sentence does to the fit.
 # - *The IJ* needs the optimum. For a convex layer on frozen scores there is no need to stop early: exact CV of 500 sentences
 #   costs {value}`ghosh.fig2.exact_over_ij` times the IJ, {value}`ghosh.fig2.exact_over_ij seconds | .2g` seconds here.

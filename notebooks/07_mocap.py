@@ -57,7 +57,7 @@ ledger.begin("07_mocap", scale, seed)
 # %% [markdown]
 # ## The recordings
 # The recordings have up to {given}`100` frames each and come from the CMU database, 30 frames a second, each channel
-# centred. They are not the paper's own {given}`124`, which could not be had: channels and preprocessing are the same,
+# centred. They are not the paper's own {given}`124`, which are not available: channels and preprocessing are the same,
 # walking is over-represented, and the studies that the paper follows have 10 frames a second. 100 recordings train, 24 test.
 # Channels are divided by their standard deviation over the training recordings, as the priors of the paper have unit scale.
 
@@ -160,7 +160,7 @@ by_draw = drawn[shown].astype(float).groupby(["model", "rung"], sort=False)
 by_draw.median().drop(["exact", "test"], level="rung").round(3)
 
 # %% [markdown]
-# With power, then: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
+# With a measure that has power: under AR(1) the IJ leaves {value}`ghosh.fig6.drawn.share.ar1 | .0%` of the parameter error of doing nothing,
 # and what it adds to the losses correlates by {value}`ghosh.fig6.drawn.differences.ar1 | .2f` with what refits add
 # ({value}`ghosh.fig6.drawn.differences.ar1 low | .2f` to {value}`ghosh.fig6.drawn.differences.ar1 high | .2f` over
 # {value}`ghosh.fig6.drawn.differences.ar1 draws` draws). The mean losses, which the paper compares, cannot tell: doing nothing is
@@ -392,7 +392,7 @@ if paper:
 # ## Claim: frames left out within one recording
 # Figure 7: a recording of {given}`1,484` frames ({given}`40` a second), five states, Gaussian emissions: AR(0). A left-out frame loses
 # its own term. Its neighbours keep theirs, and where a later frame looks back at it, its value is still used: the likelihood
-# is conditional on the lags, in exact and approximate CV alike. For leaving out the future nothing hangs on that. Folds at
+# is conditional on the lags, in exact and approximate CV alike. For leaving out the future it makes no difference. Folds at
 # random first, then blocks, ten of each; and all of it again and again, from other starts of EM and with other folds. The
 # table has medians over the draws.
 

@@ -19,7 +19,7 @@
 # freedom should the splines have? Cross-validation can tell: leave out times, fit again, predict what was left out.
 #
 # The fit happens in two stages, so it minimises no single function. It still solves an equation, and that is all the
-# *infinitesimal jackknife* (IJ) needs. Here is their experiment on data as near to theirs as can be had: published means
+# *infinitesimal jackknife* (IJ) needs. Here is their experiment on data as near to theirs as are available: published means
 # with rebuilt replicates. On rebuilt data nothing counts as reproduced. The chapter shows what each rule says all the same.
 
 # %% tags=["parameters", "remove-cell"]
@@ -47,7 +47,7 @@ ledger.begin("08_genomics", scale, seed)
 
 # %% [markdown]
 # ## What the data are, and are not
-# The authors' three replicates per time are not to be had: only their means are. The replicates are rebuilt. Each gene
+# The authors' three replicates per time are not available: only their means are. The replicates are rebuilt. Each gene
 # keeps its own means and borrows the scatter about them from one of {given}`50` other genes of the same mice, whose raw
 # measurements are public, scaled to the variance within triplicates of the one gene whose raw data survive ({given}`0.29` in
 # squared log2 units). So levels of error can be compared with the paper's, but single genes cannot, and a small change from
@@ -119,7 +119,7 @@ figures.save(fig, "genomics_clusters", data=data)
 # ## Claim: the IJ and exact CV see that eight degrees of freedom are too many
 # Figure 3 of the paper. One, two or three of the first seven times are left out, in every combination, 63 in all.
 # Exact CV starts from the full fit, which is what the IJ expands about. The authors' started from scratch, with
-# k-means, for every fold; that is the cold start below. All of it is done for every rebuild. Cold starts are dear: where two
+# k-means, for every fold; that is the cold start below. All of it is done for every rebuild. Cold starts are expensive: where two
 # or three times are left out, each rebuild makes one in ten of them, so that in ten rebuilds every fold comes up once.
 
 # %%

@@ -139,7 +139,7 @@ record_rungs("zhu.eq11.r", general.by_rung(one, "r_linearised"), cpu, RUNGS[:2])
 
 # %% [markdown]
 # ## Claim: the same for classification
-# Figure 2: logistic loss (LapRLR) on *w2a*. That file could not be had; these are as many random rows of w8a, of which
+# Figure 2: logistic loss (LapRLR) on *w2a*. That file is not available; these are as many random rows of w8a, of which
 # w2a is a random part too.
 
 # %%
@@ -377,7 +377,7 @@ for kind in ("hinge", "contrastive"):
 # Table 1 of the paper, with every cell measured, on one thread. `cv` builds and fits a model for every fold from nothing;
 # `acv` is one fit and the jackknife; `shared` are exact refits that take their sums over pairs from those of the full fit.
 # The three take turns; numbers are medians over `calls`. On the large sets `cv` is timed on the first few folds (`fits`), and
-# its seconds are those of all in proportion. For the songs (simulated, as the set could not be had) all pairs
+# its seconds are those of all in proportion. For the songs (simulated, as the set is not available) all pairs
 # are too many, $2 \cdot 10^{11}$: their affinity keeps ten near neighbours of each, and is taken as given.
 
 # %%
@@ -529,7 +529,7 @@ figures.save(fig, "general_choice", data=sets["msd"])
 # those of our exact CV; its scaling of the data is not known.
 #
 # Down the wider grid a linear step lags behind the refit, so that its criterion is too low where the penalty is tiny, and
-# it chooses too small a penalty. With few labels this is dear: on svmguide3 the jackknife's choice has
+# it chooses too small a penalty. With few labels this costs much: on svmguide3 the jackknife's choice has
 # {value}`zhu.tab2.svmguide3.few.regret | .1f` times the least exact loss on top of it, on cpusmall
 # {value}`zhu.tab2.cpusmall.few.regret`.
 
@@ -580,7 +580,7 @@ figures.save(fig, "general_faces", data=faces)
 # :name: fig-general-faces
 # :alt: Two panels of marks along the diagonal; in the third they rise, but far less steeply than the diagonal.
 # Left and middle: LapRLS on abalone. Right: the Siamese network, one mark a pair of images of the two people left out. The
-# sign and the order are predicted, the size is not: it hangs on $\lambda$, and on how far away the retrained network is.
+# sign and the order are predicted, the size is not: it depends on $\lambda$, and on how far away the retrained network is.
 # {verdict}`zhu.fig3`
 # ```
 #
@@ -678,14 +678,14 @@ for rung in RUNGS:
 # - Differentiate the normalisers. It costs nothing, and turns an error of first order into one of second.
 # - A plot of losses against losses shows nothing here: no adjustment passes it. Plot what leaving out adds, and report
 #   the error of the parameters.
-# - *No adjustment* does for none of this: its criterion only falls as the penalty does, and it chooses none.
-# - The *jackknife* does where labels are many for the parameters and the penalty is not tiny: its parameters are wrong by
+# - *No adjustment* suffices for none of this: its criterion only falls as the penalty does, and it chooses none.
+# - The *jackknife* suffices where labels are many for the parameters and the penalty is not tiny: its parameters are wrong by
 #   {value}`beyond.ladder.general.regression.infinitesimal_jackknife` standard errors on cpusmall, where no adjustment is wrong by
 #   {value}`beyond.ladder.general.regression.no_adjustment`. A *frozen step* costs one gradient a fold, and is nearer to exact:
 #   {value}`beyond.ladder.general.regression.frozen_newton`.
 # - A *Newton step* is the refit itself for the square loss, and for the logistic one is wrong by
 #   {value}`beyond.ladder.general.classification.newton_step`. Where $D$ is small take it, or the *exact* refit: with sums over
 #   pairs shared, exact refits cost {value}`zhu.tab1.shared` times the approximation.
-# - To choose a penalty with few labels, refit. A linear step is fooled where the penalty is tiny.
+# - To choose a penalty with few labels, refit. A linear step fails where the penalty is tiny.
 # - For a network that has not converged, the order of the changes can be predicted, by a gradient almost as well, and their
 #   size cannot. Retrain.

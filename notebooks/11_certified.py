@@ -150,7 +150,7 @@ ledger.record("beyond.certify.coverage.certified", share, draws=problems)
 # {value}`beyond.certify.coverage baseline | ,` folds would have broken them.
 #
 # ## How often, and how close?
-# Single rows left out of regressions like chapter 3's, from two rows a parameter to a thousand:
+# Single rows left out of regressions like those of the chapter on regression, from two rows a parameter to a thousand:
 
 # %%
 ratios = (2, 5, 10, 30, 100, 300, 1000) if paper else (2, 10, 30, 100)
@@ -224,7 +224,7 @@ ledger.record_draws("beyond.certify.kfold.sharp.width", sharpest)
 # {value}`beyond.certify.kfold.sharp.width | .3f` times by Hessians of the folds' own.
 #
 # ## On given data, beside Theorem 1
-# Theorem 1 of {cite:t}`giordano2019` bounds the jackknife's error by constants of the whole data set (chapter 3). On the
+# Theorem 1 of {cite:t}`giordano2019` bounds the jackknife's error by constants of the whole data set. On the
 # same folds:
 
 # %%
@@ -303,8 +303,8 @@ ledger.record("beyond.certify.crf.cost", strong.seconds_over_exact, text)
 
 # %% [markdown]
 # {verdict}`beyond.certify.crf.certified` At ridge 1 {value}`beyond.certify.crf.certified | .1%` of the sentences are
-# certified, {value}`beyond.certify.crf.own | .1%` at the Newton step itself and the others one or more steps further. It is no
-# bargain: a Hessian of its own for each sentence takes {value}`beyond.certify.crf.cost | .1f` times as long as refitting them all.
+# certified, {value}`beyond.certify.crf.own | .1%` at the Newton step itself and the others one or more steps further. It does not
+# pay: a Hessian of its own for each sentence takes {value}`beyond.certify.crf.cost | .1f` times as long as refitting them all.
 #
 # ## When it is not narrow enough
 # Weak ridges, large folds and few rows leave folds without a proof, or intervals that are too wide. `certify(..., complete=True)`

@@ -15,7 +15,7 @@
 # # Leave the future out, at every origin
 #
 # A forecast is judged by what comes next. So the honest score of a model of a series is $\log p(x_t \mid x_1 \dots x_{t-1})$ with
-# parameters $\theta_t$ fitted to the past of $t$ alone, for every origin $t$. That is one refit an origin. Who does it
+# parameters $\theta_t$ fitted to the past of $t$ alone, for every origin $t$. That is one refit an origin. In practice one
 # refits once a week instead, or reweights draws until their weights degrade {cite:p}`burkner2020`. Must it be so?
 #
 # ## The idea
@@ -46,7 +46,7 @@ ledger.begin("12_future", scale, seed)
 
 # %% [markdown]
 # ## Five-minute counts
-# The traffic series of chapter 1, all observed counts after four weeks. (Quick scale has five weeks in all.)
+# The series of the [traffic chapter](01_traffic.ipynb), all observed counts after four weeks. (Quick scale has five weeks in all.)
 
 # %%
 data = datasets.load_or_simulate("dodgers", rng)
@@ -98,7 +98,7 @@ figures.save(fig, "future", data)
 # ```{figure} figures/future.svg
 # :name: fig-future
 # :alt: Left, a parameter that wanders with the origin, its line through the dots of refits. Right, error against seconds; ours is low and left of refitting each.
-# Left: one parameter at every origin. The line goes through the refits; the weekly steps lag behind. Right: what an error costs.
+# Left: one parameter at every origin. The line goes through the refits; the weekly steps lag behind. Right: errors against seconds.
 # {verdict}`beyond.lfo.traffic.error` {verdict}`beyond.lfo.traffic.share`
 # ```
 
@@ -134,7 +134,7 @@ for name, value in price.items():
 # sixteen {value}`beyond.lfo.traffic.gradients_default | .0f`. {verdict}`beyond.lfo.traffic.gradients`
 #
 # ## A recording
-# The long recording of chapter 7 by an autoregressive HMM of three states: hundreds of parameters, and the second half of
+# The long recording of the [chapter on motion capture](07_mocap.ipynb) by an autoregressive HMM of three states: hundreds of parameters, and the second half of
 # the frames as origins. The first half does not know yet all that the second will do. Sampled origins whose refit does not converge are left out of
 # the comparison: nobody knows their score.
 

@@ -62,9 +62,9 @@ ledger.record_draws("beyond.influence.rows", flips.rows_left_out / twins[0].mode
 # stands for itself: the prediction is nearly right. {verdict}`beyond.influence.flipped`
 #
 # ## Hidden states, and a map
-# Which five-minute counts decide when day begins? The traffic model of chapter 1 calls night and day its two states. Its
+# Which five-minute counts decide when day begins? The [traffic model](01_traffic.ipynb) calls night and day its two states. Its
 # conclusions: how long night and day go on, how much more traffic the day brings, the rate of a Sunday night. And
-# which tracts of chapter 5's map decide the low rate, the high rate, and their ratio? Each up and down. Sets are picked
+# which tracts of the [map](05_mrf.ipynb) decide the low rate, the high rate, and their ratio? Each up and down. Sets are picked
 # in one shot, or greedily: refit after each site, then linearise anew.
 
 # %%

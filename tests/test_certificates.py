@@ -283,6 +283,16 @@ def test_complete_refits_what_is_not_certified_and_width_what_is_wide():
     assert_inside(narrow, exact)
 
 
+def test_the_result_stays_as_it_was(rng):
+    """A fold without params is looked at later than the others."""
+    model = problem(rng, "logistic", 60, 3, 1.0, 1.0, 0)
+    result = acv.newton_step(model, fit_of(model), acv.folds.k_fold(60, 5))
+    result.params[0] = np.nan
+    before = result.params.copy()
+    assert acv.certify(model, result, sharp=True).certified[1:].all()
+    assert_allclose(result.params, before, rtol=0.0)
+
+
 def test_excess_is_what_the_proof_has():
     x = np.array([0.0, 1e-12, 1e-6, 1e-3, 0.0099, 0.0101, 0.5, 0.97])
     powers = np.arange(1, 3000)
@@ -311,6 +321,9 @@ def test_a_singular_fold_has_no_ball():
     known = model.derivatives.concordance(fit)
     found = balls(model.derivatives, known, fit.params, points, folds)
     assert np.isinf(found.radius).all() or np.isinf(found.radius[0])
+    one = balls(model.derivatives, known, fit.params, points[:1], folds[:1])
+    one.reach[0] = 0.5  # of an array of its own: what is learnt later is written there
+    assert np.isinf([one.own_radius, one.radius, one.gap]).all()
 
 
 def hmm(rng):

@@ -312,6 +312,8 @@ def test_picking_and_selecting_keep_each_fold_together(data):
     losses = [np.sqrt(fold) for fold in drawn]
     for ours, sites in zip(drawn.pick(losses), scored, strict=True):
         assert_array_equal(ours, np.sqrt(sites))
+    for ours, sites in zip(drawn.split(np.concatenate(drawn.scored)), scored, strict=True):
+        assert_array_equal(ours, sites)
     moved = drawn[order]
     assert moved.same_as(Folds([omitted[i] for i in order], [scored[i] for i in order]))
     assert_array_equal(

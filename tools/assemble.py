@@ -11,15 +11,19 @@ import shutil
 import sys
 from pathlib import Path
 
+import api_pages
+import benchmarks_page
 import chapters
+import fold_sizes_page
 import scoreboard
 from acvbook import prose
 from acvbook.claims import load_claims
 from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
-NOT_PROSE = ("_build", "published", "claims", "acvbook", "*.egg-info", "*.toml")
+NOT_PROSE = ("_build", "published", "claims", "exercises", "acvbook", "*.egg-info", "*.toml")
 NOT_PROSE += ("__pycache__", ".*")
+NOT_SHOWN = (".*", "ledger", "runs", "benchmarks.json", "fold_sizes.json")
 
 
 def launch_settings():
@@ -37,11 +41,12 @@ def main(folder, target):
 
 def assemble(folder, target):
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
-    shutil.copytree(
-        folder, target, ignore=shutil.ignore_patterns(".*", "ledger", "runs"), dirs_exist_ok=True
-    )
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*NOT_SHOWN), dirs_exist_ok=True)
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
     (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    api_pages.write(target)
+    benchmarks_page.write(target)
+    fold_sizes_page.write(target, folder)
     make_chapters(target, folder, records)
     fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:
@@ -55,7 +60,8 @@ def make_chapters(target, folder, records):
     index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
     for path in target.glob("*.ipynb"):
         notebook = json.loads(path.read_text("utf-8"))
-        chapter = chapters.chapter(notebook, chapters.frame(path.stem, folder, records))
+        frame = chapters.frame(path.stem, folder, records)
+        chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))
         path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
 
 

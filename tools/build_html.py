@@ -14,6 +14,7 @@ from pathlib import Path
 from acvbook.orphan import end_with_parent
 from acvbook.whole import replacing_folder
 from finish_html import finish
+from link_names import link
 from prerender import prerender
 
 JUPYTER_BOOK = "from jupyter_book.cli.main import main; main()"
@@ -34,6 +35,7 @@ def main(source, html, mathjax):
         if process.returncode:  # otherwise it praises a folder that is about to be renamed
             sys.exit(process.stdout)
         built = Path(folder, "_build", "html")
+        link(built, Path(source))
         finish(built, address())
         prerender(built, mathjax)
         with replacing_folder(html) as draft:

@@ -1,5 +1,5 @@
 """Executed notebooks as chapters: readable tables, folded figure code, and a frame that says what
-the chapter asks, what it teaches and what its run took.
+the chapter asks, what it teaches and what its run took; exercises.
 """
 
 import json
@@ -13,8 +13,8 @@ TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
 FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
 
 
-def chapter(notebook, frame):
-    """The notebook (a dict) as the book shows it, with `frame` under its title."""
+def chapter(notebook, frame, exercises=""):
+    """The notebook (a dict) as the book shows it, `frame` under its title, `exercises` last."""
     cells = [cell for cell in notebook["cells"] if not is_injected(cell)]
     for cell in cells:
         fold_figure(cell)
@@ -22,7 +22,17 @@ def chapter(notebook, frame):
             read_tables(output.get("data", {}))
     title = cells[0]
     title["source"] = TITLE.sub(lambda match: f"{match[0]}\n{frame}\n", "".join(title["source"]), 1)
+    if exercises:
+        text = f"## Exercises\n\n{exercises}"
+        end = {"cell_type": "markdown", "id": "exercises", "metadata": {}, "source": text}
+        cells = [*cells, end]
     return notebook | {"cells": cells}
+
+
+def exercises(name):
+    """The Markdown of a chapter's exercises; empty where there are none yet."""
+    path = Path("book/exercises", f"{name}.md")
+    return path.read_text("utf-8") if path.exists() else ""
 
 
 def is_injected(cell):

@@ -8,6 +8,7 @@ from pathlib import Path
 ACCESSIBLE = (
     ("<th></th>", "<td></td>"),  # a header must say something
     ('<summary aria-label="Toggle hidden content">', "<summary>"),
+    ('<summary><span class="toctree', '<summary aria-label="Pages below"><span class="toctree'),
     ('role="doc-biblioentry"', 'role="listitem"'),
     ('id="pst-primary-sidebar"', 'id="pst-primary-sidebar" role="navigation" aria-label="Book"'),
 )

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from acvbook.whole import replacing, write
 from check_html import browser
 
-TOO_LONG = {"api.html", "genindex.html", "py-modindex.html", "search.html"}  # looked up, not read
+LOOKED_UP = re.compile(r"(?:api|genindex|py-modindex|search)")  # not read
 ARTICLE = re.compile(r"<article[^>]*>(.*?)</article>", re.S)
 GLYPHS = re.compile(r'<svg class="glyphs".*?</svg>', re.S)
 IDENTIFIER = re.compile(r'(?<=\sid=")([^"]+)')
@@ -48,8 +48,8 @@ def pages(html):
     """Names of the pages, in the order of the contents."""
     index = (html / "index.html").read_text("utf-8")
     contents = re.search(r'<nav class="bd-links.*?</nav>', index, re.S)[0]
-    names = re.findall(r'href="([\w]+\.html)"', contents)
-    return list(dict.fromkeys(name for name in ["index.html", *names] if name not in TOO_LONG))
+    names = ["index.html", *re.findall(r'href="([\w]+\.html)"', contents)]
+    return list(dict.fromkeys(name for name in names if not LOOKED_UP.match(name)))
 
 
 def section(name, page, names):

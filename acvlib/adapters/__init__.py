@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_kind, check_whole, real_array
+from ..checks import check_whole, real_array
 from ..folds.checks import observed_mask
 from ..protocol import ModelDefaults, checked
-from .calculus import LANES, Calculus
-from .checks import check_model_of
-from .derivatives import AdaptedDerivatives
+from .checks import check_function, check_model_of
+from .derivatives import LANES, AdaptedDerivatives, Calculus
 
 DENSE = 300  # parameters up to which Hessians are formed
 
@@ -36,8 +35,8 @@ class AdaptedModel(ModelDefaults):
     dense_limit: int = DENSE
 
     def __post_init__(self):
-        check_kind("loss", self.loss, Callable)
-        check_kind("heldout", self.heldout, Callable)
+        check_function("loss", self.loss, "params", "weights")
+        check_function("heldout", self.heldout, "params", "sites")
         check_whole("n_sites", self.n_sites, 1)
         check_whole("dense_limit", self.dense_limit, 0)
         if self.observed is not None:
@@ -84,7 +83,7 @@ class AdaptedModel(ModelDefaults):
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """The held-out losses (len(fold),)."""
-        return self.calculus("heldout", 1, lambda _: (params[None], fold[None]))[0][0]
+        return self.calculus("heldout", 1, params[None], fold[None])[0][0]
 
     def initial_params(self, rng: Any = None) -> np.ndarray:
         """Return `start` as (D,)."""

@@ -1,12 +1,28 @@
 """What functions of another library must be: each check says what is not, and what to do."""
 
+from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from ..checks import check_kind
+
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
 ROUNDING = 1e-10  # of values that are differenced
+
+
+def check_function(name: str, function: Any, *arguments: str) -> None:
+    """Raise TypeError unless `function` can be called with these arguments."""
+    check_kind(name, function, Callable)
+    try:
+        signature(function).bind(*arguments)
+    except ValueError:  # a built-in one without a signature
+        return
+    except TypeError as error:
+        wanted = f"{name} must be a function of ({', '.join(arguments)})"
+        raise TypeError(f"{wanted}; it is one of {signature(function)}") from error
 
 
 def check_model_of(
@@ -53,16 +69,14 @@ def _check_derivatives(calculus, start, ones, directions):
 
     def around(move, change):
         arguments = (start + move)[None], (ones + change)[None]
-        (value,), (gradient,) = calculus("value_and_gradient", 1, lambda _: arguments)
+        (value,), (gradient,) = calculus("value_and_gradient", 1, *arguments)
         return value, gradient
 
     value, gradient = around(0.0, 0.0)
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         raise ValueError(f"loss is {value} at start, its gradient {gradient}: start where both are")
     points = np.broadcast_to(start, along.shape), np.ones((directions, len(ones)))
-    products, crosses = calculus(
-        "product", directions, lambda rows: [each[rows] for each in (*points, along)]
-    )
+    products, crosses = calculus("product", directions, *points, along)
     if not crosses.any():
         remedy = "multiply the term of each site by its weight"
         raise ValueError(f"the gradient of loss ignores the weights: {remedy}")

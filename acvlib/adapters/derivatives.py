@@ -1,8 +1,15 @@
 """Derivatives of an `AdaptedModel`: folds side by side as lanes of the other library's functions.
 
 A call has at most 16 lanes, and fewer where their weights and derivatives would take more than
-32 megabytes; what the function itself needs comes on top, for each lane.
+32 megabytes; what the function itself needs comes on top, for each lane. By the transformations
+that JAX and torch share,
+
+(H v, J' v) = d/dt gradients of F(params + t v, weights) in params and in weights
+J d = d/dt gradient of F(params, weights + t d) in params
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +17,60 @@ from ..derivatives import Derivatives
 from ..protocol import override
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..solvers.operators import HessianOperator
+
+LANES = (1, 16)  # rows of one call: each number is compiled, which takes a second or more
+HELD = 2**22  # entries of the arguments and results of a call: 32 megabytes
+
+
+class Calculus:
+    """Functions of rows of arrays, by name; each compiled, for a number of lanes, when called."""
+
+    def __init__(self, backend: Any, loss: Callable, heldout: Callable):
+        self.backend = backend
+        self.raw = {"loss": loss, "heldout": heldout}
+        self._made = _transformed(backend, loss) | {"heldout": heldout}
+        self._compiled: dict[str, Callable] = {}
+
+    def __call__(
+        self, name: str, n: int, *tables: Any, entries: int = 1, keep: int | None = None
+    ) -> list:
+        """Return the results of function `name` for n rows of its arguments, each table[rows].
+
+        entries: of the arguments and results of one row, which bound how many go together; keep:
+        how many of its results are wanted, all unless told.
+        """
+        if name not in self._compiled:
+            batched = self.backend.vmap(self._made[name])
+            self._compiled[name] = self.backend.compiled(batched)
+        most = max(size for size in LANES if size == 1 or size * entries <= HELD)
+        parts = []
+        for start in range(0, n, most):
+            left = min(n - start, most)
+            size = min(size for size in LANES if size >= left)
+            rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
+            found = self._compiled[name](*(table[rows] for table in tables))
+            parts.append([part[:left] for part in found[:keep]])
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
+
+
+def _transformed(of, loss):
+    """Functions of one row each."""
+
+    def valued(params, weights):
+        value = loss(params, weights)
+        return value, value
+
+    def value_and_gradient(params, weights):
+        return of.grad(valued, has_aux=True)(params, weights)[::-1]
+
+    def product(params, weights, vector):
+        both = of.grad(loss, argnums=(0, 1))
+        return of.jvp(lambda at: both(at, weights), (params,), (vector,))[1]
+
+    def cross_product(params, weights, direction):
+        return of.jvp(lambda at: of.grad(loss)(params, at), (weights,), (direction,))[1]
+
+    return {each.__name__: each for each in (value_and_gradient, product, cross_product)}
 
 
 class AdaptedDerivatives(Derivatives):
@@ -24,7 +85,7 @@ class AdaptedDerivatives(Derivatives):
     @override
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams (D,))."""
-        values, gradients = self._at("value_and_gradient", params[None], weights[None])
+        values, gradients = self._run("value_and_gradient", 1, params[None], weights[None])
         return float(values[0]), gradients[0]
 
     @override
@@ -32,43 +93,30 @@ class AdaptedDerivatives(Derivatives):
         """d2F/dparams2 (D, D), or its products with vectors where `matrix_free`."""
         if self.matrix_free:
             return HessianOperator(Products(self, params[None], weights[None]), len(params))
-        return DenseHessian(self._along_units(params, weights, keep=1)[0])
+        return DenseHessian(self._along_units("product", params, weights, keep=1)[0])
 
     @override
     def cross_matrix(self, params, weights):
         """J (D, n_sites), by rows or by columns, of which there are fewer."""
         if len(params) <= self.n_sites:
-            return self._along_units(params, weights)[1]
-
-        def arguments(rows):
-            return *_repeated(rows, params, weights), _units(rows, self.n_sites)
-
-        (columns,) = self._calculus("cross_product", self.n_sites, arguments, self._entries)
-        return columns.T
+            return self._along_units("product", params, weights)[1]
+        return self._along_units("cross_product", params, weights)[0].T
 
     @override
     def cross(self, params, folds):
         """J (w_o - 1) of each fold, by a product each where folds are fewer than parameters."""
-        if len(folds) >= len(params):
+        n = len(folds)
+        if n >= len(params):
             return super().cross(params, folds)
-
-        def arguments(rows):
-            point, ones = _repeated(rows, params, np.ones(self.n_sites))
-            return point, ones, self._weights(folds, rows) - 1.0
-
-        (found,) = self._calculus("cross_product", len(folds), arguments, self._entries)
-        return found
+        left_out = _Rows(lambda rows: self._weights(folds, rows) - 1.0)
+        points = _repeated(n, params), _repeated(n, np.ones(self.n_sites))
+        return self._run("cross_product", n, *points, left_out)[0]
 
     @override
     def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-
-        points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-
-        def arguments(rows):
-            return points[rows], self._weights(folds, rows)
-
-        return self._calculus("value_and_gradient", len(folds), arguments, self._entries)
+        weights = _Rows(lambda rows: self._weights(folds, rows))
+        return self._run("value_and_gradient", len(folds), _repeated(len(folds), params), weights)
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
@@ -76,26 +124,26 @@ class AdaptedDerivatives(Derivatives):
         if self.matrix_free:
             return super().fold_hessians(params, folds, damping, whole)
         n_params = params.shape[-1]
-        points = np.broadcast_to(params, (len(folds), n_params))
-
-        def arguments(rows):
-            fold, unit = np.divmod(rows, n_params)
-            return points[fold], self._weights(folds, fold), _units(unit, n_params)
-
-        count = len(folds) * n_params
-        (products,) = self._calculus("product", count, arguments, self._entries, keep=1)
+        points = _repeated(len(folds), params)
+        units = np.eye(n_params)
+        lanes = (
+            _Rows(lambda rows: points[rows // n_params]),
+            _Rows(lambda rows: self._weights(folds, rows // n_params)),
+            _Rows(lambda rows: units[rows % n_params]),
+        )
+        (products,) = self._run("product", len(folds) * n_params, *lanes, keep=1)
         matrices = products.reshape(len(folds), n_params, n_params)
-        return DenseFolds(matrices + damping * np.eye(n_params))
+        return DenseFolds(matrices + damping * units)
 
     @override
     def heldout(self, params, folds):
         """The held-out losses of each fold's scored sites; folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
-        points = np.broadcast_to(params, (len(folds), params.shape[-1]))
+        points = _repeated(len(folds), params)
         for size in np.unique(folds.sizes):
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])
-            (found,) = self._at("heldout", points[alike], sites)
+            (found,) = self._run("heldout", len(alike), points[alike], sites)
             for fold, own in zip(alike, found, strict=True):
                 losses[fold] = own
         return folds.pick(losses)
@@ -103,27 +151,19 @@ class AdaptedDerivatives(Derivatives):
     @override
     def products(self, params, folds):
         """H(w_o) of each fold at its params."""
-        points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-        return Products(self, points, self._weights(folds, np.arange(len(folds))))
+        weights = self._weights(folds, np.arange(len(folds)))
+        return Products(self, _repeated(len(folds), params), weights)
 
     def _weights(self, folds, rows):
         return 1.0 - folds[rows].indicator(self.n_sites).toarray()
 
-    def _along_units(self, params, weights, keep=None):
-        """[H (D, D), J (D, n_sites)], row by row, or the first of them."""
+    def _along_units(self, name, params, weights, keep=None):
+        """The products with each unit vector: of params [H (D, D), J (D, n_sites)], or J'."""
+        n = len(params) if name == "product" else self.n_sites
+        return self._run(name, n, _repeated(n, params), _repeated(n, weights), np.eye(n), keep=keep)
 
-        def arguments(rows):
-            return *_repeated(rows, params, weights), _units(rows, len(params))
-
-        return self._calculus("product", len(params), arguments, self._entries, keep)
-
-    def _at(self, name, *rows_of, keep=None):
-        """A function of rows of arrays that are at hand."""
-
-        def arguments(rows):
-            return [array[rows] for array in rows_of]
-
-        return self._calculus(name, len(rows_of[0]), arguments, self._entries, keep)
+    def _run(self, name, n, *tables, keep=None):
+        return self._calculus(name, n, *tables, entries=self._entries, keep=keep)
 
 
 class Products:
@@ -132,31 +172,34 @@ class Products:
     rough = None
 
     def __init__(self, derivatives, params, weights):
-        self._run = derivatives._at
+        self._run = derivatives._run
         self.params = params
         self.weights = weights
 
     def evaluate(self):
         """(F (n,), dF/dparams (n, D))."""
-        return self._run("value_and_gradient", self.params, self.weights)
+        return self._run("value_and_gradient", len(self.params), self.params, self.weights)
 
     def multiply(self, vectors, rows):
         """H v of each vector (B, D), of the rows that they belong to."""
         points = self.params[rows], self.weights[rows]
-        return self._run("product", *points, vectors, keep=1)[0]
+        return self._run("product", len(rows), *points, vectors, keep=1)[0]
 
     def precondition(self, vectors, rows):
         """The vectors themselves."""
         return vectors.copy()
 
 
-def _repeated(rows, *arrays):
-    """The same arrays for each of the rows."""
-    return [np.broadcast_to(array, (len(rows), *array.shape)) for array in arrays]
+class _Rows:
+    """A table whose rows are made when they are asked for."""
+
+    def __init__(self, make):
+        self.make = make
+
+    def __getitem__(self, rows):
+        return self.make(rows)
 
 
-def _units(places, size):
-    """Rows of the identity (size, size)."""
-    units = np.zeros((len(places), size))
-    units[np.arange(len(places)), places] = 1.0
-    return units
+def _repeated(n, array):
+    """One row n times, or the n rows as they are, without a copy."""
+    return np.broadcast_to(array, (n, array.shape[-1]))

@@ -130,7 +130,8 @@ def leave_group_out(
     mask = observed_mask(len(labels), observed)
     groups, numbers = np.unique(labels[mask], return_inverse=True)
     if len(groups) < 2:
-        raise ValueError(f"one group, {groups[0]!r}, has all sites: nothing would be left to fit")
+        only = groups.tolist()[0]  # 'a' in place of numpy's np.str_('a')
+        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
     order = np.argsort(numbers, kind="stable")
     sites = np.flatnonzero(mask)[order]
     return Folds(np.split(sites, np.flatnonzero(np.diff(numbers[order])) + 1))

@@ -62,9 +62,7 @@ def check_starts(starts: Any, n_sites: int, horizon: int | None, gap: int) -> np
 def one_fold(sites: Any, n_sites: int) -> np.ndarray:
     """Copy the sites of one fold; ValueError for a repeated one, and for one that is not there."""
     fold = as_fold(sites, "the fold")
-    check_range([fold], n_sites)
-    if len(np.unique(fold)) < len(fold):
-        check_distinct([fold])
+    check_distinct([fold], n_sites)
     return fold
 
 
@@ -124,9 +122,9 @@ def check_range(folds: Sites, n_sites: int) -> EndToEnd:
     return every
 
 
-def check_distinct(folds: Sites) -> None:
-    """Raise ValueError for a site that a fold holds twice."""
-    every = check_range(folds, MOST)
+def check_distinct(folds: Sites, n_sites: int = MOST) -> None:
+    """Raise ValueError for a site that a fold holds twice, or that is not there."""
+    every = check_range(folds, n_sites)
     keys = every.keys()
     steps = np.diff(keys)
     if (steps > 0).all():

@@ -94,6 +94,12 @@ class Folds:
             picked.append(np.asarray(each)[order[places]])
         return picked
 
+    def split(self, losses: np.ndarray) -> Sequence[np.ndarray] | np.ndarray:
+        """Part losses of the scored sites, end to end, into those of each fold."""
+        if isinstance(self.scored, np.ndarray):
+            return losses.reshape(self.scored.shape)
+        return np.split(losses, np.cumsum(end_to_end(self.scored).sizes)[:-1])
+
     def same_as(self, other: "Folds") -> bool:
         """Whether both omit and score the same sites."""
         omit_alike = _same(self.omitted, other.omitted)
@@ -120,9 +126,7 @@ def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
     check_whole("n_sites", n_sites, 1)
     omitted = checks.as_fold(sites, "the set of sites")
-    highest = omitted.max(initial=0)
-    if highest >= n_sites or (omitted < 0).any():
-        checks.check_range([omitted], n_sites)
+    checks.check_range([omitted], n_sites)
     w = np.ones(n_sites)
     w[omitted] = 0.0
     return w

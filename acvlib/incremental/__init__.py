@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from ..checkpoint import Checkpoint, check_same, digest
 from ..checks import check_kind, generator
+from ..parallel.checkpoint import Checkpoint, check_same, digest
 from ..scores import Interrupted
 from .chunks import FIXED, partition
 from .cluster import on_cluster
@@ -125,7 +125,8 @@ def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     work = partial(_work, method, learner, data, cut)
     losses, file = _begun(checkpoint, work, cut.rows)
     if (np.diff(cut.rows) != 1).any():
-        data = _in_order(data, cut.rows)  # so that what is learnt or tested together is a slice
+        X = reordered(data.X, cut.rows, data.memory)  # what is learnt or tested together: a slice
+        data = Examples(X, None if data.y is None else data.y[cut.rows], data.memory)
     job = Job(learner, data, cut.bounds, cut.seed, finished(losses, cut.bounds))
     progress = Progress(job, losses, file)
     run = run if client is None else partial(on_cluster, client=client, label=method)
@@ -158,12 +159,6 @@ def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     if failed:
         raise FoldsFailed(result) from failed[0].error
     return result
-
-
-def _in_order(data, rows):
-    """All rows in another order: what is on disk stays there."""
-    y = None if data.y is None else data.y[rows]
-    return Examples(reordered(data.X, rows, data.memory), y, data.memory)
 
 
 def _work(method, learner, data, cut):

@@ -48,7 +48,10 @@ def _submit(job, client, wanted, counts, label):
     """Give all steps to the workers, and count them: {future of losses: fold}."""
     holders = _holders(client, job.k)
     steps = _plan(holders, wanted, label)
-    chunks = [_sent(client, job, fold, worker) for fold, worker in enumerate(holders)]
+    chunks = []
+    for fold, worker in enumerate(holders):
+        rows = job.data.select(job.span(fold, fold))
+        chunks += client.scatter([rows], workers=[worker], hash=False)
     models = [job.learner.init()]
     tests = {}
     for step in steps:
@@ -57,7 +60,10 @@ def _submit(job, client, wanted, counts, label):
         models.append(client.submit(*task, workers=[step.worker], pure=False))
         if step.task is _test:
             tests[models[-1]] = step.chunks[0]
-    counts.update(_counted(steps, np.diff(job.bounds)))
+    learnt = [step.chunks for step in steps if step.task is _learn]
+    rows = np.diff(job.bounds)
+    updates = sum(int(rows[chunks].sum()) for chunks in learnt)
+    counts.update(updates=updates, copies=len(learnt), models_sent=_count_sent(steps))
     return tests
 
 
@@ -67,13 +73,6 @@ def _holders(client, k):
     if not workers:
         raise RuntimeError("the cluster has no workers")
     return [workers[chunk * len(workers) // k] for chunk in range(k)]
-
-
-def _sent(client, job, fold, worker):
-    """The rows of a chunk, on its worker."""
-    rows = job.data.select(job.span(fold, fold))
-    [future] = client.scatter([rows], workers=[worker], hash=False)
-    return future
 
 
 def _learn(learner, chunks, model):
@@ -141,14 +140,8 @@ def _below(model, first, last):
     return [(model, right), (model, left)]
 
 
-def _counted(steps, sizes):
-    """The rows learnt, the models copied and those sent from worker to worker."""
-    learnt = [step.chunks for step in steps if step.task is _learn]
-    updates = sum(int(sizes[chunks].sum()) for chunks in learnt)
-    return {"updates": updates, "copies": len(learnt), "models_sent": _count_sent(steps)}
-
-
 def _count_sent(steps):
+    """The models that are sent from worker to worker."""
     moves = {(step.model, step.worker) for step in steps if step.model}
     return sum(steps[model - 1].worker != worker for model, worker in moves)
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import effective_n_jobs
 
-from ..checkpoint import Checkpoint
 from ..parallel import spread, track
+from ..parallel.checkpoint import Checkpoint
 from .chunks import FIXED, Edge, edges, shuffle
 from .protocol import CompiledLearner, Examples
 from .scratch import PORTION, forget, map_below, portions
@@ -84,7 +84,8 @@ class Outcome(NamedTuple):
 class Progress:
     """What is known of the folds of a job: their losses (n,), nan where not finished, by row.
 
-    Counts rows learnt and models copied, and saves losses in a checkpoint, if there is one.
+    Counts rows learnt and models copied, saves losses in a checkpoint, if there is one, and keeps
+    the branches that are still to be followed.
     """
 
     def __init__(self, job: Job, losses: np.ndarray, checkpoint: Checkpoint | None = None):
@@ -93,6 +94,19 @@ class Progress:
         self.failed: list[Outcome] = []
         self.counts = Counter(updates=0, copies=0)
         self.checkpoint = checkpoint
+        self.branches: list[tuple] = []
+        self._lock = Lock()
+
+    def append(self, result: tuple) -> None:
+        """Take in what a task returns, as it comes, from any thread: outcomes, kept on Ctrl-C."""
+        found, counts = result
+        with self._lock:
+            self.counts.update(counts)
+            for item in found:
+                if isinstance(item, Outcome):
+                    self.add(item)
+                else:
+                    self.branches.append(item)
 
     def add(self, outcome: Outcome) -> None:
         """Take in an outcome."""
@@ -258,28 +272,9 @@ def _follow_all(job, branches, n_tasks, label, progress):
     while branches:
         whole = len(branches) >= n_tasks
         tasks = [(job, *branch, whole) for branch in branches]
-        found = _Found(progress)
-        spread(_follow, tasks, prefer, label, found)
-        branches = found.branches
-
-
-class _Found:
-    """Takes what tasks return, as it comes, from any thread: outcomes, kept on Ctrl-C; branches."""
-
-    def __init__(self, progress):
-        self.progress = progress
-        self.branches = []
-        self._lock = Lock()
-
-    def append(self, result):
-        items, counts = result
-        with self._lock:
-            self.progress.counts.update(counts)
-            for item in items:
-                if isinstance(item, Outcome):
-                    self.progress.add(item)
-                else:
-                    self.branches.append(item)
+        progress.branches = []
+        spread(_follow, tasks, prefer, label, progress)
+        branches = progress.branches
 
 
 def _follow(job, state, edge, whole):

@@ -113,8 +113,14 @@ def _past_score(gamma, xi, d_node, d_edge):
 
 
 def _tangent(node, edge, d_node, d_edge):
-    """Directional derivative of the marginals: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1})."""
     gamma, xi, *_ = smooth_finite(node, edge)
+    return _tangent_of(gamma, xi, d_node, d_edge)
+
+
+def _tangent_of(
+    gamma: np.ndarray, xi: np.ndarray, d_node: np.ndarray, d_edge: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How these marginals move: Cov(score, 1{z_t}) and Cov(score, 1{z_t, z_t+1}); unchecked."""
     past = _past_score(gamma, xi, d_node, d_edge)
     future = _past_score(*_reversed(gamma, xi), *_reversed(d_node, d_edge))[::-1]
     before = past + d_node

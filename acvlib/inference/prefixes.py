@@ -24,20 +24,19 @@ _jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
 class Chain(NamedTuple):
     """A chain at some params, its logarithms and their derivatives (scores) in tables.
 
-    row (T,): of each site in the tables of densities, -1 where missing. log_density (C, K),
-    density_score (C, K, s + e): s parameters shared by all states, then e of state k alone.
-    log_initial (K,), initial_score (K, c); log_transition (K, K), transition_score (K, K, c).
-    places: of the first one of the c, the s and the K e parameters, and the number of all.
+    row (T,): of each site in the tables of densities, -1 where missing
+    log_density (C, K), density_score (C, K, m), and places (K, m) of these m parameters among all D
+    log_initial (K,), initial_score (K, D); log_transition (K, K), transition_score (K, K, D)
     """
 
     row: np.ndarray
     log_density: np.ndarray
     density_score: np.ndarray
+    places: np.ndarray
     log_initial: np.ndarray
     initial_score: np.ndarray
     log_transition: np.ndarray
     transition_score: np.ndarray
-    places: tuple[int, int, int, int]
 
 
 class Futures(NamedTuple):
@@ -61,7 +60,7 @@ def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures
         least = chain.log_transition.min()
         raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
     n_values = 1 if horizon == 1 else 1 + horizon
-    n_params = chain.places[3]
+    n_params = chain.initial_score.shape[1]
     shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
     found = Futures(*map(np.zeros, shapes))
     _sweep(_tables(chain), starts, gap, horizon, *found)
@@ -69,13 +68,13 @@ def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures
 
 
 def _tables(chain):
-    """Densities scaled to a maximum of 1, their scale and scores, places; first law; moves."""
+    """Densities scaled to a maximum of 1, their scale, scores and places; first law; moves."""
     top = chain.log_density.max(axis=1)
     factor = np.exp(chain.log_density - top[:, None])
-    tables = [chain.row.astype(np.int64), factor, top, chain.density_score]
+    tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
     tables += [np.exp(chain.log_initial), chain.initial_score]
     tables += [np.exp(chain.log_transition), chain.transition_score]
-    return *map(np.ascontiguousarray, tables), chain.places
+    return tuple(map(np.ascontiguousarray, tables))
 
 
 @_jit
@@ -85,7 +84,7 @@ def _sweep(tables, starts, gap, horizon, gradient, log_p, slopes):
     Places 0 and 1 of p and u are the filter and its sensitivities, in turns; 2, 3 and 4 are those
     of a window. Without a gap log p(window | prefix) is the difference between two prefixes.
     """
-    p = np.zeros((5, len(tables[4])))
+    p = np.zeros((5, len(tables[5])))
     u = np.zeros((5, p.shape[1], gradient.shape[1]))
     value = np.zeros(len(starts))
     total = 0.0
@@ -141,12 +140,8 @@ def _step(tables, t, seeing, p, u, source, target):
 
     Without seeing, or where x_t is missing, given x_1..t-1, and 0.
     """
-    row, factor, log_scale, score, first, first_score, transition, move_score, places = tables
-    place, shared, own, n_params = places
-    n_states = len(first)
-    n_chain = first_score.shape[1]
-    n_own = (n_params - own) // n_states
-    n_shared = score.shape[2] - n_own
+    row, factor, log_scale, score, places, first, first_score, transition, move_score = tables
+    n_states, n_params = first_score.shape
     r = row[t] if seeing else -1
     norm = 0.0
     for k in range(n_states):
@@ -155,19 +150,13 @@ def _step(tables, t, seeing, p, u, source, target):
             reach += p[source, j] * transition[j, k]
         inverse = 1.0 / reach
         for d in range(n_params):
-            u[target, k, d] = 0.0
-        for i in range(n_shared if r >= 0 else 0):
-            u[target, k, shared + i] = score[r, k, i]
-        for i in range(n_own if r >= 0 else 0):
-            u[target, k, own + k * n_own + i] = score[r, k, n_shared + i]
-        for c in range(n_chain if t == 0 else 0):
-            u[target, k, place + c] = first_score[k, c]
+            u[target, k, d] = first_score[k, d] if t == 0 else 0.0
         for j in range(n_states if t > 0 else 0):
             share = p[source, j] * transition[j, k] * inverse
             for d in range(n_params):
-                u[target, k, d] += share * u[source, j, d]
-            for c in range(n_chain):
-                u[target, k, place + c] += share * move_score[j, k, c]
+                u[target, k, d] += share * (u[source, j, d] + move_score[j, k, d])
+        for i in range(places.shape[1] if r >= 0 else 0):
+            u[target, k, places[k, i]] += score[r, k, i]
         p[target, k] = reach * (factor[r, k] if r >= 0 else 1.0)
         norm += p[target, k]
     inverse = 1.0 / norm

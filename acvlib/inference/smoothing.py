@@ -85,15 +85,32 @@ def smooth(
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
-    n_sites, n_states = density.scaled.shape
-    gamma, filtered, ahead = np.empty((3, n_sites, n_states))
-    norm = np.empty(n_sites)
-    kernel = _kernel(n_states if n_states <= UNROLLED else 0)
-    kernel(density.scaled, starts, start, transition, end, filtered, ahead, gamma, norm)
+    gamma, filtered, ahead, norm = passes(density.scaled, starts, transition, start, end)
     log_z = np.add.reduceat(np.log(norm) + density.log_scale, starts[:-1])
     n_moves = np.diff(starts) - 1
     log_z += tops[0] + tops[2] + n_moves * tops[1]
     return Smoothed(log_z, gamma, filtered, ahead, transition)
+
+
+def passes(
+    scaled: np.ndarray,
+    starts: np.ndarray,
+    transition: np.ndarray,
+    start: np.ndarray | float = 1.0,
+    end: np.ndarray | float = 1.0,
+) -> tuple[np.ndarray, ...]:
+    """(gamma, filtered, ahead, norm (M,)) of `Smoothed`, from factors that are real, or complex.
+
+    log Z_n is the sum of the logarithms of norm over the rows of a sequence.
+    """
+    n_sites, n_states = scaled.shape
+    kind = scaled.dtype
+    gamma, filtered, ahead = np.empty((3, n_sites, n_states), kind)
+    norm = np.empty(n_sites, kind)
+    start, end = (np.full(n_states, part, kind) for part in (start, end))
+    kernel = _kernel(n_states if n_states <= UNROLLED else 0)
+    kernel(scaled, starts, start, transition, end, filtered, ahead, gamma, norm)
+    return gamma, filtered, ahead, norm
 
 
 @cache

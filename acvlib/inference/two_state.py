@@ -1,25 +1,43 @@
 """Smoothing of a two-state chain whose emissions fall into few classes: one fold, or 32 as lanes.
 
-Why this stands beside `smoothing`: for the traffic chapter's 1,000 folds the general kernel takes 6
-times as long, and lanes written for any number of states 2.5 times; a single fold takes half as
-long. Tested against `chain` and against enumeration.
+Why this stands beside `smoothing`: of the traffic chapter's 1,000 folds the general kernel takes 6
+times as long, and lanes written for any number of states, compiled for two, 1.4 to 1.5 times, with
+gradients alone. Tested against `chain` and against enumeration.
 
 Site t = 1..T has a class, whose emissions are a row of a small table; an unobserved site 0 has the
 stationary law. Both states' probabilities are kept: 1 - P has no digits where P is nearly 1. The
 variance of the score is a sum over the steps of a reversed martingale: step t reveals z_t given
 z_t-1 = j and the future, with variance s_j (x + e_j)(x + e_j)', where x is the tangent of the
 backward log-odds and e_0 = -1, e_1 = 1 at the logit of P(j -> j).
+
+The lanes' forward pass is kept where blocks of sites start, and recomputed in cache. What changes
+along a lane lives in flat arrays, as parts of one array provably do not overlap, and table entries
+are read before they are selected: only so do the loops over lanes vectorise.
 """
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from . import two_state_sweep as kernels
-from .two_state_sweep import FASTMATH, N_LANES, WIDTH
+N_LANES = 32
+RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
+N_PARAMS = 11  # the emissions', then those of the chain:
+TO0, TO1 = 9, 10  # logit P(0 -> 0), logit P(1 -> 1)
 
-_NO_SCORE = np.empty((0, 0, 0))
+FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
+jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+_inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
+
+# Offsets in a flat state, of one value a lane each.
+_P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1 = range(0, 6 * N_LANES, N_LANES)
+_PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LANES, N_LANES)
+_ENTER, _REMAIN, _SPREAD0, _SPREAD1 = range(12 * N_LANES, 16 * N_LANES, N_LANES)
+# Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
+# common factor of all other parameters, the two logits.
+_CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
+_SQUARES = _N_LOCAL * N_LANES
 
 
 class Chains(NamedTuple):
@@ -38,88 +56,221 @@ class Smoothed(NamedTuple):
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    variance: np.ndarray | None = None  # (WIDTH - 1, WIDTH - 1, B): of the score
+    variance: np.ndarray | None = None  # (N_PARAMS, N_PARAMS, B): of the score
     messages: np.ndarray | None = None  # (T, 4): P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past)
+    density: np.ndarray | None = (
+        None  # alone, of left-out sites: p(x_t | kept), in the emissions' scale
+    )
 
 
-def smooth(chains: Chains, score: tuple[np.ndarray, np.ndarray] | None = None) -> Smoothed:
+def smooth(
+    chains: Chains,
+    score: tuple[np.ndarray, np.ndarray] | None = None,
+    left_out: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Smoothed:
     """Smooth the folds.
 
     score, for the variance: gradient (3, n_classes, B) of log(emission 1 / emission 0), and its
     parameters' numbers (n_classes, 3), the same throughout a block.
+    left_out, for densities: sites, those of fold b, sorted, in sites[ends[b] : ends[b + 1]]; ends.
     """
     transition = chains.transition
     n_lanes = transition.shape[2]
-    gradient, places = (_NO_SCORE, None) if score is None else score
-    first_classes = chains.classes[chains.starts[:-1]]
-    slots = kernels.slots_of(first_classes, places)
-    begin = kernels.initial_state(transition)
-    left_out = np.empty(0, int), np.zeros(n_lanes + 1, int)
-    sweep = kernels.compiled_sweep(n_lanes, True)
-    swept = sweep(*_arrays(chains), *left_out, gradient, slots, begin.ravel())
-    state, last, event, _, x, variance, messages = swept
+    slots = np.full((len(chains.starts) - 1, N_PARAMS), _CARRIED)
+    slots[:, TO0:] = _TO0, _TO1
+    gradient = np.empty((0, 0, 0))
+    if score is not None:
+        gradient, places = score
+        first_classes = chains.classes[chains.starts[:-1]]
+        np.put_along_axis(slots, places[first_classes], np.arange(3)[None], 1)
+    sites = (np.empty(0, int), np.zeros(n_lanes + 1, int)) if left_out is None else left_out
+    begin = np.zeros((16, N_LANES))
+    leave = transition[[0, 1], [1, 0]]
+    begin[:2, :n_lanes] = leave[::-1] / leave.sum(axis=0)
+    begin[2:6, :n_lanes] = transition.reshape(4, n_lanes)
+    begin[6:9] = 1.0
+    sweep = _compiled_sweep(n_lanes, left_out is None)
+    state, last, event, density, x, variance, messages = sweep(
+        *chains[:3], chains.starts, begin.ravel(), *sites, gradient, slots
+    )
     beta1, log_z, moves, total = state.reshape(begin.shape)[8:12, :n_lanes]
     first = begin[1, :n_lanes] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[-2] -= transition[0, 0]
-    x[-1] += transition[1, 1]
+    x[TO0] -= transition[0, 0]
+    x[TO1] += transition[1, 1]
     variance += first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, variance, messages)
+    return Smoothed(log_z, event, statistics, variance, messages, density)
 
 
-def left_out_densities(chains: Chains, sites: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """p(x_t | kept observations), in the emissions' scale, for `N_LANES` folds.
+@cache
+def _compiled_sweep(n_lanes, counting):
+    """Forward and back through blocks of sites, for 1 or `N_LANES` lanes side by side.
 
-    sites: the left-out ones, sorted, of fold b in sites[ends[b] : ends[b + 1]].
+    counting: expected events, or reading left-out densities.
     """
-    slots = np.empty((len(chains.starts) - 1, 0), int)
-    begin = kernels.initial_state(chains.transition).ravel()
-    sweep = kernels.compiled_sweep(N_LANES, False)
-    return sweep(*_arrays(chains), sites, ends, _NO_SCORE, slots, begin)[3]
+
+    @jit
+    def sweep(classes, keep, emission, starts, begin, sites, ends, score, slots):
+        state = begin.copy()  # arrays made here do not overlap, as the compiler knows
+        n_rows = np.diff(starts).max() if n_lanes > 1 else len(classes)
+        work = np.empty((n_rows, 4 * n_lanes))
+        event = np.zeros((emission.shape[1], n_lanes))
+        density = np.empty(len(sites))
+        x = np.zeros((N_PARAMS, n_lanes))
+        variance = np.zeros((N_PARAMS, N_PARAMS, n_lanes))
+        n_blocks = len(starts) - 1
+        before = np.empty((n_blocks, 2 * N_LANES))
+        for k in range(n_blocks):
+            before[k] = state[: 2 * N_LANES]
+            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+            _forward(n_lanes, classes, keep, emission, state, work, span, counting)
+        last = state[_P1 : _P1 + n_lanes].copy()
+        unread = ends[1:].copy()
+        local = np.empty((_N_LOCAL + 1) * _SQUARES)
+        for k in range(n_blocks - 1, -1, -1):
+            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+            if n_lanes > 1:
+                state[: 2 * N_LANES] = before[k]
+                _forward(n_lanes, classes, keep, emission, state, work, span, False)
+            _backward(n_lanes, classes, keep, state, work, event, span, counting)
+            if not counting:
+                _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density)
+            if score.size > 0:
+                _enter(n_lanes, x, slots[k], local)
+                _reveal(n_lanes, classes, keep, score, state, work, local, span)
+                _leave(n_lanes, x, slots[k], local, variance)
+        return state, last, event, density, x, variance, work
+
+    return sweep
 
 
-def _arrays(chains):
-    return chains.classes, chains.keep, chains.emission, chains.starts
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
-def tangent(classes, weights, messages, transition, quiet, ratio, contrast):
-    """d2 log Z / dw_t dparams (T, WIDTH), from the `Smoothed.messages` of a fold.
-
-    quiet and ratio (n_classes, WIDTH): gradients of log emission 0, and of the logarithm of the
-    ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
-    Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
-    """
-    to0, to1 = range(WIDTH - 3, WIDTH - 1)
-    stay0, leave0 = transition[0]
-    leave1, stay1 = transition[1]
-    cross = np.empty((len(classes), WIDTH))
-    x = np.zeros(WIDTH)  # of the forward log-odds
-    x[to0] = -stay0
-    x[to1] = stay1
-    for t in range(len(classes)):
-        p0 = messages[t, 0]
-        p1 = messages[t, 1]
-        inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
-        slope = (stay1 - leave0) * p0 * p1 * inverse
-        for i in range(WIDTH):
-            x[i] = slope * x[i] + weights[t] * ratio[classes[t], i]
-        x[to0] -= p0 * stay0 * leave0 * inverse
-        x[to1] += p1 * stay1 * leave1 * inverse
-        for i in range(WIDTH):
-            cross[t, i] = x[i]
-    x[:] = 0.0  # of the backward log-odds
-    for t in range(len(classes) - 1, -1, -1):
+@_inline
+def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
+    """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
+    for t in range(span[0], span[1]):
         c = classes[t]
-        p0, p1, v0, v1 = messages[t]
-        gamma = (leave0 * p0 + stay1 * p1) * v1
-        spread = gamma * (stay0 * p0 + leave1 * p1) * v0
-        enter = leave0 * v1 / (stay0 * v0 + leave0 * v1)
-        remain = stay1 * v1 / (leave1 * v0 + stay1 * v1)
-        for i in range(WIDTH):
-            d_gamma = spread * (cross[t, i] + x[i])
-            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
-            x[i] = (remain - enter) * (x[i] + weights[t] * ratio[c, i])
-        x[to0] += enter - leave0
-        x[to1] += remain - stay1
-    return cross
+        row = t - span[2]
+        for b in range(n_lanes):
+            e0 = emission[0, c, b]
+            e1 = emission[1, c, b]
+            e0 = e0 if keep[t, b] else 1.0
+            e1 = e1 if keep[t, b] else 1.0
+            p0 = state[_P0 + b]
+            p1 = state[_P1 + b]
+            u0 = e0 * (state[_STAY0 + b] * p0 + state[_LEAVE1 + b] * p1)
+            u1 = e1 * (state[_LEAVE0 + b] * p0 + state[_STAY1 + b] * p1)
+            inverse = 1.0 / (u0 + u1)
+            work[row, b] = p0
+            work[row, n_lanes + b] = p1
+            work[row, 2 * n_lanes + b] = e0 * inverse
+            work[row, 3 * n_lanes + b] = e1 * inverse
+            state[_P0 + b] = u0 * inverse
+            state[_P1 + b] = u1 * inverse
+            if with_log_z:
+                state[_PRODUCT + b] *= u0 + u1
+        soon = t + 1 == len(classes) or n_lanes == 1 and state[_PRODUCT] < 1e-100
+        if with_log_z and (soon or t % RESCALE == 0):
+            for b in range(n_lanes):
+                state[_LOG_Z + b] += np.log(state[_PRODUCT + b])
+                state[_PRODUCT + b] = 1.0
+
+
+@_inline
+def _backward(n_lanes, classes, keep, state, work, event, span, counting):
+    """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
+    for t in range(span[1] - 1, span[0] - 1, -1):
+        c = classes[t]
+        row = t - span[2]
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
+            v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
+            entered = work[row, b] * state[_LEAVE0 + b] * v1
+            gamma = entered + work[row, n_lanes + b] * state[_STAY1 + b] * v1
+            work[row, 2 * n_lanes + b] = v0
+            work[row, 3 * n_lanes + b] = v1
+            if counting:
+                event[c, b] += gamma if keep[t, b] else 0.0
+                state[_MOVES + b] += entered
+                state[_TOTAL + b] += gamma
+            state[_BETA0 + b] = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            state[_BETA1 + b] = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
+
+
+@jit
+def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density):
+    """Densities of the left-out sites of a block; those below unread[b] are of earlier blocks."""
+    for b in range(n_lanes):
+        while unread[b] > ends[b] and sites[unread[b] - 1] >= span[0]:
+            unread[b] -= 1
+            t = sites[unread[b]]
+            c = classes[t]
+            row = t - span[2]
+            reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
+            gamma = reach * work[row, 3 * n_lanes + b]
+            density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
+
+
+@_inline
+def _enter(n_lanes, x, slot, local):
+    """Moves the tangent x to the slots of `local`; that of all others is times a factor."""
+    local[:] = 0.0
+    for i in range(N_PARAMS):
+        for b in range(n_lanes):
+            local[slot[i] * N_LANES + b] = x[i, b]
+            x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
+    local[_CARRIED * N_LANES : _TO0 * N_LANES] = 1.0
+
+
+@_inline
+def _reveal(n_lanes, classes, keep, score, state, work, local, span):
+    """Backward through a block: adds each step's conditional variance of the score to `local`."""
+    for t in range(span[1] - 1, span[0] - 1, -1):
+        c = classes[t]
+        row = t - span[2]
+        for b in range(n_lanes):
+            v0 = work[row, 2 * n_lanes + b]
+            v1 = work[row, 3 * n_lanes + b]
+            beta0 = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
+            beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
+            enter = state[_LEAVE0 + b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
+            remain = state[_STAY1 + b] * v1 / beta1
+            state[_ENTER + b] = enter
+            state[_REMAIN + b] = remain
+            state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
+            state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
+            local[b] += keep[t, b] * score[0, c, b]
+            local[N_LANES + b] += keep[t, b] * score[1, c, b]
+            local[2 * N_LANES + b] += keep[t, b] * score[2, c, b]
+        for b in range(n_lanes):
+            spread0 = state[_SPREAD0 + b]
+            spread1 = state[_SPREAD1 + b]
+            for i in range(_N_LOCAL):
+                x = local[i * N_LANES + b]
+                x0 = spread0 * (x - 1.0 if i == _TO0 else x)
+                x1 = spread1 * (x + 1.0 if i == _TO1 else x)
+                for j in range(i + 1):
+                    y = local[j * N_LANES + b]
+                    y0 = y - 1.0 if j == _TO0 else y
+                    y1 = y + 1.0 if j == _TO1 else y
+                    local[_SQUARES + (i * _N_LOCAL + j) * N_LANES + b] += x0 * y0 + x1 * y1
+        for b in range(n_lanes):
+            enter = state[_ENTER + b]
+            remain = state[_REMAIN + b]
+            for i in range(_N_LOCAL):
+                local[i * N_LANES + b] *= remain - enter
+            local[_TO0 * N_LANES + b] += enter - state[_LEAVE0 + b]
+            local[_TO1 * N_LANES + b] += remain - state[_STAY1 + b]
+
+
+@_inline
+def _leave(n_lanes, x, slot, local, variance):
+    """Moves the tangent back, and adds a block's squares to those of all parameters."""
+    for i in range(N_PARAMS):
+        for j in range(N_PARAMS):
+            square = max(slot[i], slot[j]) * _N_LOCAL + min(slot[i], slot[j])
+            for b in range(n_lanes):
+                own = local[_SQUARES + square * N_LANES + b]
+                variance[i, j, b] += x[i, b] * x[j, b] * own
+    for i in range(N_PARAMS):
+        for b in range(n_lanes):
+            x[i, b] *= local[slot[i] * N_LANES + b]

@@ -22,8 +22,9 @@ from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..protocol import CVResult, Fit, Refits
-from .exact import finished, refit_folds
+from .exact import finished
 from .near_alpha import NearAlpha, check_alike, checked_alpha
+from .refits import refit_folds
 from .run import Run
 
 
@@ -97,9 +98,8 @@ def cv_gradient(
     if near is not None and near.result.folds.same_as(run.folds):
         starts = found.params + near.result.params - near.fit.params
     refits = Refits.unfinished(len(run.folds), len(found.params))
-    result = finished(
-        run, refit_folds(run.derivatives, found, run.folds, tolerance, refits, starts)
-    )
+    refit_folds(run.derivatives, found, run.folds, tolerance, refits, starts)
+    result = finished(run, refits)
     if near is None:
         models.check_same_each_time(found.params)
         in_prior = models.in_prior(run.derivatives, found.params)

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..checks import real_number
-from ..derivatives import Derivatives, at, is_equation, kept_share
+from ..derivatives import is_equation
 from ..fit import TOLERANCE, UnconvergedFit
-from ..folds import WHOLE, Folds
+from ..folds import Folds
 from ..protocol import CVResult, Fit, NoFiniteOptimum, Refits
 from ..scores import Interrupted
-from ..solvers.inverse import SameForAll
-from ..solvers.newton import newton
-from ..solvers.newton_cg import newton_cg
-from .parts import refit_in_parts
+from .refits import refit_folds, refit_in_parts
 from .run import Run
 
 REFIT = (
@@ -29,7 +26,6 @@ SCORE = (
     ". Then score all, which has not been done: dataclasses.replace(result, "
     "losses=acv.derivatives_of(model).heldout(result.params, result.folds))"
 )
-SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
 
 def exact(
@@ -72,9 +68,9 @@ def exact(
     scoring = False
     try:
         if client is None and checkpoint is None:
-            found = refit_folds(run.derivatives, fit, run.folds, tolerance, found)
+            refit_folds(run.derivatives, fit, run.folds, tolerance, found)
         else:
-            found = refit_in_parts(run, refit_folds, found, client, checkpoint)
+            refit_in_parts(run, found, client, checkpoint)
         scoring = True
         return finished(run, found)
     except KeyboardInterrupt as error:
@@ -136,50 +132,3 @@ def _score(run, params, rows, losses):
         scored = run.derivatives.heldout(params[rows], run.folds[rows])
         for row, own in zip(rows, scored, strict=True):
             losses[row] = own
-
-
-def refit_folds(
-    derivatives: Derivatives,
-    fit: Fit,
-    folds: Folds,
-    tolerance: float,
-    found: Refits,
-    starts: np.ndarray | None = None,
-) -> Refits:
-    """Every fold's own optimum, by the solver that suits the model; written to `found`.
-
-    starts: (n_folds, D) near the optima, in place of the fit's params.
-    """
-    own = derivatives.refits(fit.params, folds, tolerance)
-    if own is not None:
-        return own
-    if derivatives.matrix_free:
-        start = _descended(derivatives, fit, folds) if starts is None else starts
-        return newton_cg(derivatives, start, folds, tolerance, found=found)
-    start = _start(derivatives, fit) if starts is None else starts
-    for part in derivatives.portions(folds, len(fit.params)):
-        first = _first(derivatives, fit, folds[part])
-        newton(derivatives, at(start, part), folds[part], tolerance, first, found.part(part))
-    return found
-
-
-def _first(derivatives, fit, folds):
-    """The full fit's Hessian for all folds, unless they need their own from the first step on."""
-    if derivatives.hessians_first or fit.hessian.indefinite:
-        return None
-    return SameForAll(fit.hessian, kept_share(derivatives.model, folds))
-
-
-def _start(derivatives, fit):
-    """The fit's params; the optimum of all data where these are not close to it and F is convex."""
-    if not derivatives.defaults.convex or fit.newton_decrement <= SETTLED:
-        return fit.params
-    return newton(derivatives, fit.params, WHOLE, SETTLED).params[0]
-
-
-def _descended(derivatives, fit, folds):
-    """Each fold's Newton step, in which all folds share work, where it descends; else the fit."""
-    before, gradients = derivatives.fold_gradients(fit.params, folds)
-    moved = fit.params - derivatives.fold_hessians(fit.params, folds).solve(gradients)
-    after, _ = derivatives.fold_gradients(moved, folds)
-    return np.where((after < before)[:, None], moved, fit.params)

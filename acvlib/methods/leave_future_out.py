@@ -27,12 +27,10 @@ from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_starts, observed_mask
-from ..parallel import pieces
 from ..protocol import Fit, Refits, check_fit
 from ..scores import HeldOutLosses
-from .exact import refit_folds
+from .refits import refit_folds
 
-PORTION = 512
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
 
 
@@ -86,6 +84,11 @@ class _Anchor(NamedTuple):
 
 def _part(futures, part):
     return type(futures)(*(each[part] for each in futures))
+
+
+def _moved(futures, moves):
+    """log p of the windows after moves (n, D) of params, to first order."""
+    return futures.log_p + np.einsum("nmd,nd->nm", futures.slopes, moves)
 
 
 def leave_future_out(
@@ -179,7 +182,7 @@ class _Origins:
         self.tried[rows] = True
         folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
         found = Refits.unfinished(len(folds), len(self.fit.params))
-        found = refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
+        refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})
@@ -198,7 +201,7 @@ class _Origins:
         return _Anchor(params, np.asarray(hessian), prior)
 
     def _step(self):
-        """Params, errors and scores of all origins, as many at a time as the cache holds."""
+        """Params, errors and scores of all origins."""
         ends = self._ends()
         reach = [ends[0], *ends, ends[-1]]
         before = None
@@ -206,36 +209,31 @@ class _Origins:
             served = self.starts[reach[i] : reach[i + 2] + 1]
             futures = self.derivatives.futures(self.anchors[end].params, served, *self.window)
             if i > 0:
-                self._between(ends[i - 1], end, before, futures)
+                here = _part(futures, slice(end - reach[i] + 1))
+                self._between(ends[i - 1], end, before, here)
             before = _part(futures, slice(end - reach[i], None))
         self.evaluations["pass"] += len(ends)
 
-    def _between(self, a, b, at_a, at_b):
-        """The origins between two refits, given the futures at both's params."""
-        ends = self.anchors[a], self.anchors[b]
-        basis = eigh(ends[1].hessian, ends[0].hessian)
-        starts = self.starts[a : b + 1]
-        shares = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
-        for part in pieces(len(starts), PORTION):
-            rows = slice(a + part.start, a + part.stop)
-            futures = _part(at_a, part), _part(at_b, part)
-            self._steps(rows, shares[part, None], ends, futures, basis)
+    def _between(self, first, last, at_a, at_b):
+        """The origins between two refits, given the futures at both's params: the equation on top.
 
-    def _steps(self, rows, s, ends, futures, basis):
-        """The equation at the top; H_s^-1 = V diag(scale) V', as V'H_a V = I, V'H_b V = diag."""
-        a, b = ends
-        curvature, V = basis
+        H_s^-1 = V diag(scale) V', as V'H_a V = I and V'H_b V = diag(curvature).
+        """
+        rows = slice(first, last + 1)
+        a = self.anchors[first]
+        b = self.anchors[last]
+        curvature, V = eigh(b.hessian, a.hessian)
+        starts = self.starts[rows, None]
+        s = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
         scale = 1.0 / (1.0 - s + s * curvature)
-        g_a = (a.prior - futures[0].gradient) @ V
-        g_b = (b.prior - futures[1].gradient) @ V
+        g_a = (a.prior - at_a.gradient) @ V
+        g_b = (b.prior - at_b.gradient) @ V
         step = (scale * ((1.0 - s) * g_a + s * g_b)) @ V.T
         params = (1.0 - s) * a.params + s * b.params - step
         apart = b.params - a.params - (scale * (g_b - g_a)) @ V.T
         distance = self.fit.standard_errors_between(apart, 0.0)
-        from_a, from_b = (
-            each.log_p + np.einsum("nmd,nd->nm", each.slopes, params - end.params)
-            for end, each in zip(ends, futures, strict=True)
-        )
+        from_a = _moved(at_a, params - a.params)
+        from_b = _moved(at_b, params - b.params)
         self.params[rows] = params
         self.errors[rows] = (4.0 * s * (1.0 - s))[:, 0] * distance
         self.log_p[rows] = (1.0 - s) * from_a + s * from_b

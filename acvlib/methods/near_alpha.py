@@ -13,13 +13,13 @@ from ..checks import real_array
 from ..derivatives import Derivatives, derivatives_of, is_equation
 from ..folds import Folds
 from ..folds.checks import observed_mask
-from ..protocol import check_is_model, with_defaults
+from ..protocol import check_is_model
+from ..protocol.alike import data_difference
 
 NARROW = 1.01  # bounds must leave room for differences
 STEP = 2e-4  # of alpha
 FAR = 0.1  # of alpha: where to look for what it does to the data's part
 ROUNDING = 1e-7  # of what alpha does to the prior: less than that is nothing
-DATA = ("counts", "labels", "sequences", "y")  # what models call the data that they predict
 
 
 def checked_alpha(alpha: Any, bounds: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -129,21 +129,11 @@ class NearAlpha:
         return prior, gradient - prior, derivatives.heldout(params, Folds([every]))[0]
 
 
-def check_alike(model, centre, alpha):
-    """Raise ValueError where a model has other sites, parameters or data than the one at alpha."""
-    for name in ("n_sites", "n_params", *DATA):
-        mine, other = (getattr(each, name, None) for each in (model, centre))
-        if not _same(mine, other):
-            what = f"{name} {other!r:.40}, then {mine!r:.40}"
-            raise ValueError(f"model_of({alpha}) gives a model of other data or size: {what}")
-    masks = [observed_mask(each.n_sites, with_defaults(each).observed) for each in (model, centre)]
-    if not np.array_equal(*masks):
-        raise ValueError(f"model_of({alpha}) gives a model whose observed sites are others")
-
-
-def _same(a, b):
-    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return a is b or np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    return a is b or type(a) is not type(b) or not isinstance(a, int | str) or a == b
+def check_alike(model: Any, centre: Any, alpha: np.ndarray) -> None:
+    """Raise ValueError where a model has other sites, data or parameters than the one at alpha."""
+    reason = data_difference(centre, model)
+    sizes = [getattr(each, "n_params", None) for each in (centre, model)]
+    if sizes[0] != sizes[1]:
+        reason = f"{sizes[0]} and {sizes[1]} parameters"
+    if reason:
+        raise ValueError(f"model_of({alpha}) gives a model of other data or size: {reason}")

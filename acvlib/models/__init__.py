@@ -1,8 +1,8 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
 from .crf import LinearChainCRF
-from .crf.chains import CRFParams
 from .crf.crfsuite import from_crfsuite
+from .crf.dense import CRFParams
 from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie

@@ -81,11 +81,21 @@ class Refits:
             residual=np.full(n, np.nan),
         )
 
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All but the evaluations, by name."""
+        return {name: array for name, array in vars(self).items() if name != "evaluations"}
+
     def part(self, rows: slice) -> "Refits":
         """Those of some folds, in the same memory, with the same `evaluations`."""
-        arrays = {name: array for name, array in vars(self).items() if name != "evaluations"}
-        views = {name: array[rows] for name, array in arrays.items()}
+        views = {name: array[rows] for name, array in self.arrays.items()}
         return Refits(**views, evaluations=self.evaluations)
+
+    def take(self, rows: slice, refits: "Refits") -> None:
+        """Write what others found of some folds: params before `converged`, as Ctrl-C may come."""
+        for name, array in self.arrays.items():
+            array[rows] = getattr(refits, name)
+        self.evaluations.update(refits.evaluations)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from numpy.linalg import LinAlgError
 
 from ..concordance import NotConcordant, balls
 from ..derivatives import Derivatives, is_equation, kept_share
-from ..folds.checks import end_to_end
 from ..protocol import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
@@ -90,8 +89,7 @@ class Search:
     def _scored(self, losses, part):
         """The mean loss of each fold."""
         folds = self.folds[part]
-        own = np.split(losses, np.cumsum(end_to_end(folds.scored).sizes)[:-1])
-        return replace(self.result, folds=folds, losses=own).fold_losses
+        return replace(self.result, folds=folds, losses=folds.split(losses)).fold_losses
 
     def _first(self, rows):
         """The full fit, where the slopes are known, and the params that were given."""
@@ -130,14 +128,7 @@ class Search:
         """The fold gradients; nan where the model cannot compute one."""
         self.gradients += len(folds)
         gradients = self.derivatives.fold_gradients
-        try:
-            return gradients(points, folds, values=False)[1]
-        except FAILURES:  # of some fold: which, is found out one by one
-            slopes = np.full_like(points, np.nan)
-        for row in range(len(folds)):
-            with suppress(*FAILURES):
-                slopes[row] = gradients(points[[row]], folds[[row]], values=False)[1]
-        return slopes
+        return _or_nan(lambda *some: gradients(*some, values=False)[1], points, folds, points.shape)
 
     def _newton(self, slopes, rows):
         """H^-1 g, H of the full fit and the share of it that the fold keeps."""
@@ -175,18 +166,23 @@ class Search:
 
     def _fold_losses(self, points, folds):
         """The fold losses; nan where the model cannot compute one."""
-        try:
-            return self._losses_at(points, folds)
-        except FAILURES:
-            losses = np.full(len(folds), np.nan)
-        for row in range(len(folds)):
-            with suppress(*FAILURES):
-                losses[row] = self._losses_at(points[[row]], folds[[row]])[0]
-        return losses
+        return _or_nan(self._losses_at, points, folds, len(folds))
 
     def _losses_at(self, points, folds):
         losses = self.derivatives.heldout(points, folds)
         return replace(self.result, folds=folds, params=points, losses=losses).fold_losses
+
+
+def _or_nan(function, points, folds, shape):
+    """function(points, folds), a row a fold; nan where it fails at a point that is far off."""
+    try:
+        return function(points, folds)
+    except FAILURES:  # of some fold: which, is found out one by one
+        found = np.full(shape, np.nan)
+    for row in range(len(folds)):
+        with suppress(*FAILURES):
+            found[row] = function(points[[row]], folds[[row]])[0]
+    return found
 
 
 def _products(a, b):

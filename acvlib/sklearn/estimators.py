@@ -27,8 +27,8 @@ from ..extras import require
 from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
 from ..models.glm.families import tweedie
+from ..models.glm.likelihoods import Multinomial
 from ..models.glm.vector import VectorGLM
-from ..models.glm.vector.families import Multinomial
 from ..protocol import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")

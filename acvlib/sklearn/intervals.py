@@ -41,9 +41,9 @@ def score_intervals(
     folds = TestRows(tests)
     known = model.derivatives.concordance(certificate.result.fit)
     where = (certificate.centre, certificate.radius, folds.rows, folds.sizes)
-    eta, moves = known.eta_range(*where)
+    scores, moves = known.score_range(*where)
     y = model.y[folds.rows]
-    ends = [model.family.mean(eta - moves), model.family.mean(eta + moves)]
+    ends = [model.family.mean(scores[0] - moves), model.family.mean(scores[0] + moves)]
     found = {}
     for key, name in names_of(scoring, translation).items():
         worst = np.minimum(*(_score(translation, name, y, end) for end in ends))

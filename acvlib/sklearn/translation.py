@@ -138,8 +138,7 @@ class Translation:
         """Params with the coefficients (q, .) of the linear predictors changed to another basis."""
         if self._mix is None:
             return params
-        outputs = getattr(self.model, "n_outputs", 1)
-        rows = params.reshape(outputs, -1)
+        rows = params.reshape(self.model.n_outputs, -1)
         return np.hstack([rows[:, : self.head], change(rows[:, self.head :])]).ravel()
 
 

@@ -12,12 +12,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 from scipy.linalg.lapack import dpocon
 
-from ..parallel import blas_for, in_blas_threads, pieces
+from ..parallel import blas_for
 
 HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
-
-
-TILE = 512  # right-hand sides that are solved for together: they stay in the cache
 CONDITIONED = 1e-7  # least over largest eigenvalue above which an inverse is as good as a factor
 
 
@@ -82,23 +79,10 @@ class DenseHessian:
                 "that the data identify every parameter, or pass damping > "
                 f"{max(-smallest, 0.0):.3g}"
             )
-        if columns.ndim == 1 or columns.shape[1] <= len(self.matrix):
+        few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
+        if few or self.inverse is None:
             return cho_solve(self._factor, columns)
-        return self._solve_rows(columns.T).T
-
-    def _solve_rows(self, rows):
-        """rows @ H^-1, tile by tile."""
-        out = np.empty(rows.shape)
-        inverse = self.inverse
-
-        def solve_tile(tile):
-            if inverse is None:
-                out[tile] = cho_solve(self._factor, rows[tile].T).T
-            else:
-                np.matmul(rows[tile], inverse, out=out[tile])
-
-        in_blas_threads(solve_tile, pieces(len(rows), TILE))
-        return out
+        return self.inverse @ columns
 
     @cached_property
     def inverse(self) -> np.ndarray | None:

@@ -23,6 +23,7 @@ ROUGH = 0.1  # relative residual of a step far from the optimum
 FINE = 1e-3  # relative residual of a step near it
 NEAR = 1.0  # decrement, in standard errors, below which steps are solved to FINE
 RADIUS = 10.0  # standard errors of the first trust region
+STUCK = 1e-8  # standard errors of a trust region in which nothing descends
 INSIDE = 0.99  # of the radius, within which a step was not cut
 N_HALVINGS = 15  # of the first step off a saddle
 ACCEPTED = 1e-4  # of the promised decrease: what a step must bring
@@ -58,58 +59,37 @@ def newton_cg(
 
 def _refit(derivatives, fold, tolerance, max_steps, found):
     """Refit one fold from the params in `found`, and write there what is known in the end."""
-    descent = _Descent(_Point(derivatives, found.params[0].copy(), fold), tolerance)
-    while descent.steps < max_steps and not descent.finished:
-        descent.step()
-    found.params[0] = descent.here.params
-    found.decrement[0] = descent.decrement
-    found.indefinite[0] = descent.smallest <= 0.0
-    found.steps[0] = descent.steps
-    found.residual[0] = np.linalg.norm(descent.here.gradient)
-    found.converged[0] = descent.converged  # the last one: Ctrl-C may come in between
-    return descent.evaluations
-
-
-class _Descent:
-    """One fold on its way down: where it is, its trust region, and what it cost."""
-
-    def __init__(self, here, tolerance):
-        self.here = here
-        self.tolerance = tolerance
-        self.radius = RADIUS
-        self.decrement = np.inf
-        self.smallest = np.nan
-        self.steps = 0
-        self.converged = False
-        self.stuck = False
-        self.evaluations = Counter(gradient=1)
-
-    @property
-    def finished(self):
-        return self.converged or self.stuck
-
-    def step(self):
-        move = self.here.step(FINE if self.decrement < NEAR else ROUGH, self.radius)
-        self.evaluations["hvp"] += move.products
-        self.decrement = float(np.sqrt(max(-(self.here.gradient @ move.x[0]), 0.0)))
-        self.smallest = move.smallest[0]
-        inside = move.norm[0] < INSIDE * self.radius
-        self.converged = bool(self.decrement <= self.tolerance and self.smallest > 0.0 and inside)
-        if not self.converged:
-            self._try(move)
-            self.steps += 1
-
-    def _try(self, move):
-        there = self.here.moved(move.x[0])
-        self.evaluations["gradient"] += 1
-        rounding = SLACK * (1.0 + abs(self.here.value))
-        gain = self.here.value - there.value + rounding
-        ratio = gain / (move.decrease[0] + rounding)
-        self.radius = _next_radius(self.radius, move.norm[0], ratio)
+    here = _Point(derivatives, found.params[0].copy(), fold)
+    evaluations = Counter(gradient=1)
+    radius = RADIUS
+    decrement = np.inf
+    smallest = np.nan
+    converged = False
+    for _ in range(max_steps):
+        move = here.step(FINE if decrement < NEAR else ROUGH, radius)
+        evaluations["hvp"] += move.products
+        decrement = float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0)))
+        smallest = move.smallest[0]
+        inside = move.norm[0] < INSIDE * radius
+        converged = bool(decrement <= tolerance and smallest > 0.0 and inside)
+        if converged:
+            break
+        found.steps[0] += 1
+        there = here.moved(move.x[0])
+        evaluations["gradient"] += 1
+        rounding = SLACK * (1.0 + abs(here.value))
+        ratio = (here.value - there.value + rounding) / (move.decrease[0] + rounding)
+        radius = _next_radius(radius, move.norm[0], ratio)
         if ratio > ACCEPTED:
-            self.here = there
-        else:
-            self.stuck = self.radius < 1e-8
+            here = there
+        elif radius < STUCK:
+            break
+    found.params[0] = here.params
+    found.decrement[0] = decrement
+    found.indefinite[0] = smallest <= 0.0
+    found.residual[0] = np.linalg.norm(here.gradient)
+    found.converged[0] = converged  # the last one: Ctrl-C may come in between
+    return evaluations
 
 
 def below_saddle(derivatives: Derivatives, params: np.ndarray) -> np.ndarray | None:

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jupytext
+from nbformat.v4 import new_code_cell, new_markdown_cell
 
 from .claims import Claim, LedgerError, load_claims
 from .verdicts import anchor, kind, words
 
 NOT_MEASURED = "(not in this run)"
 _ROLE = re.compile(r"\{(value|verdict|given)\}`([^`]+)`")
+CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FIELDS = ("value", "baseline", "low", "high", "draws", "seconds")
 
 # What a numeral may stand in: code, math, links, roles, and the options and heads of directives.
@@ -97,8 +99,16 @@ def problems(notebooks: Path, claims: dict[str, Claim] | None = None) -> list[st
     return [
         f"{path.stem}: {found}"
         for path in sorted(notebooks.glob("*.py"))
-        for found in of_chapter(path.stem, jupytext.read(path).cells, claims)
+        for found in of_chapter(path.stem, cells_of(path), claims)
     ]
+
+
+def cells_of(notebook: Path) -> list:
+    """The cells of a chapter's source, and its exercises as further ones."""
+    path = notebook.parent.parent / "book" / "exercises" / f"{notebook.stem}.md"
+    text = path.read_text("utf-8") if path.exists() else ""
+    code = [new_code_cell(answer) for answer in CODE.findall(text)]
+    return [*jupytext.read(notebook).cells, new_markdown_cell(text), *code]
 
 
 def of_chapter(name: str, cells: list, claims: dict[str, Claim]) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import acvlib as acv
-from acvlib.adapters import calculus
+from acvlib.adapters import derivatives
 from acvlib.folds import Folds
 
 N, D = 40, 3
@@ -156,7 +156,7 @@ def test_the_model_passes_the_check_for_users(make, model):
 def test_how_many_lanes_go_together_changes_nothing(model, monkeypatch):
     folds = FOLDS["one"]
     many = model.derivatives.fold_gradients(START, folds)[1]
-    monkeypatch.setattr(calculus, "HELD", 1)
+    monkeypatch.setattr(derivatives, "HELD", 1)
     close(model.derivatives.fold_gradients(START, folds)[1], many, 1e-13)
 
 
@@ -290,6 +290,8 @@ def test_bad_heldout_losses_are_named(heldout, message):
         ({"start": {}}, ValueError, "start holds no number"),
         ({"loss": 3}, TypeError, "loss must be a Callable"),
         ({"heldout": None}, TypeError, "heldout must be a Callable"),
+        ({"loss": lambda p: p.sum()}, TypeError, r"function of \(params, weights\); .* of \(p\)"),
+        ({"heldout": lambda p: p}, TypeError, r"function of \(params, sites\); it is one of \(p\)"),
         ({"dense_limit": -1}, ValueError, "dense_limit = -1"),
     ],
 )

@@ -94,6 +94,14 @@ sys.addaudithook(hook)
 }
 
 
+# In place of a study of a minute.
+FOLD_SIZES = """
+import pathlib, sys
+pathlib.Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
+pathlib.Path(sys.argv[1], "fold_sizes.json").write_text("{}")
+"""
+
+
 class SmallBook:
     """Files of the project below `root`; `make` runs it, `start` begins to."""
 
@@ -114,6 +122,10 @@ class SmallBook:
         self.write("book/_config.yml", "title: Demo\n")
         self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
         self.write("book/chapters.toml", CHAPTERS)
+        self.write("book/api.toml", "")
+        self.write("book/fold_sizes.md", "# Sizes\n\n<!-- fold sizes -->\n")
+        self.write("tools/fold_sizes.py", FOLD_SIZES)
+        self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")

@@ -150,7 +150,9 @@ def test_publish_and_site(book):
     names = sorted(path.name for path in published.rglob("*") if path.is_file())
     runs = ["one.json", "two.json"]
     figures = ["one-1.svg", "two-1.svg"]
-    assert names == sorted(["ledger.json", "one.ipynb", "two.ipynb", *figures, *runs])
+    assert names == sorted(
+        ["fold_sizes.json", "ledger.json", "one.ipynb", "two.ipynb", *figures, *runs]
+    )
     assert book.make("site")[0] == 0
     assert "one-1.svg" in book.page
     assert sys.executable not in book.page

@@ -7,7 +7,7 @@ import chapters
 import pandas as pd
 import pytest
 from finish_html import description, finish
-from prerender import FORMULA, Icons, formulas, with_math
+from prerender import FORMULA, ICON, Icons, formulas, with_math
 
 ROOT = Path(__file__).parent.parent.parent
 HEAD = "<html><head><title>A &amp; b &#8212; Book</title></head>"
@@ -47,6 +47,13 @@ def test_page_without_formulas_stays():
 def test_icon_is_found_by_any_of_its_names(tmp_path, name, path):
     (tmp_path / "icons.js").write_text(SCRIPT, "utf-8")
     assert Icons(tmp_path / "icons.js").outline(name)[2] == path
+
+
+def test_icons_are_drawn_without_their_font(tmp_path):
+    (tmp_path / "icons.js").write_text(SCRIPT, "utf-8")
+    drawn = ICON.sub(Icons(tmp_path / "icons.js").draw, '<span class="fa-solid fa-bars"></span>')
+    assert drawn.startswith('<svg class="icon fa-bars"')
+    assert "fa-solid" not in drawn
 
 
 def test_unknown_icon_ends_the_build(tmp_path):

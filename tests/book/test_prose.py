@@ -3,7 +3,6 @@
 import ast
 from pathlib import Path
 
-import jupytext
 import pytest
 from acvbook import prose
 from acvbook.claims import Claim, LedgerError, load_claims
@@ -144,5 +143,4 @@ def test_what_is_wrong_in_a_chapter(tmp_path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.py")), ids=lambda p: p.stem)
 def test_prose_of_the_book(path):
-    cells = jupytext.read(path).cells
-    assert not list(prose.of_chapter(path.stem, cells, load_claims()))
+    assert not list(prose.of_chapter(path.stem, prose.cells_of(path), load_claims()))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import acvlib as acv
+import acvlib.models.hmm.em  # noqa: F401  (the page names it)
 from acvlib.protocol import ModelDefaults
 
 PAGE = (Path(__file__).parent.parent.parent / "book" / "what_is_exact.md").read_text()
@@ -40,6 +41,7 @@ DOORS = {
     "Certificate",
     "compare_models",
     "compare_methods",
+    "choose",
     "leave_future_out",
     "most_influential",
     "tune",

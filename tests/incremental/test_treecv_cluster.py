@@ -22,7 +22,7 @@ from acvlib.incremental.chunks import count_updates  # noqa: E402
 from acvlib.incremental.cluster import count_messages  # noqa: E402
 from acvlib.incremental.protocol import Examples  # noqa: E402
 from acvlib.incremental.recursion import Progress  # noqa: E402
-from acvlib.methods import parts  # noqa: E402
+from acvlib.methods import refits  # noqa: E402
 from acvlib.scores import Interrupted  # noqa: E402
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # the workers cannot import the tests
@@ -229,7 +229,7 @@ class SlowModel:
 def test_ctrl_c_in_exact_on_a_cluster(client, tmp_path, monkeypatch):
     model = SlowModel()
     fit, folds = acv.fit(model), acv.folds.leave_one_out(60)
-    with pytest.raises(Interrupted) as caught, interrupted_after(3, parts._Kept, monkeypatch):
+    with pytest.raises(Interrupted) as caught, interrupted_after(3, refits._Kept, monkeypatch):
         acv.exact(model, fit, folds, client=client, checkpoint=tmp_path / "run.npz")
     done = caught.value.result.diagnostics["converged"]
     assert 0 < done.sum() < 60

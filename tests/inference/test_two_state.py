@@ -10,9 +10,9 @@ from oracles.refit import central_difference
 from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, two_state
-from acvlib.inference.two_state import Chains
-from acvlib.inference.two_state_sweep import N_LANES, WIDTH
-from acvlib.models.traffic.derivatives import BLOCK, block_starts
+from acvlib.inference.two_state import N_LANES, Chains
+from acvlib.models.traffic.derivatives import BLOCK, _tangent, block_starts
+from acvlib.models.traffic.emission import WIDTH
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -138,7 +138,7 @@ def test_tangent_equals_central_differences():
 
     contrast = table[:, 1] - table[:, 0]
     messages = smooth_alone(classes, weights, table, TRANSITION).messages
-    cross = two_state.tangent(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
+    cross = _tangent(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
     assert_allclose(cross, central_difference(moved, np.zeros(WIDTH)), rtol=0, atol=1e-8)
 
 
@@ -177,7 +177,7 @@ def test_every_lane_equals_its_own_chain(n_sites):
     starts = block_starts(np.zeros(n_sites))
     chains = Chains(classes, keep, np.exp(table), moves_of(stay), starts)
     log_z, event, statistics, *_ = two_state.smooth(chains)
-    density = two_state.left_out_densities(chains, sites, ends)
+    density = two_state.smooth(chains, left_out=(sites, ends)).density
     for b in (0, 1, 17, N_LANES - 1):
         weights = keep[:, b].astype(float)
         own = table[:, :, b].T.copy()
@@ -203,7 +203,7 @@ def test_results_do_not_depend_on_where_blocks_end():
 
     def results(starts):
         chains = Chains(*arguments, starts)
-        density = two_state.left_out_densities(chains, *read)
+        density = two_state.smooth(chains, left_out=read).density
         return *two_state.smooth(chains)[:3], density
 
     whole, *others = map(results, cuts)
@@ -268,7 +268,7 @@ def test_variance_of_the_score_is_the_tangent_of_the_score_over_many_blocks():
         messages = smooth_alone(classes, weights, own, transition).messages
         # with no quiet score and a contrast of 1, what is left is the posterior's derivative
         none, one = np.zeros_like(ratio), np.ones(len(ratio))
-        cross = two_state.tangent(classes, weights, messages, transition, none, ratio, one)
+        cross = _tangent(classes, weights, messages, transition, none, ratio, one)
         gamma = by_chain(classes, weights, own, stay[:, b])[1]
         d_gamma = cross - gamma[:, None] * ratio[classes]
         expected = (weights[:, None] * ratio[classes]).T @ d_gamma

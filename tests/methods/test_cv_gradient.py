@@ -207,9 +207,9 @@ def random_columns(alpha):
 REFUSED = {
     "not positive": ((lambda a: GLM(X, LABELS, penalty=a[0]), [0.0]), "must be one or more pos"),
     "none": ((lambda a: GLM(X, LABELS), []), "must be one or more positive"),
-    "other sites": ((other_rows, [1.0]), "n_sites 48, then 40"),
-    "other data": ((other_data, [1.0]), "of other data or size: y"),
-    "other parameters": ((other_columns, [1.0]), "n_params 7, then 6"),
+    "other sites": ((other_rows, [1.0]), "48 and 40 sites"),
+    "other data": ((other_data, [1.0]), "other data or size: their y are not equal"),
+    "other parameters": ((other_columns, [1.0]), "7 and 6 parameters"),
     "random": ((random_columns, [1.0]), "another model each time"),
     "ignored": ((lambda a: GLM(X, LABELS, penalty=a[0]), [1.0, 1.0]), r"alpha\[1\] = 1 changes no"),
 }

@@ -148,13 +148,13 @@ def test_scored_sites_are_picked_from_the_omitted_ones():
 def test_sums_side_by_side_are_those_of_single_sentences():
     """More sentences than stand side by side, one long enough for its product to be cut."""
     lengths = (700, *[2] * 150, 1, 3, 2)
-    chains = LinearChainCRF(*data(5, lengths)).derivatives._chains
+    own = LinearChainCRF(*data(5, lengths)).derivatives
     rng = np.random.default_rng(5)
     params, weights = rng.normal(0, 3, D), rng.uniform(size=len(lengths))
-    log_z, features = chains.each(params)
-    value, total = chains.sums(params, weights)
-    assert value == pytest.approx(weights @ log_z, rel=1e-12)
-    assert total == pytest.approx(weights @ features, rel=1e-9)
+    losses, gradients = own._each_loss(params, np.arange(len(lengths)))
+    value, total = own._whole(params, weights)
+    assert value == pytest.approx(weights @ losses, rel=1e-12)
+    assert total == pytest.approx(weights @ gradients, rel=1e-9)
 
 
 def test_no_sentence_has_weight():
@@ -303,9 +303,9 @@ def test_shifts_that_cancel_change_no_probability(seed, shift, tilt):
 @given(st.integers(0, 10_000))
 def test_covariance_is_positive_and_sums_over_sentences(seed):
     model, rng = crf(seed=seed % 5), np.random.default_rng(seed)
-    params, chains = rng.normal(0, 2, D), model.derivatives._chains
-    single = [chains.covariance(params, unit) for unit in np.eye(model.n_sites)]
-    assert chains.covariance(params, np.ones(model.n_sites)) == pytest.approx(sum(single), abs=1e-9)
+    params, covariance = rng.normal(0, 2, D), model.derivatives._covariance
+    single = [covariance(params, unit) for unit in np.eye(model.n_sites)]
+    assert covariance(params, np.ones(model.n_sites)) == pytest.approx(sum(single), abs=1e-9)
     assert np.linalg.eigvalsh(sum(single))[0] > -1e-9
 
 

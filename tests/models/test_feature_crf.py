@@ -138,6 +138,23 @@ def test_unlikely_scores_have_finite_derivatives():
     assert (losses >= 0.0).all()
 
 
+def test_products_where_sums_are_in_logarithms_are_differences_of_gradients():
+    model = FeatureCRF(*data(12), 0.3)
+    rng = np.random.default_rng(5)
+    params = rng.normal(size=model.n_params)
+    params[-9:] = 600.0 * rng.normal(size=9)  # of the transitions
+    assert np.ptp(model.unpack(params).transitions) > 460.0
+    vector = rng.normal(size=(1, model.n_params))
+    ends = []
+    for step in (1e-4, -1e-4):
+        point = params + step * vector[0]
+        ends.append(model.derivatives.value_and_gradient(point, np.ones(12))[1])
+    products = model.derivatives.products(params, WHOLE)
+    found = products.multiply(vector, np.array([0]))[0]
+    np.testing.assert_allclose(found, (ends[0] - ends[1]) / 2e-4, atol=1e-6)
+    assert np.isfinite(products.precondition(vector, np.array([0]))).all()
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_check_model(scheme):
     model = FeatureCRF(*data(4), 0.3, scheme)

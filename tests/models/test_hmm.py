@@ -16,11 +16,11 @@ from acvlib.folds import WHOLE, Folds
 from acvlib.inference import hidden_chain
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
 from acvlib.models.hmm import em
-from acvlib.models.hmm.clustering import k_means
-from acvlib.models.hmm.curvature import Curvature
+from acvlib.models.hmm.curvature import CompleteData
 from acvlib.models.hmm.derivatives import SeparateProducts, SharedProducts
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian, NeuralAutoRegression
-from acvlib.models.hmm.posterior import hidden_states
+from acvlib.models.hmm.emissions.base import k_means
+from acvlib.models.hmm.posterior import hidden_states, states_of_sequences
 
 EMISSIONS = [Gaussian(), AutoRegression(0), AutoRegression(2), NeuralAutoRegression(1, 2)]
 ROWS = np.arange(2)
@@ -111,10 +111,10 @@ def test_many_directions_at_once_are_what_each_is_alone(case):
 def test_preconditioners_are_inverses_of_the_information(case):
     model, params = case
     matrix = np.zeros((len(params), len(params)))
-    for block in Curvature(hidden_states(model, params, np.ones(model.n_sites))).blocks:
-        places = np.arange(len(params))[block.place].reshape(-1, len(block.matrix))
-        for place in places:
-            matrix[np.ix_(place, place)] = block.matrix
+    hidden = hidden_states(model, params, np.ones(model.n_sites))
+    for place, block in CompleteData(hidden).blocks:
+        for own in np.arange(len(params))[place].reshape(-1, len(block)):
+            matrix[np.ix_(own, own)] = block
     vectors = np.random.default_rng(3).normal(size=(10, len(params)))
     expected = np.linalg.solve(matrix, vectors.T).T
     products = model.derivatives.products(params[None], WHOLE)
@@ -130,7 +130,9 @@ def test_preconditioners_of_folds_lack_what_is_left_out(case):
     vectors = np.random.default_rng(3).normal(size=(2, len(params)))
     weights = [acv.folds.weights(3, fold) for fold in folds]
     separate = SeparateProducts([hidden_states(model, params, w) for w in weights])
-    shared = SharedProducts(hidden_states(model, params, np.ones(3)), folds, share=0.0)
+    own = [states_of_sequences(model, params, fold) for fold in folds]
+    whole = hidden_states(model, params, np.ones(3))
+    shared = SharedProducts(whole, own, folds, share=0.0)
     expected = separate.precondition(vectors, ROWS)
     assert_allclose(shared.precondition(vectors, ROWS), expected, rtol=1e-6, atol=1e-9)
 
@@ -376,7 +378,8 @@ def test_curvature_without_active_states_is_close():
     model = AutoRegressiveHMM(two_regimes(rng), 2)
     params = em.restarts(model, rng, 1).params
     posterior, v = hidden_states(model, params, np.ones(6)), rng.normal(size=(2, len(params)))
-    fine, rough = (Curvature(posterior, is_rough).multiply(v) for is_rough in (False, True))
+    products = SeparateProducts([posterior])
+    fine, rough = (kind.multiply(v, np.zeros(2, int)) for kind in (products, products.rough))
     slow = v @ dense_hessian(model.objective)(params, np.ones(6))
     assert abs(fine - slow).max() <= 1e-8 * abs(slow).max()
     assert 1e-12 < abs(rough - slow).max() / abs(slow).max() < 1e-3

@@ -19,7 +19,7 @@ from acvlib import fit, weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
-from acvlib.inference.two_state_sweep import N_LANES
+from acvlib.inference.two_state import N_LANES
 from acvlib.models import PoissonTraffic, TrafficPrior
 from acvlib.models.traffic import SUGGESTED_PRIOR
 from acvlib.models.traffic.derivatives import BLOCK

@@ -143,3 +143,16 @@ def test_bounds_hold(model):
                 losses = exact.fold_losses
                 assert ((low - 1e-7 <= losses) & (losses <= high + 1e-7))[seen].all()
                 assert seen.mean() > 0.9 or model.penalty.min() == 0.0
+
+
+@pytest.mark.parametrize("name", ["balanced", "balanced, weights"])
+def test_as_many_folds_as_there_are_bases_each_take_their_own(name):
+    """Bases are in the order of their weights, folds in any."""
+    model = MODELS[name]
+    fit = acv.fit(model)
+    sites = [int(np.flatnonzero(model.y == label)[0]) for label in (0, 1, 2)]
+    for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
+        folds = acv.Folds(np.array(sites)[order][:, None])
+        together = acv.newton_step(model, fit, folds).params
+        alone = [acv.newton_step(model, fit, folds[[row]]).params[0] for row in range(3)]
+        assert_allclose(together, alone, rtol=1e-10)

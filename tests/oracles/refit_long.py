@@ -26,7 +26,7 @@ def refit(model, kept, start):
     x = model.design[kept].astype(LONG)
     y = model.y[kept].astype(LONG)
     s = model.sample_weight[kept].astype(LONG)
-    ridge = LONG(model.ridge(model.sample_weight[kept].sum())) * model.penalised
+    ridge = model.ridge(model.sample_weight[kept].sum()).astype(LONG)
     theta = np.asarray(start).astype(LONG)
     slope = SLOPES[model.family.name]
     for _ in range(60):

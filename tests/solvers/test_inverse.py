@@ -89,7 +89,6 @@ def test_one_hessian_serves_all_folds_by_their_shares(rng):
 
 @pytest.mark.parametrize("smallest", [1.0, 1e-5, 1e-9, 1e-13])
 def test_many_columns_are_solved_as_accurately_as_one(smallest, rng):
-    """Two tiles of right-hand sides, by the inverse or, where it would lose digits, the factor."""
     matrix = spectrum(smallest, 0.5, 2.0)
     exact = rng.standard_normal((3, 1100))
     found = DenseHessian(matrix).solve(matrix @ exact)

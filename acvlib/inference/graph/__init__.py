@@ -15,12 +15,10 @@ import numpy as np
 from autograd.extend import defvjp, primitive
 
 from ...checks import check_whole, generator
-from . import passes
-from .checks import check_edges, check_sites
+from .edges import by_node, check_edges, check_sites, edges_of, is_named, is_networkx
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
-from .forms import by_node, edges_of, is_named, is_networkx
 from .moments import Moments, SumMoments
-from .potentials import check_potentials
+from .passes import check_potentials, collect, distribute
 from .tables import table_of
 
 __all__ = [
@@ -52,12 +50,12 @@ class GraphPosterior:
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
         self.elimination = elimination
-        self.log_partition, self._conditional, _ = passes.collect(elimination, node, edge)
+        self.log_partition, self._conditional, _ = collect(elimination, node, edge)
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
         everywhere = np.ones(len(self.elimination.site), bool)
-        return passes.distribute(self.elimination, self._conditional, everywhere)
+        return distribute(self.elimination, self._conditional, everywhere)
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
@@ -81,8 +79,8 @@ def marginals_at(
     node, edge = check_potentials(node, edge, elimination)
     sites = check_sites(sites, len(node))
     wanted = np.isin(np.arange(len(node)), sites)
-    _, conditional, _ = passes.collect(elimination, node, edge)
-    gamma, _ = passes.distribute(elimination, conditional, wanted)
+    _, conditional, _ = collect(elimination, node, edge)
+    gamma, _ = distribute(elimination, conditional, wanted)
     return gamma[sites]
 
 
@@ -99,8 +97,8 @@ def tangent(
     size = max(abs(d_node).max(), abs(d_edge).max(initial=0.0)) or 1.0
     node = node + STEP * 1j * (d_node / size)
     edge = edge + STEP * 1j * (d_edge / size)
-    _, conditional, _ = passes.collect(elimination, node, edge)
-    moved = passes.distribute(elimination, conditional, np.ones(len(node), bool))
+    _, conditional, _ = collect(elimination, node, edge)
+    moved = distribute(elimination, conditional, np.ones(len(node), bool))
     return tuple(part.imag * (size / STEP) for part in moved)
 
 

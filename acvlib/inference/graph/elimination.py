@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...checks import check_whole
-from .checks import check_edges
+from .edges import check_edges
 
 MEMORY = 2**31  # bytes that the tables of one graph may take, unless told otherwise
 RESTARTS = 20

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .elimination import EliminationOrder
-from .passes import TINY, ancestors, factors
-from .potentials import check_potentials, check_shape
+from .passes import TINY, ancestors, check_potentials, check_shape, factors
 from .tables import (
     columns,
     gather,

@@ -6,7 +6,6 @@ string makes an attribute "name:string" of value 1, and a dict or list within ha
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -22,38 +21,6 @@ class Attributes(NamedTuple):
     matrix: csr_array
     starts: np.ndarray
     names: tuple
-
-
-class Tokens:
-    """Tokens of sentences that have labels: matrix (n_tokens, n_attributes), tags, starts."""
-
-    def __init__(self, matrix: csr_array, tags: np.ndarray, starts: np.ndarray):
-        self.matrix = matrix
-        self.tags = tags
-        self.starts = starts
-        self.lengths = np.diff(starts)
-
-    @cached_property
-    def transposed(self) -> csr_array:
-        """The matrix (n_attributes, n_tokens)."""
-        return self.matrix.T.tocsr()
-
-    @cached_property
-    def squared(self) -> csr_array:
-        """The squares of `transposed`."""
-        return self.transposed.power(2)
-
-    @cached_property
-    def links(self) -> np.ndarray:
-        """The tokens that another one of their sentence follows."""
-        return np.delete(np.arange(len(self.tags)), self.starts[1:] - 1)
-
-    def take(self, sentences: np.ndarray) -> "Tokens":
-        """The tokens of the numbered sentences, each as often as it is named."""
-        rows = [np.arange(self.starts[n], self.starts[n + 1]) for n in sentences]
-        starts = np.concatenate([[0], np.cumsum([len(own) for own in rows], dtype=int)])
-        chosen = np.concatenate(rows)
-        return Tokens(self.matrix[chosen], self.tags[chosen], starts)
 
 
 def attributes(sentences: Any, known: Sequence[str] | None = None) -> Attributes:

@@ -21,7 +21,7 @@ class CRFConcordance(Concordance):
 
     def __init__(self, derivatives: Any, fit: Fit):
         model = derivatives.model
-        self.lengths_of = np.diff(model.starts)
+        self.lengths_of = model.tokens.lengths
         super().__init__(fit, model.n_sites + model.n_tags * int(self.lengths_of.max()))
         self.derivatives = derivatives
         self.model = model
@@ -36,7 +36,8 @@ class CRFConcordance(Concordance):
 
     def noise(self, params: np.ndarray, folds: Folds) -> Any:
         """4 (sentences + K T + D) epsilons of twice all features, and of the ridge's pull."""
-        count = 2.0 * (self.lengths_of + 1).sum() * self.units.max()
+        features = self.model.sentence_weights @ (self.lengths_of + 1)
+        count = 2.0 * features * self.units.max()
         pull = self.model.ridge * np.abs(params) @ self.units
         return 4.0 * (self.terms + len(self.units)) * EPSILON * (count + pull)
 

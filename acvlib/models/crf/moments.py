@@ -12,18 +12,29 @@ Features are numbered like parameters: first tag (K,), transitions (K, K), last 
 import numpy as np
 from numba import njit
 
-TINY = np.finfo(float).tiny  # where a tag is forbidden, in place of 0
+from ...inference.smoothing import transition_counts
+from .paths import Paths
 
 _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 
-@_jit
-def covariances(posterior, features, starts, weights, bounds):
+def covariances(paths: Paths, weights: np.ndarray, bounds: np.ndarray) -> np.ndarray:
     """sum_n weights_n Cov(features) over sentences bounds[o]:bounds[o + 1], for each o, (n, D, D).
 
-    posterior: (gamma, filtered, ahead, transition); features (N, D): their means.
+    Starts and ends are in the scores of the tokens.
     """
-    gamma, filtered, ahead, transition = posterior
+    smoothed = paths.smoothed
+    starts = paths.tokens.starts
+    first = smoothed.gamma[starts[:-1]]
+    links = transition_counts(smoothed, starts)
+    last = smoothed.gamma[starts[1:] - 1]
+    features = np.hstack([first, links.reshape(len(links), -1), last])
+    return _covariances(*smoothed[2:5], features, starts, weights, bounds)
+
+
+@_jit
+def _covariances(filtered, ahead, transition, features, starts, weights, bounds):
+    """The same of sentences with these posteriors; features (N, D): their means."""
     k = len(transition)
     n_features = features.shape[1]
     inner = n_features - k  # features that are not the last tag
@@ -37,9 +48,7 @@ def covariances(posterior, features, starts, weights, bounds):
             tokens = slice(starts[n], starts[n + 1])
             _fill_past(filtered[tokens], transition, past)
             _add_links(weights[n] * ahead[tokens], past, met)
-            last = starts[n + 1] - 1
-            share = weights[n] * gamma[last] / np.maximum(filtered[last], TINY)
-            out[o, inner:, :inner] += share.reshape(-1, 1) * past[last - starts[n]]
+            out[o, inner:, :inner] += weights[n] * past[starts[n + 1] - 1 - starts[n]]
         _place_links(met, transition, out[o])
         _finish(features, weights, sentences, out[o])
     return out

@@ -10,9 +10,11 @@ sentences share. Solving then takes tens of products with H in place of hundreds
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array, diags_array, vstack
 
-from ...inference.tangent import responses
+from ...inference.tangent import STEP, stepped
+from .paths import joined
+from .tokens import starts_of
 
 UNCERTAIN = 1e-3  # P (1 - P) of a tag, from which on it is looked at
 SETTLED = 0.1  # sum of these over tags, per token, above which all tokens are uncertain
@@ -22,21 +24,24 @@ SMALL = 1e-4  # entries of a direction that are left out
 
 
 class Preconditioner:
-    """P^-1 at some `Paths` of all sentences of a model; diagonal (D,): that of H."""
+    """P^-1 at some `Paths` of all sentences of a model."""
 
-    def __init__(self, model, paths, diagonal):
+    def __init__(self, model, paths):
         gamma = paths.smoothed.gamma
         variance = gamma * (1.0 - gamma)
-        self.diagonal = diagonal
+        own = model.sentence_weights
+        self.diagonal = paths.variances(own)[model.free] + model.ridge
         self.directions = None
-        if variance.sum() > SETTLED * len(variance) or not (variance > UNCERTAIN).any():
+        unsettled = variance.sum() > SETTLED * len(variance)
+        if unsettled or not (variance > UNCERTAIN).any() or paths.smoothed.pairs is not None:
             return
         every = _directions(model, paths, variance)
         self.directions = every[:MOST]
-        certain = paths.tokens.squared @ np.where(variance > UNCERTAIN, 0.0, variance)
+        others = own[paths.tokens.sentence_of][:, None] * variance
+        certain = paths.tokens.squared @ np.where(variance > UNCERTAIN, 0.0, others)
         squares = every[MOST:].power(2).sum(axis=0)
         none = np.zeros_like(paths.smoothed.transition)
-        self.diagonal = model.ridge + squares + model.restrict((certain, none))
+        self.diagonal = model.ridge + squares + joined(certain, none)[model.free]
         self.frequent = np.sort(np.argsort(self.diagonal)[-FREQUENT:])
         self.block = cho_factor(self._block(every[MOST:]))
         self.factor = cho_factor(np.eye(self.directions.shape[0]) + self._met())
@@ -83,11 +88,30 @@ def _directions(model, paths, variance):
         own = slice(bounds[n], bounds[n + 1])
         begin, end = tokens.starts[n : n + 2]
         posterior = tuple(part[begin:end] for part in paths.smoothed[1:4])
-        columns = responses((*posterior, paths.smoothed.transition), rows[own] - begin, tags[own])
-        for size, direction in _leading(columns, (rows[own] - begin) * K + tags[own]):
+        units = K * (rows[own] - begin) + tags[own]
+        columns = _responses((*posterior, paths.smoothed.transition), units)
+        for size, direction in _leading(model.sentence_weights[n] * columns, units):
             sizes.append(size)
             found.append((begin, direction))
     return _as_params(model, tokens, [found[i] for i in np.argsort(sizes)[::-1]], K)
+
+
+def _responses(posterior, units):
+    """How one sentence's posteriors move with the scores of some of its tokens' tags.
+
+    (n_units, T K + K^2): covariances of a tag's presence with all features.
+    """
+    n = len(units)
+    length, K = posterior[0].shape
+    copies = [np.tile(part, (n, 1)) for part in posterior[:3]]
+    field = np.zeros((n, length * K))
+    field[np.arange(n), units] = 1.0
+    starts = length * np.arange(n + 1)
+    still = np.zeros((K, K))
+    found = stepped((*copies, posterior[3]), starts, field.reshape(-1, K), still)
+    gamma, filtered, ahead = (part.reshape(n, length, K) for part in found[:3])
+    moves = found[3] * (filtered[:, :-1].transpose(0, 2, 1) @ ahead[:, 1:])
+    return np.hstack([gamma.reshape(n, -1), moves.reshape(n, -1)]).imag / STEP
 
 
 def _leading(columns, units):
@@ -98,34 +122,25 @@ def _leading(columns, units):
 
 
 def _as_params(model, tokens, found, K):
-    """Directions in tags and links, each from a first token on, as rows of params."""
-    rows = []
+    """Directions in tags and links, each from a first token on, as rows of params, sparse."""
+    n_cells = K * len(tokens)
     cells = []
     values = []
-    links_from = K * len(tokens.tags)
-    for row, (begin, direction) in enumerate(found):
+    for begin, direction in found:
         places = np.flatnonzero(abs(direction) > SMALL)
-        n_own = len(direction) - K * K
-        cells.append(np.where(places < n_own, begin * K + places, links_from + places - n_own))
+        of_links = places - (len(direction) - K * K)
+        cells.append(np.where(of_links < 0, K * begin + places, n_cells + of_links))
         values.append(direction[places])
-        rows.append(np.full(len(places), row))
-    used, column = np.unique(np.concatenate(cells), return_inverse=True)
-    entries = (np.concatenate(values), (np.concatenate(rows), column))
-    met = csr_array(entries, shape=(len(found), len(used)))
-    return met @ _features(model, tokens, used, K)
-
-
-def _features(model, tokens, used, K):
-    """The params (len(used), D), sparse, that a token's tag or a link has: its attributes' own."""
-    token, tag = np.divmod(used[used < K * len(tokens.tags)], K)
+    ends = starts_of([len(own) for own in cells])
+    entries = (np.concatenate(values), np.concatenate(cells), ends)
+    directions = csr_array(entries, (len(found), n_cells + K * K))
+    used = np.unique(directions.indices)
+    token, tag = np.divmod(used[used < n_cells], K)
     own = tokens.matrix[token]
-    pairs = own.indices * np.int64(K) + np.repeat(tag, np.diff(own.indptr))
     n_pairs = model.n_pairs
-    links = used[len(token) :] - K * len(tokens.tags) + n_pairs - K * K
-    ends = own.indptr[-1] + 1 + np.arange(len(links))
-    parts = (
-        np.concatenate([own.data, np.ones(len(links))]),
-        np.concatenate([pairs, links]),
-        np.concatenate([own.indptr, ends]),
-    )
-    return csr_array(parts, shape=(len(used), n_pairs))[:, model.free]
+    pairs = own.indices * np.int64(K) + np.repeat(tag, np.diff(own.indptr))
+    of_tokens = csr_array((own.data, pairs, own.indptr), (len(token), n_pairs))
+    links = used[len(token) :] - n_cells + n_pairs - K * K
+    entries = (np.ones(len(links)), links, np.arange(len(links) + 1))
+    of_links = csr_array(entries, (len(links), n_pairs))
+    return directions[:, used] @ vstack([of_tokens, of_links], "csr")[:, model.free]

@@ -1,7 +1,11 @@
-"""What a GLM knows of its third derivative: see `acvlib.concordance`.
+"""What a regression knows of its third derivative: see `acvlib.concordance`.
 
-|third| <= c curvature of a loss makes |F'''[u, v, v]| <= max_n c |x_n' u| F''[v, v], and |x_n' u|
-is at most sqrt(x_n' H^-1 x_n), the spread of x_n, for u of a standard error.
+One linear predictor: |third| <= c curvature of a loss makes |F'''[u, v, v]| <= max_n c |x_n' u|
+F''[v, v], and |x_n' u| is at most sqrt(x_n' H^-1 x_n), the spread of x_n, for u of a standard
+error. Classes: with a = scores of u, b = scores of v, the third cumulant of a, b and b is at most
+the range of a times the variance of b: the spread is how far scores of a site move apart by a
+standard error.
+A quadratic loss has no third derivative.
 """
 
 from collections.abc import Callable
@@ -9,52 +13,93 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from ...concordance import EPSILON, Concordance, convex_range, spreads
+from ...concordance import EPSILON, Concordance, NotConcordant
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import pieces
 from ...protocol import Fit
 from ...solvers.inverse import FoldSolver
 from .folds import SingleSites
+from .hessians import JointHessian
+from .sums import row_sums, span
 
 AT_ONCE = 2**21  # numbers eta that are in memory together
 
 
-class GLMConcordance(Concordance):
-    """c = 1, or 0 where the loss is quadratic, or the family's `steepness` near the params."""
+class RegressionConcordance(Concordance):
+    """Of classes, or of several targets: c = 1."""
 
     shared = True
 
-    def __init__(self, model: Any, fit: Fit, cheap: Callable):
-        super().__init__(fit, model.n_sites, cheap)
+    def __init__(self, model: Any, fit: Fit, cheap: Callable, sums: int):
+        super().__init__(fit, model.n_sites * sums, cheap)
         self.model = model
 
     def rates(self, factor: np.ndarray) -> np.ndarray:
         """The spread of each row that has a weight."""
-        if self.model.quadratic:
-            return np.zeros(self.model.n_sites)
-        return np.where(self.model.observed, spreads(factor, self.model.design), 0.0)
+        model = self.model
+        if model.quadratic:
+            return np.zeros(model.n_sites)
+        leverages = JointHessian(factor @ factor.T).leverages(model.design, model.n_outputs)
+        return model.likelihood.spreads(leverages) * model.observed
 
     def learn(self, hessians: FoldSolver) -> None:
         """The leverages of single sites, where each of them is a fold, are the spreads squared."""
-        if not isinstance(hessians, SingleSites) or self.model.site_penalty:
+        if not isinstance(hessians, SingleSites) or not hessians.of_whole:
             return
-        if np.array_equal(np.sort(hessians.sites), np.arange(self.model.n_sites)):
-            spread = np.empty(self.model.n_sites)
-            spread[hessians.sites] = np.sqrt(hessians.leverage)
-            self.spreads = spread
+        order = np.argsort(hessians.sites)
+        if np.array_equal(hessians.sites[order], np.arange(self.model.n_sites)):
+            self.spreads = self.model.likelihood.spreads(hessians.leverage)[order]
 
     @cached_property
     def whole_rates(self) -> np.ndarray:
         """`spreads`, of what has a weight and bends."""
-        return np.where(self.model.observed & (not self.model.quadratic), self.spreads, 0.0)
+        return self.spreads * (self.model.observed & (not self.model.quadratic))
 
     @cached_property
     def spreads(self) -> np.ndarray:
-        """How far, at most, a standard error of the fit moves each eta, (n_sites,)."""
-        return self.lengths(self.model.design)
+        """How far a standard error of the fit moves scores of each site (apart), (n_sites,)."""
+        model = self.model
+        return model.likelihood.spreads(self.fit.hessian.leverages(model.design, model.n_outputs))
+
+    def noise(self, params: np.ndarray, folds: Folds) -> Any:
+        """4 (terms + D) epsilons of all that a gradient sums up; residuals are at most 1."""
+        model = self.model
+        x = np.abs(model.design)
+        units = self.units.reshape(model.n_outputs, -1)
+        tall = (x @ units.T).sum(axis=1) * model.full_weights
+        size = 2.0 + np.abs(params).max(axis=-1)[..., None] * x.sum(axis=1)
+        if model.quadratic:
+            size = size + np.abs(model.y).max(axis=1)
+        grown = np.maximum(model.balance.factors(folds).max(axis=1), 1.0)
+        pulls = np.abs(model.prior * params) @ self.units
+        return 4.0 * (self.terms + len(self.units)) * EPSILON * (grown * (size @ tall) + pulls)
+
+    def loss_range(
+        self, centre: np.ndarray, radius: np.ndarray, folds: Folds
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The losses where scores may be."""
+        sites, sizes = end_to_end(folds.scored)
+        scores, apart = self.score_range(centre, radius, sites, sizes)
+        return self.model.likelihood.loss_range(scores, self.model.y[sites], apart)
+
+    def score_range(
+        self, centre: np.ndarray, radius: np.ndarray, sites: np.ndarray, sizes: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(scores (K, n), how far they may be off) of sites, the first sizes[0] of fold 0, ..."""
+        model = self.model
+        scores = model.own_scores(centre, sites, sizes)
+        x = model.design[span(sites)]
+        squares = row_sums(x, x) * np.repeat(row_sums(centre, centre), sizes)
+        summed = np.sqrt(squares) + np.abs(model.offset[sites])
+        rounding = 4.0 * model.n_params * EPSILON * summed
+        moves = self.spreads[sites] * np.repeat(radius, sizes)
+        return scores, moves * (1.0 + 1e-12) + rounding
+
+
+class GLMConcordance(RegressionConcordance):
+    """Of one linear predictor: c = 1, or the family's `steepness` near the params."""
 
     def rate(
         self, params: np.ndarray, folds: Folds, radius: np.ndarray, rates: np.ndarray
@@ -101,8 +146,8 @@ class GLMConcordance(Concordance):
         spread = model.sample_weight * self.spreads
         summed = 4.0 + (self.terms + dim) * tall @ self.units
         bent = 4.0 * (dim + 2.0) * (1.0 + np.abs(points) @ tall)
-        pull = points * model.ridge(model.sample_weight.sum())
-        total = 4.0 * dim * np.abs(pull) @ self.units
+        ridge = model.ridge(model.sample_weight.sum())
+        total = 4.0 * dim * np.abs(points * ridge) @ self.units
         with np.errstate(all="ignore"):
             for few, eta in self._etas(points):
                 slope = np.abs(model.family.slope(eta, model.y)) * summed + 4.0 * np.abs(model.y)
@@ -117,41 +162,12 @@ class GLMConcordance(Concordance):
         for few in pieces(len(points), max(1, AT_ONCE // self.model.n_sites)):
             yield few, points[few] @ self.model.design.T + self.model.offset
 
-    def loss_range(
-        self, centre: np.ndarray, radius: np.ndarray, folds: Folds
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The losses where each eta may be."""
-        sites, sizes = end_to_end(folds.scored)
-        eta, moves = self.eta_range(centre, radius, sites, sizes)
-        y = self.model.y[sites]
-        with np.errstate(all="ignore"):
-            best = self.model.family.link(y)
-        return convex_range(lambda at: self.model.family.loss(at, y), eta, moves, best)
 
-    def eta_range(
-        self, centre: np.ndarray, radius: np.ndarray, sites: np.ndarray, sizes: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(eta, how far it may be off) of sites, the first sizes[0] of the first fold and so on."""
-        fold = np.repeat(np.arange(len(sizes)), sizes)
-        offset = self.model.offset[sites]
-        eta, size = _products(self.model.design, sites, centre, fold)
-        rounding = 4.0 * centre.shape[1] * EPSILON * (size + np.abs(offset))
-        return eta + offset, self.spreads[sites] * radius[fold] * (1.0 + 1e-12) + rounding
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def _products(x, sites, params, fold):
-    """(x' theta, |x|' |theta|) of each site and its fold's params, two (n,)."""
-    total = np.empty(len(sites))
-    size = np.empty(len(sites))
-    for n in range(len(sites)):
-        row = x[sites[n]]
-        point = params[fold[n]]
-        signed = absolute = 0.0
-        for d in range(len(row)):
-            product = row[d] * point[d]
-            signed += product
-            absolute += abs(product)
-        total[n] = signed
-        size[n] = absolute
-    return total, size
+def concordance_of(model: Any, fit: Fit, cheap: Callable) -> Concordance:
+    """That of a regression; NotConcordant for a family of which no bound is known."""
+    family = getattr(model.likelihood, "family", None)
+    if family is None:
+        return RegressionConcordance(model, fit, cheap, 1 + model.balance.n_classes)
+    if not (family.self_concordant or family.steepness):
+        raise NotConcordant(f"no bound on |third| / curvature of {family.name} is known")
+    return GLMConcordance(model, fit, cheap, 1)

@@ -1,106 +1,110 @@
-"""Derivatives of a GLM in closed form, for one weighting or many folds; tested against autograd."""
+"""Derivatives of a regression in closed form, for one weighting or many folds."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ...concordance import Concordance, NotConcordant
+from ...concordance import Concordance
+from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
 from ...protocol import Fit, override
-from ...solvers.inverse import DenseHessian, FoldSolver, Solvable, invert
-from .concordance import GLMConcordance
-from .folds import Blocks, Point, SingleSites, SiteVectors
-from .kept_point import KeepsPoint
-from .sums import SINGLE, by_rows, many_grams, over_sites, row_sums, slope_changes, taken
+from ...solvers.inverse import FoldSolver, Solvable
+from .concordance import concordance_of
+from .folds import Bases, SingleSites, SiteVectors, hessians_around
+from .hessians import JointHessian, TargetHessian
+from .likelihoods import Gaussian
+from .point import Point
+from .sums import SINGLE, many_grams, over_sites, row_sums, slope_changes
 
 
-class GLMDerivatives(KeepsPoint):
-    """F is linear in the weights: what a fold omits is taken from the sum over all sites."""
+class RegressionDerivatives(Derivatives):
+    """What a fold omits is taken from sums over the sites of each class, weighted anew."""
 
-    _point_of = Point
+    hessians_first = True
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._x = model.design
         self._y = model.y
-        self._s = model.sample_weight
-        self._offset = model.offset
-        self._family = model.family
+        self._classes = model.balance.classes
+        self._one_class = model.balance.n_classes == 1
+        self._likelihood = model.likelihood
         self._pull = model.pull
+        self._last: Point | None = None
 
-    # one weighting, or a row for each of many
+    def _at(self, params):
+        """The point at params (D,), kept for the next question about it."""
+        point = self._last
+        if point is None or not np.array_equal(point.params, params):
+            point = Point(self.model, params)
+            self._last = point  # another thread may replace it
+        return point
 
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, X'(w s slope) + lambda beta)."""
-        eta = self._at(params).eta
-        value, gradient = self._values_and_gradients(params, weights * self._s, eta)
-        return float(value), gradient
+        """(F, Q' (w s slope) X + ridge theta)."""
+        model = self.model
+        point = self._at(params)
+        relative = model.balance.relative(weights)
+        losses = model.full_weights * self._likelihood.loss(point.scores, self._y)
+        pulls = model.ridge(weights @ model.sample_weight) * params
+        with one_blas_thread:
+            gradient = self._in_params((point.slope * relative) @ self._x)
+        return float(relative @ losses + 0.5 * pulls @ params), gradient + pulls
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """X' diag(w s curvature) X + lambda P."""
-        return DenseHessian(self._at(params).hessian(weights))
+        """sum_n w_n s_n C_n (x) x_n x_n' + diag(ridge)."""
+        point = self._at(params)
+        return point.whole if (weights == 1.0).all() else point.hessian(weights)
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """s (slope x + site_penalty beta) of each site, a column each."""
-        losses = self._at(params).slope * self._x.T
-        penalty = np.outer(self._pull * params, self._s)
-        return losses + penalty
+        """s (slope (x) x + pull theta) of each site, a column each; by autograd if balanced."""
+        if not self._one_class:
+            return super().cross_matrix(params, weights)
+        slopes = self._likelihood.spread.T @ self._at(params).slope
+        losses = slopes[:, None, :] * self._x.T
+        penalty = np.outer(self._pull * params, self.model.sample_weight)
+        return losses.reshape(len(params), self.n_sites) + penalty
 
     @override
     def weighted(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F, gradients, Hessians), all in matrix products."""
-        eta = params @ self._x.T + self._offset
-        weights = weights * self._s
-        values, gradients = self._values_and_gradients(params, weights, eta)
-        hessians = many_grams(self._x, weights * self._family.curvature(eta, self._y))
-        ridge = self.model.ridge(weights.sum(axis=1))
-        hessians += ridge[..., None] * np.eye(ridge.shape[-1])
-        return values, gradients, hessians
-
-    def _values_and_gradients(self, params, weights, eta):
-        ridge = self.model.ridge(weights.sum(axis=-1))
-        losses = weights * self._family.loss(eta, self._y)
-        slopes = weights * self._family.slope(eta, self._y)
-        penalty = 0.5 * np.sum(ridge * params**2, axis=-1)
+        """(F, gradients, Hessians), all in matrix products where there is one linear predictor."""
+        model = self.model
+        if model.n_outputs > 1 or not self._one_class:
+            return super().weighted(params, weights)
+        eta = params @ self._x.T + model.offset
+        weights = weights * model.sample_weight
+        ridge = model.ridge(weights.sum(axis=1, keepdims=True))
+        values = row_sums(weights, self._likelihood.loss(eta[:, None], self._y))
+        values += 0.5 * row_sums(ridge * params, params)
         with one_blas_thread:
-            gradients = slopes @ self._x
-        gradients += ridge * params
-        return losses.sum(axis=-1) + penalty, gradients
+            gradients = (weights * self._likelihood.residual(eta, self._y)) @ self._x
+        curvature = self._likelihood.curvature(eta[None], self._y)[:, 0, 0]
+        hessians = many_grams(self._x, weights * curvature)
+        hessians += ridge[:, None, :] * np.eye(params.shape[1])
+        return values, gradients + ridge * params, hessians
 
     # folds
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """-sum_o s (slope x + site_penalty beta)."""
-        omitted = folds.indicator(self.n_sites)
-        total = omitted @ self._s
-        omitted.data = -taken(self._at(params).slope, omitted.indices)
-        sums = omitted @ self._x
-        if self.model.site_penalty:
-            sums -= total[:, None] * (self._pull * params)
+        """-sum_o of the sites' gradients, and what the classes' weights change."""
+        balance = self.model.balance
+        sums = self._less_omitted(params, folds, np.ones((len(folds), balance.n_classes)))
+        if not self._one_class:
+            sums += self._mixtures(self._at(params), balance.slopes(folds))
+        if self._pull.any():
+            sums -= self._omitted_weight(folds) * self._pull * params
         return sums
-
-    @override
-    def solved_cross(self, params: np.ndarray, folds: Folds, hessian: Solvable) -> np.ndarray:
-        """H^-1 J (w_o - 1), for single sites without J in memory."""
-        inverse = getattr(hessian, "inverse", None)
-        if inverse is None or not self._share_an_inverse(folds):
-            return super().solved_cross(params, folds, hessian)
-        sites = folds.table[:, 0]
-        at = self._at(params)
-        pull = self._s[sites[0]] * self._pull * params
-        opposite = SiteVectors(pull[None], taken(at.slope, sites))
-        unchanged = SingleSites(at, sites, inverse, np.zeros(self.n_sites))
-        return unchanged.step_from(np.zeros_like(params), opposite)
 
     @override
     def fold_gradients(
@@ -109,18 +113,21 @@ class GLMDerivatives(KeepsPoint):
         """(F, dF/dparams) of each fold."""
         if len(folds) == 1:
             return super().fold_gradients(params, folds, values)
+        factors = self.model.balance.factors(folds)
         if params.ndim == 1:
-            return self._gradients_at_one_point(params, folds)
-
-        def sums(points, sites):
-            return self._sums(points, sites, values)
-
-        kept = over_sites(sums, params, self.n_sites)
-        kept -= self._omitted_sums(params, folds)
-        pull = self._fold_ridge(folds) * params
-        kept[:, 0] += 0.5 * row_sums(pull, params)
-        kept[:, 1:] += pull
-        return kept[:, 0], kept[:, 1:]
+            gradients = self._less_omitted(params, folds, factors)
+            distinct = factors[:1] if self._one_class else factors
+            gradients += self._mixtures(self._at(params), distinct)
+            found = self._values(params, folds, factors) if values else None
+        else:
+            sums = self._kept_sums(params, folds, factors, values)
+            gradients = self._in_params(sums[:, 1:].reshape(len(folds), -1, self._x.shape[1]))
+            found = sums[:, 0] if values else None
+        pulls = self._fold_ridge(folds) * params
+        gradients += pulls
+        if found is not None:
+            found += 0.5 * np.sum(pulls * params, axis=-1)
+        return found, gradients
 
     @override
     def chord_gradients(
@@ -133,157 +140,174 @@ class GLMDerivatives(KeepsPoint):
         moves = params - centre
         if not self._single_is_enough(moves, centre, accuracy):
             return super().chord_gradients(params, folds, centre, accuracy)
+        family = self._likelihood.family
         at = self._at(centre)
-        mean = self._family.mean(at.eta)
-        slopes = slope_changes(self._family, self._x, mean, at.curvature, moves)
-        slopes += self._total_slope(centre)
-        slopes -= self._omitted_sums(params, folds)[:, 1:]
+        mean = family.mean(at.scores[0])
+        slopes = slope_changes(family, self._x, mean, at.curvature[:, 0, 0], moves)
+        slopes += (at.slope @ self._x)[0]
+        slopes -= self._omitted_sums(params, folds, np.ones((len(folds), 1)), False)[:, 1:]
         slopes += self._fold_ridge(folds) * params
         return slopes
 
     def _single_is_enough(self, moves, centre, accuracy):
         """Whether single precision is accurate enough, and there are moves enough to gain by it."""
-        if self._family.change is None or len(moves) <= len(centre):
+        family = getattr(self._likelihood, "family", None)
+        if family is None or family.change is None or len(moves) <= len(centre):
             return False
         return SINGLE * self._at(centre).distances(moves).max() <= accuracy
 
     @override
     def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
-        """H(w_o): downdates of one H where the params are (D,). Raises LinAlgError if singular."""
-        if params.ndim == 2 or not folds.sizes.all():
+        """H(w_o): downdates of few Hessians where the params are (D,).
+
+        Raises LinAlgError where one of a single predictor is singular.
+        """
+        together = params.ndim == 1 and bool(folds.sizes.all())
+        if isinstance(self._likelihood, Gaussian):
+            params = np.atleast_2d(params)[0]  # as good as any other
+        elif not together:
             return super().fold_hessians(params, folds, damping, whole)
         point = self._at(params)
-        matrix = point.whole if whole is None else np.asarray(whole)
-        damped = matrix + damping * np.eye(len(matrix)) if damping else matrix
-        if self._share_an_inverse(folds):
-            sites = folds.table[:, 0]
-            base = invert(damped - point.pull(sites[:1]))
-            return SingleSites(point, sites, base, point.curvature)
-        return Blocks(point, damped, folds)
+        if isinstance(whole, JointHessian | TargetHessian):
+            point.whole = whole
+        return hessians_around(point, folds, damping, together)
 
     @override
     def fold_expansion(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> tuple[np.ndarray | SiteVectors, FoldSolver]:
         """The gradients of single sites as `SiteVectors`, whose steps take half the time."""
-        if not self._share_an_inverse(folds):
-            return super().fold_expansion(params, folds, damping, whole)
-        rest = self._total_slope(params) + self._fold_ridge(folds[:1]) * params
-        slopes = taken(self._at(params).slope, folds.table[:, 0])
-        H = self.fold_hessians(params, folds, damping, whole)
-        return SiteVectors(np.atleast_2d(rest), -slopes), H
+        hessians = self.fold_hessians(params, folds, damping, whole)
+        if not isinstance(hessians, SingleSites):
+            return self.fold_gradients(params, folds, values=False)[1], hessians
+        sites, keys, base_of = hessians.bases
+        point = self._at(params)
+        factors = keys[:, :-1]
+        slopes = point.slope[:, sites] * factors[base_of, self._classes[sites]]
+        total = self.model.sample_weight.sum() - keys[:, -1:]
+        rest = self._mixtures(point, factors) + self.model.ridge(total) * params
+        return SiteVectors(rest, -slopes.T @ self._likelihood.spread), hessians
 
     @override
     def concordance(self, fit: Fit) -> Concordance:
-        """By the steepness of the loss."""
-        family = self._family
-        if not (family.self_concordant or family.steepness):
-            raise NotConcordant(f"no bound on |third| / curvature of {family.name} is known")
-        return GLMConcordance(self.model, fit, self._share_an_inverse)
+        """By how far scores move apart, and the steepness of the loss."""
+        return concordance_of(self.model, fit, self._share_inverses)
 
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
-        """All at once where the folds share one matrix."""
-        if self._share_an_inverse(folds):
+        """All at once where the folds share a few matrices."""
+        if self._share_inverses(folds):
             return [slice(0, len(folds))]
-        return super().portions(folds, n_params)
+        return super().portions(folds, self._x.shape[1] if self.model.quadratic else n_params)
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
         sites, sizes = end_to_end(folds.scored)
         if params.ndim == 1:
-            eta = self._at(params).eta[sites]
+            scores = self._at(params).scores[:, sites]
         else:
-            eta = self._own_eta(params, sites, sizes)
-        losses = self._family.loss(eta, self._y[sites])
+            scores = self.model.own_scores(params, sites, sizes)
+        losses = self._likelihood.loss(scores, self._y[sites])
         if isinstance(folds.scored, np.ndarray):
             return losses.reshape(folds.scored.shape)
         return np.split(losses, np.cumsum(sizes)[:-1])
 
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """sum_o slope x of the scored sites."""
+        """sum_o Q' slope (x) x of the scored sites."""
         scored = Folds(folds.scored)
         sites, sizes = end_to_end(scored)
-        slopes = scored.indicator(self.n_sites)
-        slopes.data = self._family.slope(self._own_eta(params, sites, sizes), self._y[sites])
-        return slopes @ self._x
+        scores = self.model.own_scores(params, sites, sizes)
+        slopes = self._likelihood.residual(scores, self._y[sites])
+        return self._in_params(self._sums_of(scored.indicator(self.n_sites), slopes))
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
-        """lambda(0) beta."""
-        return self.model.ridge(np.zeros(len(params))) * params
+        return self.model.prior * params
 
     # one point
 
-    def _total_slope(self, params):
-        with one_blas_thread:
-            return self._at(params).slope @ self._x
+    def _omitted_weight(self, folds):
+        """(n_folds, 1)."""
+        return (folds.indicator(self.n_sites) @ self.model.sample_weight)[:, None]
 
     def _fold_ridge(self, folds):
-        omitted = folds.indicator(self.n_sites) @ self._s
-        return self.model.ridge(self._s.sum() - omitted)
+        """(n_folds, D), or (D,) where no weight changes it."""
+        if not self._pull.any():
+            return self.model.prior
+        return self.model.ridge(self.model.sample_weight.sum() - self._omitted_weight(folds))
 
-    def _share_an_inverse(self, folds):
-        """Whether the folds are single sites that take the same penalty with them."""
-        if folds.table is None or folds.table.shape[1] > 1:
-            return False
-        if not self.model.site_penalty:
-            return True
-        return np.ptp(self._s[folds.table]) == 0.0
+    def _in_params(self, sums):
+        """Q' sums (..., K, D') as (..., D)."""
+        own = sums if self._likelihood.identity else self._likelihood.spread.T @ sums
+        return own.reshape(*sums.shape[:-2], self.model.n_params)
 
-    def _gradients_at_one_point(self, params, folds):
-        value, gradient = self.value_and_gradient(params, np.ones(self.n_sites))
-        losses = self._family.loss(self._at(params).eta, self._y)
-        losses += 0.5 * self._pull @ params**2
+    def _mixtures(self, point, factors):
+        """The gradients (n, D) of the losses, of classes weighted by factors (n, C)."""
+        members = [self._classes == c for c in range(factors.shape[1])]
+        with one_blas_thread:
+            rows = [(point.slope * own) @ self._x for own in members]
+        return factors @ self._in_params(np.array(rows))
+
+    def _less_omitted(self, params, folds, kept):
+        """-kept (n_folds, C) times the gradients of the sites that a fold omits, (n_folds, D)."""
         omitted = folds.indicator(self.n_sites)
-        gradients = self.cross(params, folds)
-        gradients += gradient
-        return value - omitted @ (self._s * losses), gradients
+        sites = omitted.indices
+        shares = kept[np.repeat(np.arange(len(folds)), folds.sizes), self._classes[sites]]
+        slopes = self._at(params).slope[:, sites] * -shares
+        return self._in_params(self._sums_of(omitted, slopes))
+
+    def _sums_of(self, omitted, slopes):
+        """sum_o slope_k x of slopes (K, .) of all omitted sites, (n_folds, K, D')."""
+        sums = []
+        for slope in slopes:
+            omitted.data = slope
+            sums.append(omitted @ self._x)
+        return sums[0][:, None] if len(sums) == 1 else np.stack(sums, axis=1)
+
+    def _values(self, params, folds, factors):
+        """The sums of losses (n_folds,) that are kept."""
+        losses = self._likelihood.loss(self._at(params).scores, self._y)
+        members = self._classes[:, None] == np.arange(factors.shape[1])
+        parts = (self.model.full_weights * losses)[:, None] * members
+        kept = parts.sum(axis=0) - folds.indicator(self.n_sites) @ parts
+        return row_sums(kept, factors)
+
+    def _share_inverses(self, folds):
+        return Bases.of(self.model, folds) is not None
 
     # many points
 
-    def _sums(self, params, sites, values):
-        """Sum [s loss, or 0 for no values, s slope x] over some sites, for each of params."""
-        x = self._x[sites]
-        y = self._y[sites]
-        s = self._s[sites]
-        eta = params @ x.T
-        eta += self._offset[sites]
-        slope = self._family.slope(eta, y)
-        slope *= s
-        losses = self._family.loss(eta, y) @ s if values else np.zeros(len(params))
-        return np.column_stack([losses, slope @ x])
+    def _kept_sums(self, params, folds, factors, values):
+        """[sum loss, sum residual x'] over the sites that each fold keeps, (n_folds, 1 + K D')."""
 
-    def _omitted_sums(self, params, folds):
+        def sums(few, sites):
+            shares = factors[few][:, self._classes[sites]] * self.model.full_weights[sites]
+            scores = self.model.scores(params[few], self._x[sites]) + self.model.offset[sites]
+            residuals = self._likelihood.residual(scores, self._y[sites]) * shares[:, None]
+            losses = np.zeros(len(shares))
+            if values:
+                losses = row_sums(self._likelihood.loss(scores, self._y[sites]), shares)
+            products = np.tensordot(residuals, self._x[sites], axes=1)
+            return np.column_stack([losses, products.reshape(len(losses), -1)])
+
+        kept = over_sites(sums, len(folds), self.n_sites)
+        return kept - self._omitted_sums(params, folds, factors, values)
+
+    def _omitted_sums(self, params, folds, factors, values):
         """The same sums over each fold's own sites, at its own params."""
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
-        y = self._y[sites]
-        s = self._s[sites]
-        eta = self._own_eta(params, sites, folds.sizes)
-        omitted.data = s * self._family.loss(eta, y)
-        losses = omitted @ np.ones(self.n_sites)
-        omitted.data = s * self._family.slope(eta, y)
-        return np.column_stack([losses, omitted @ self._x])
-
-    def _own_eta(self, params, sites, sizes):
-        """eta of the sites, the first sizes[0] at params[0] and so on."""
-        folds = np.repeat(np.arange(len(params)), sizes)
-
-        def products(piece):
-            x = taken(self._x, sites[piece])
-            return row_sums(x, taken(params, folds[piece]))
-
-        return by_rows(products, len(sites), 2**14) + self._offset[sites]
+        scores = self.model.own_scores(params, sites, folds.sizes)
+        fold = np.repeat(np.arange(len(folds)), folds.sizes)
+        shares = factors[fold, self._classes[sites]] * self.model.full_weights[sites]
+        losses = np.zeros(len(folds))
+        if values:
+            omitted.data = shares * self._likelihood.loss(scores, self._y[sites])
+            losses = omitted @ np.ones(self.n_sites)
+        residuals = shares * self._likelihood.residual(scores, self._y[sites])
+        products = self._sums_of(omitted, residuals)
+        return np.column_stack([losses, products.reshape(len(losses), -1)])

@@ -1,106 +1,98 @@
-"""H(w_o) of all folds of a GLM around one point, in closed form.
+"""H(w_o) of all folds of a regression around one point, in closed form.
 
-    H(w_o) = H - X_o' diag(s curvature) X_o - site_penalty P sum_o s_n
+    H(w_o) = H - X_o' diag(s curvature) X_o - diag(pull) sum_o s_n
 
-Single sites so share one inverse (Sherman and Morrison); larger folds have a matrix each.
+Single sites so share an inverse (Sherman, Morrison and Woodbury), or a few where classes are
+balanced anew; larger folds have a Hessian each.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ...derivatives import at
 from ...folds import Folds
-from ...parallel import in_blas_threads, one_blas_thread, pieces
-from ...solvers.inverse import DenseFolds, FoldSolver, invert, least_share
+from ...parallel import in_blas_threads, pieces
+from ...solvers.inverse import DenseFolds, FoldSolver, least_share
+from .hessians import JointHessian, TargetHessian
+from .point import Point, scaled
 from .separation import singular
-from .sums import ROWS, by_rows, gram, row_sums, taken
+from .sums import span
 
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
+HELD = 2**17  # numbers that a thread has in memory for a tile of sites
 
 
-class Point:
-    """A GLM at params (D,): its eta, s slope and s curvature, each (n_sites,)."""
+class Bases(NamedTuple):
+    """What the Hessians of single sites (n,) are downdates of: keys (B, C + 1), base_of (n,).
 
-    def __init__(self, model: Any, params: np.ndarray):
-        self.model = model
-        self.params = params.copy()
+    A key has the factors of the classes' weights and, last, the weight that takes a penalty with
+    it.
+    """
 
-    @cached_property
-    def eta(self) -> np.ndarray:
-        """The linear predictor."""
-        with one_blas_thread:
-            return self.model.design @ self.params + self.model.offset
+    sites: np.ndarray
+    keys: np.ndarray
+    base_of: np.ndarray
 
-    @cached_property
-    def slope(self) -> np.ndarray:
-        """s times the derivative of the loss in eta."""
-        return self.model.sample_weight * self.model.family.slope(self.eta, self.model.y)
+    @classmethod
+    def of(cls, model: Any, folds: Folds) -> "Bases | None":
+        """Those of folds of one site that share few; None for others."""
+        if folds.table is None or folds.table.shape[1] != 1:
+            return None
+        sites = folds.table[:, 0]
+        has_pull = model.pull.any()
+        if model.balance.n_classes == 1 and not has_pull:
+            return cls(sites, np.array([[1.0, 0.0]]), np.zeros(len(sites), int))
+        factors = model.balance.factors(folds).round(14)
+        keys = np.column_stack([factors, model.sample_weight[sites] * has_pull])
+        distinct, base_of = np.unique(keys, axis=0, return_inverse=True)
+        few = len(distinct) <= model.balance.n_classes
+        return cls(sites, distinct, base_of.ravel()) if few else None
 
-    @cached_property
-    def curvature(self) -> np.ndarray:
-        """s times the second derivative of the loss in eta."""
-        model = self.model
-        eta = model.y if model.quadratic else self.eta  # the same everywhere
-        return model.sample_weight * model.family.curvature(eta, model.y)
 
-    def hessian(self, weights: np.ndarray) -> np.ndarray:
-        """X' diag(w s curvature) X + lambda P at weights w (n_sites,)."""
-        model = self.model
-        matrix = gram(model.design, weights * self.curvature)
-        ridge = model.ridge(weights @ model.sample_weight)
-        return matrix + np.diag(ridge)
+def hessians_around(point: Point, folds: Folds, damping: float, together: bool) -> FoldSolver:
+    """H(w_o) + damping I; together: by few inverses, if the folds share some."""
+    model = point.model
+    bases = Bases.of(model, folds) if together else None
+    if bases is None:
+        kind = TargetFolds if isinstance(point.whole, TargetHessian) else Blocks
+        return kind(point, _own(point, folds, damping))
+    hessians = []
+    for *factors, weight in bases.keys:
+        whole = point.mixed(np.array(factors))
+        less = weight * model.pull - damping
+        hessians.append(whole.less(0.0, less) if less.any() else whole)
+    return SingleSites(point, bases, hessians)
 
-    @cached_property
-    def whole(self) -> np.ndarray:
-        """H (D, D) at weights 1."""
-        return self.hessian(np.ones(self.model.n_sites))
 
-    def distances(self, moves: np.ndarray) -> np.ndarray:
-        """How many standard errors long each of moves (n, D) is."""
-
-        def squares(rows):
-            return row_sums(moves[rows] @ self.whole, moves[rows])
-
-        return np.sqrt(by_rows(squares, len(moves)))
-
-    @cached_property
-    def spreads(self) -> np.ndarray:
-        """sqrt(x_n' H^-1 x_n) (n_sites,): how far each eta moves, at most, by a standard error."""
-        covariance = invert(self.whole)
-
-        def squares(rows):
-            x = self.model.design[rows]
-            return row_sums(x @ covariance, x)
-
-        return np.sqrt(by_rows(squares, self.model.n_sites))
-
-    @cached_property
-    def reach(self) -> float:
-        """The largest of `spreads`."""
-        return self.spreads.max()
-
-    def pull(self, sites: np.ndarray) -> np.ndarray:
-        """The curvature (D, D) of the penalty that comes with some sites."""
-        total = self.model.sample_weight[sites].sum()
-        return np.diag(total * self.model.pull)
+def _own(point, folds, damping):
+    """The Hessian of each fold."""
+    model = point.model
+    hessians = []
+    for fold, factors in zip(folds, model.balance.factors(folds), strict=True):
+        curvature = scaled(point.curvature[fold], factors[model.balance.classes[fold]])
+        gram = model.likelihood.gram(model.design[fold], curvature)
+        less = model.sample_weight[fold].sum() * model.pull - damping
+        hessians.append(point.mixed(factors).less(gram, less))
+    return hessians
 
 
 class AroundOnePoint(FoldSolver):
     """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
 
-    point: Any
+    point: Point
 
     def contraction(
         self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
     ) -> np.ndarray:
-        """exp(M) - 1, M < 1 a bound on how far any eta is from here along the step; else inf.
+        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
 
         By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
         Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
         """
-        if not self.point.model.family.self_concordant:
+        if not self.point.model.likelihood.self_concordant:
             return super().contraction(before, after, rows)
         moves = (params - self.point.params for params in (before, after))
         distance = np.maximum(*map(self.point.distances, moves))
@@ -110,20 +102,24 @@ class AroundOnePoint(FoldSolver):
 
 
 class SiteVectors(NamedTuple):
-    """The vectors rest + factor_n x_n of single sites n: rest (1, D), shared, or (n, D)."""
+    """The vectors rest_b + factor_n (x) x_n of single sites n, b = base_of[n]."""
 
-    rest: np.ndarray
-    factor: np.ndarray
+    rest: np.ndarray  # (n_bases, D)
+    factor: np.ndarray  # (n, q)
 
 
 class SingleSites(AroundOnePoint):
-    """base - curvature_n x_n x_n' for single sites n: rank-one downdates of one inverse base^-1."""
+    """base_b - curvature_n (x) x_n x_n' for single sites n, b = base_of[n]: downdates of rank q."""
 
-    def __init__(self, point: Point, sites: np.ndarray, inverse: np.ndarray, curvature: np.ndarray):
+    def __init__(
+        self, point: Point, bases: Bases, hessians: Sequence[JointHessian | TargetHessian]
+    ):
         self.point = point
-        self.sites = sites
-        self._inverse = inverse
-        self._curvature = curvature
+        self.bases = bases
+        self.sites, keys, self._base_of = bases
+        shares = keys[self._base_of, point.model.balance.classes[self.sites]]
+        self._curvature = scaled(point.curvature[self.sites], shares)
+        self._bases = hessians
 
     @property
     def indefinite(self) -> np.ndarray:
@@ -132,108 +128,121 @@ class SingleSites(AroundOnePoint):
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """H(w_n)^-1 times one vector a fold."""
-        sites = self.sites if rows is None else self.sites[rows]
-        nowhere = np.zeros(len(self._inverse))
-        opposite = SiteVectors(-vectors, np.zeros(len(sites)))
-        return self._moved(nowhere, opposite, sites)[0]
+        rows = np.arange(len(self.sites)) if rows is None else rows
+        nowhere = np.zeros(self.point.model.n_params)
+        return -self._moved(nowhere, vectors, rows)[0]
 
     def step_from(self, params: np.ndarray, vectors: np.ndarray | SiteVectors) -> np.ndarray:
-        """params - H(w_n)^-1 vectors; `SiteVectors` that share `rest` take half the time."""
-        if isinstance(vectors, SiteVectors):
-            return self._moved(params, vectors, self.sites)[0]
-        return super().step_from(params, vectors)
+        """params - H(w_n)^-1 vectors; `SiteVectors` take half the time."""
+        return self._moved(params, vectors, np.arange(len(self.sites)))[0]
 
     def newton(
         self, params: np.ndarray, vectors: np.ndarray | SiteVectors
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The leverages x_n' base^-1 x_n are kept; lengths of `SiteVectors` come from them."""
-        if not isinstance(vectors, SiteVectors):
-            opposite = SiteVectors(-vectors, np.zeros(len(self.sites)))
-            steps, self.leverage, _ = self._moved(np.zeros(params.shape[-1]), opposite, self.sites)
-            return params - steps, np.sqrt(np.maximum(row_sums(steps, vectors), 0.0))
-        ends, self.leverage, along = self._moved(params, vectors, self.sites)
-        c = self._curvature[self.sites]
-        squares = row_sums(vectors.rest @ self._inverse, vectors.rest)
-        squares = squares + vectors.factor * (2.0 * along - vectors.factor * self.leverage)
-        squares += c * along**2 / (1.0 - c * self.leverage)
+        """The leverages are kept."""
+        ends, self.leverage, squares = self._moved(params, vectors, np.arange(len(self.sites)))
         return ends, np.sqrt(np.maximum(squares, 0.0))
 
     def least_shares(self, factor: np.ndarray) -> np.ndarray:
-        """That of base times 1 - curvature leverage, which is what H(w_n) has of base."""
-        spare = 1.0 - self._curvature[self.sites] * self.leverage
-        if not self.point.model.site_penalty:
+        """The base's share times what a site leaves of the base."""
+        spare = self._bases[0].spare(self._curvature, self.leverage)
+        if self.of_whole:
             return spare
-        base = self.point.whole - self.point.pull(self.sites[:1])
-        return least_share(factor, base) * spare
+        shares = [least_share(factor, np.asarray(base)) for base in self._bases]
+        return spare * np.array(shares)[self._base_of]
+
+    @property
+    def of_whole(self) -> bool:
+        """Whether the one base is the Hessian of all sites."""
+        return len(self._bases) == 1 and not self.point.model.pull.any()
 
     def lengths(self, moves: np.ndarray) -> np.ndarray:
-        """sqrt(m' base m - curvature (x' m)^2)."""
-        x = taken(self.point.model.design, self.sites)
-        base = self.point.whole - self.point.pull(self.sites[:1])
-        own = self._curvature[self.sites] * row_sums(x, moves) ** 2
-        return np.sqrt(np.maximum(row_sums(moves @ base, moves) - own, 0.0))
+        """sqrt(m' H(w_n) m)."""
+        squares = np.empty(len(moves))
+        for number, base in enumerate(self._bases):
+            own = np.flatnonzero(self._base_of == number)
+            x = self.point.model.design[self.sites[own]]
+            squares[own] = base.quadratic(x, self._curvature[own], moves[own])
+        return np.sqrt(np.maximum(squares, 0.0))
 
-    def _moved(self, start, vectors, sites):
-        """(start - H(w_n)^-1 v, leverages, x_n' base^-1 v), tile by tile: base^-1 x_n first."""
-        out = np.empty((len(sites), len(self._inverse)))
-        leverage, along = np.empty((2, len(sites)))
+    def _moved(self, start, vectors, rows):
+        """(start - steps, leverages in the bases, vectors' steps), tile by tile."""
+        model = self.point.model
+        dense = not isinstance(vectors, SiteVectors)
+        out = np.empty((len(rows), model.n_params))
+        size = max(16, HELD // max(1, model.n_outputs * model.n_params))
+        groups = [np.flatnonzero(self._base_of[rows] == b) for b in range(len(self._bases))]
+        squares = np.empty(len(rows))
+        leverages = []
+        for number, (base, own) in enumerate(zip(self._bases, groups, strict=True)):
 
-        def move_tile(tile):
-            x = taken(self.point.model.design, sites[tile])
-            rest = vectors.rest if len(vectors.rest) == 1 else vectors.rest[tile]
-            curvature = self._curvature[sites[tile]]
-            z = np.matmul(x, self._inverse, out=out[tile])
-            rest = rest @ self._inverse
-            factor = vectors.factor[tile]
-            _finish(z, x, curvature, factor, rest, start, leverage[tile], along[tile])
+            def move_tile(tile, number=number, base=base, own=own):
+                few = span(own[tile])
+                numbers = span(rows[few])
+                sites = self.sites[numbers]
+                factor = 0.0 if dense else vectors.factor[numbers]
+                out[few], leverage, squares[few] = base.without_sites(
+                    at(start, few),
+                    model.design[span(sites)],
+                    self._curvature[numbers],
+                    vectors[few] if dense else vectors.rest[number],
+                    np.broadcast_to(factor, (len(sites), model.n_outputs)),
+                )
+                return leverage
 
-        in_blas_threads(move_tile, pieces(len(sites), ROWS))
-        check_spare(1.0 - self._curvature[sites] * leverage, "site", sites)
-        return out, leverage, along
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
-def _finish(z, x, curvature, factor, rest, start, leverage, along):
-    """Put start - H(w_n)^-1 v in the place of z = base^-1 x_n; rest: base^-1 times that of v.
-
-    H(w_n)^-1 v = rest + (factor + curvature along / spare) z, along = x_n' base^-1 v,
-    spare = 1 - curvature leverage, leverage = x_n' z, base = H(w_n) + curvature x_n x_n'.
-    """
-    for n in range(len(z)):
-        shared = min(n, len(rest) - 1)
-        own = total = 0.0
-        for d in range(len(start)):
-            own += x[n, d] * z[n, d]
-            total += x[n, d] * rest[shared, d]
-        total += factor[n] * own
-        leverage[n] = own
-        along[n] = total
-        length = factor[n] + curvature[n] * total / (1.0 - curvature[n] * own)
-        for d in range(len(start)):
-            z[n, d] = start[d] - rest[shared, d] - length * z[n, d]
+            leverages += in_blas_threads(move_tile, pieces(len(own), size))
+        leverage = np.concatenate(leverages)[np.argsort(np.concatenate(groups))]
+        if model.n_outputs == 1 or model.quadratic:  # else it is a bound alone
+            spare = self._bases[0].spare(self._curvature[rows], leverage)
+            check_spare(spare, "site", self.sites[rows])
+        return out, leverage, squares
 
 
 class Blocks(AroundOnePoint, DenseFolds):
-    """H(w_o) of folds of any size. Raises LinAlgError where one is singular."""
+    """H(w_o) of folds of any size. Raises LinAlgError for one predictor where one is singular."""
 
-    def __init__(self, point: Point, hessian: np.ndarray, folds: Folds):
+    def __init__(self, point: Point, hessians: Sequence[JointHessian]):
         self.point = point
-        super().__init__(np.array([self._downdated(hessian, sites) for sites in folds]))
-        if not self.conditioned:
+        super().__init__(np.array([hessian.matrix for hessian in hessians]))
+        if point.model.n_outputs == 1 and not self.conditioned:
             values = np.linalg.eigvalsh(self.matrices)
-            spare = values[:, 0] / values[:, -1]
-            check_spare(spare, "fold", np.arange(len(folds)))
-
-    def _downdated(self, hessian, sites):
-        x = self.point.model.design[sites]
-        left = (x.T * -self.point.curvature[sites]) @ x
-        left += hessian
-        if self.point.model.site_penalty:
-            left -= self.point.pull(sites)
-        return left
+            check_spare(values[:, 0] / values[:, -1], "fold", np.arange(len(hessians)))
 
 
 def check_spare(spare: np.ndarray, kind: str, numbers: np.ndarray) -> None:
     """Raise LinAlgError for the first site or fold without which the Hessian is singular."""
     if spare.min() < SINGULAR:
         raise singular(kind, numbers[np.argmax(spare < SINGULAR)])
+
+
+class TargetFolds(AroundOnePoint):
+    """A `TargetHessian` a fold."""
+
+    def __init__(self, point: Point, hessians: Sequence[TargetHessian]):
+        self.point = point
+        self._hessians = hessians
+
+    @cached_property
+    def indefinite(self) -> np.ndarray:
+        """(n,) True where rounding left no curvature."""
+        return np.array([hessian.indefinite for hessian in self._hessians])
+
+    def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """H(w_o)^-1 times one vector a fold."""
+        rows = np.arange(len(self._hessians)) if rows is None else rows
+        pairs = zip(rows, vectors, strict=True)
+        return np.array([self._hessians[row].solve(v) for row, v in pairs]).reshape(vectors.shape)
+
+    @property
+    def matrices(self) -> np.ndarray:
+        """H(w_o) of each fold, (n, D, D)."""
+        return np.array([np.asarray(hessian) for hessian in self._hessians])
+
+    def lengths(self, moves: np.ndarray) -> np.ndarray:
+        """sqrt(move' H(w_o) move)."""
+        pairs = zip(moves, self._hessians, strict=True)
+        return np.sqrt(np.array([max((move @ hessian) @ move, 0.0) for move, hessian in pairs]))
+
+    def least_shares(self, factor: np.ndarray) -> np.ndarray:
+        """The least eigenvalues of L^-1 H(w_o) L^-T."""
+        return np.array([least_share(factor, np.asarray(each)) for each in self._hessians])

@@ -23,13 +23,13 @@ def by_rows(
     return np.concatenate(in_blas_threads(function, pieces(n_rows, size), label))
 
 
-def over_sites(function: Callable, params: np.ndarray, n_sites: int) -> np.ndarray:
-    """Sum function(params, sites), a row for each of params (n, D), over all sites."""
+def over_sites(function: Callable, n_points: int, n_sites: int) -> np.ndarray:
+    """Sum function(points, sites), of slices, a row for each point, over all sites."""
 
     def tiles(few):
-        return sum(function(params[few], sites) for sites in pieces(n_sites, SITES))
+        return sum(function(few, sites) for sites in pieces(n_sites, SITES))
 
-    return by_rows(tiles, len(params), FOLDS, "gradients")
+    return by_rows(tiles, n_points, FOLDS, "gradients")
 
 
 def slope_changes(
@@ -42,14 +42,22 @@ def slope_changes(
     x = x.astype(np.float32)
     mean = mean.astype(np.float32)
     curvature = curvature.astype(np.float32)
+    moves = moves.astype(np.float32)
 
     def changes(few, sites):
-        change = family.change(mean[sites], few @ x[sites].T)
+        change = family.change(mean[sites], moves[few] @ x[sites].T)
         change *= curvature[sites]
         product = change @ x[sites]
         return product.astype(float)
 
-    return over_sites(changes, moves.astype(np.float32), len(x))
+    return over_sites(changes, len(moves), len(x))
+
+
+def sum_of(function: Callable, n_rows: int, size: int) -> np.ndarray:
+    """Sum function(slice) of `size` rows each."""
+    if n_rows <= size:
+        return function(slice(0, n_rows))  # in less time than asking for threads takes
+    return np.sum(in_blas_threads(function, pieces(n_rows, size)), axis=0)
 
 
 def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -60,8 +68,7 @@ def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
         block = x[rows] * root[rows]
         return block.T @ block
 
-    size = max(1024, -(-len(x) // 16))
-    return np.sum(in_blas_threads(of_rows, pieces(len(x), size)), axis=0)
+    return sum_of(of_rows, len(x), max(ROWS, -(-len(x) // 16)))
 
 
 def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -80,8 +87,8 @@ def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.einsum("nd,nd->n", a, b)
 
 
-def taken(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """x[rows]; no copy, which takes longer than most sums, where the rows follow one another."""
+def span(rows: np.ndarray) -> np.ndarray | slice:
+    """The rows as a slice, which copies nothing, where they follow one another."""
     if len(rows) and (np.diff(rows) == 1).all():
-        return x[rows[0] : rows[0] + len(rows)]
-    return x[rows]
+        return slice(rows[0], rows[0] + len(rows))
+    return rows

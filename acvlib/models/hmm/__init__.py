@@ -19,16 +19,15 @@ from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...protocol import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
-from .clustering import k_means
 from .derivatives import HMMDerivatives
-from .dirichlet import Dirichlet
+from .em import climbed
 from .emissions import Emission, Gaussian
+from .emissions.base import k_means
 from .emissions.priors import Prior
-from .parameters import Parameters
-from .posterior import HiddenStates, HMMParams, hidden_states
+from .posterior import HiddenStates, HMMParams, Parameters, hidden_states
 from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
-from .simplex import log_probabilities, log_ratios
+from .simplex import Dirichlet, log_probabilities
 
 SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
@@ -171,7 +170,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
         _, states = self.split(params)
-        return self.emission.at(states, self.frames).log_density
+        return self.emission.log_densities(states, self.frames)
 
     @checked
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -217,7 +216,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
         _, states = self.split(params)
-        densities = self.emission.at(states, self.frames).log_density
+        densities = self.emission.log_densities(states, self.frames)
         rows = self._log_rows(params)
         weights = weights * self.sample_weight
         log_p = 0.0
@@ -237,7 +236,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         if self.sites == "sequences":
             return -HiddenStates(self, params, self.frames.take(fold), prior=False).smoothed.log_z
         left = hidden_states(self, params, fold_weights(self.n_sites, fold))
-        log_density = left.point.log_density[fold]
+        log_density = left.log_density[fold]
         return -logsumexp(log_density, b=left.smoothed.gamma[fold], axis=1)
 
     # starts
@@ -251,6 +250,11 @@ class HMM(Parameters, Predictions, ModelDefaults):
         labels = np.zeros(len(observed), int)
         labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
+
+    @checked
+    def restart_points(self, rng: np.random.Generator, n: int) -> list[np.ndarray]:
+        """Where n runs of EM end, from K-means starts of which all but one see half of the data."""
+        return climbed(self, rng, check_whole("n", n, 1))
 
     def params_of_labels(self, labels: np.ndarray) -> np.ndarray:
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""

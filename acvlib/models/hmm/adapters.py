@@ -10,7 +10,6 @@ from scipy.special import logit
 from ...checks import real_array
 from ...folds.checks import as_fold
 from . import HMM
-from .dirichlet import TINY
 from .emissions import (
     GLM,
     Categorical,
@@ -29,6 +28,7 @@ from .emissions import (
 from .emissions.gaussian import FLAT
 from .posterior import HiddenStates, HMMParams
 from .sequences import one_or_more, with_inputs
+from .simplex import TINY
 
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
 
@@ -167,31 +167,32 @@ def _common(name, *priors):
     return float(entries[0])
 
 
+def _priors(x, variance_prior):
+    """In the units of x, flat but for that of variances."""
+    units = {"centre": np.median(x, axis=0), "scale": np.ones(x.shape[1])}
+    return {**units, "mean_scale": np.inf, "variance_prior": variance_prior}
+
+
 def _of_gaussian(fitted, x):
     if np.any(fitted.means_weight):
         raise ValueError("means_weight is above 0: there is no such prior of means here, but 0")
     kind = fitted.covariance_type
-    units = {"centre": np.median(x, axis=0), "scale": np.ones(x.shape[1])}
     prior = FLAT
     if kind in ("diag", "spherical"):
         size = fitted.n_features if kind == "spherical" else 1
         squares = _common("covars_prior", fitted.covars_prior)
         count = max(_common("covars_weight", fitted.covars_weight) - 1.0, 0.0)
         prior = 0.5 * size * count - 1.0, 0.5 * size * squares
-    flat = {"mean_scale": np.inf, "variance_prior": prior}
-    return _gaussian(kind, fitted.means_, fitted._covars_, **units, **flat)
+    return _gaussian(kind, fitted.means_, fitted._covars_, **_priors(x, prior))
 
 
 def _of_mixture(fitted, x):
     concentration = _common("weights_prior", fitted.weights_prior)
-    units = {"centre": np.median(x, axis=0), "scale": np.ones(x.shape[1])}
-    flat = {"mean_scale": np.inf, "variance_prior": FLAT}
     kind = fitted.covariance_type
     if kind == "tied":
         raise ValueError("covariance_type 'tied' of a mixture: refit with diag, spherical or full")
-    return _mixture(
-        kind, fitted.weights_, fitted.means_, fitted.covars_, concentration, units | flat
-    )
+    parts = fitted.weights_, fitted.means_, fitted.covars_
+    return _mixture(kind, *parts, concentration, _priors(x, FLAT))
 
 
 def _of_categorical(fitted, x):

@@ -4,6 +4,7 @@ from functools import cached_property
 
 import numpy as np
 from joblib import delayed
+from scipy.linalg import cho_factor
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
@@ -11,7 +12,7 @@ from ...inference import prefixes
 from ...parallel import parallel, pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
-from .curvature import AT_ONCE, Curvature
+from .curvature import AT_ONCE, CompleteData, ScoreCovariance, block_solve, hessian
 from .posterior import (
     filter_tables,
     heldout_gradient,
@@ -42,10 +43,10 @@ class HMMDerivatives(Derivatives):
     def cross(self, params, folds):
         if self.model.sites == "sequences":
             return -self._own_gradients(params, folds)[1]
-        curvature = Curvature(self._whole(params))
+        covariance = ScoreCovariance(self._whole(params))
         left_out = folds.indicator(self.n_sites)
         parts = pieces(len(folds), AT_ONCE)
-        return np.concatenate([curvature.cross(left_out[part].toarray()) for part in parts])
+        return np.concatenate([covariance.cross(left_out[part].toarray()) for part in parts])
 
     @override
     def fold_gradients(self, params, folds, values=True):
@@ -59,7 +60,7 @@ class HMMDerivatives(Derivatives):
     def hessian(self, params, weights):
         if self.matrix_free:
             return super().hessian(params, weights)
-        return DenseHessian(_dense(hidden_states(self.model, params, weights)))
+        return DenseHessian(hessian(hidden_states(self.model, params, weights)))
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
@@ -72,7 +73,8 @@ class HMMDerivatives(Derivatives):
     @override
     def products(self, params, folds):
         if self._shared(params, folds):
-            return SharedProducts(self._whole(params), folds)
+            own = [states_of_sequences(self.model, params, fold) for fold in folds]
+            return SharedProducts(self._whole(params), own, folds)
         hidden = []
         for i, fold in enumerate(folds):
             weights = fold_weights(self.n_sites, fold)
@@ -119,40 +121,37 @@ class HMMDerivatives(Derivatives):
         return own.value(), own.gradient()
 
     def _own_hessian(self, params, fold):
-        return _dense(states_of_sequences(self.model, params, fold))
-
-
-def _dense(hidden):
-    return Curvature(hidden).multiply(np.eye(hidden.model.n_params))
+        return hessian(states_of_sequences(self.model, params, fold))
 
 
 class SeparateProducts:
-    """`FoldProducts` at params of their own, or with time steps left out: a `Curvature` each."""
+    """`FoldProducts` at params of their own, or with time steps left out.
 
-    def __init__(self, hidden, is_rough=False):
+    accurate: the products that these are a rough form of.
+    """
+
+    def __init__(self, hidden, accurate=None):
         self.hidden = hidden
-        self.is_rough = is_rough
-        self.rough = None if is_rough else SeparateProducts(hidden, True)
+        self.complete = accurate.complete if accurate else [CompleteData(one) for one in hidden]
+        self.is_rough = accurate is not None
+        self.rough = None if accurate else SeparateProducts(hidden, self)
 
     @cached_property
-    def _curvatures(self):
-        return [Curvature(hidden, self.is_rough) for hidden in self.hidden]
+    def _covariances(self):
+        return [ScoreCovariance(one, self.is_rough) for one in self.hidden]
 
     def multiply(self, vectors, rows):
-        return self._by_row(Curvature.multiply, vectors, rows)
+        out = np.empty_like(vectors)
+        for row, own in _each_row(rows):
+            out[own] = self.complete[row].multiply(vectors[own])
+            out[own] -= self._covariances[row].multiply(vectors[own])
+        return out
 
     def precondition(self, vectors, rows):
         """The inverse complete-data information of each fold times its vector."""
-        return self._by_row(Curvature.precondition, vectors, rows)
-
-    def _by_row(self, product, vectors, rows):
-        """The product of each distinct row with its vectors, put back in order."""
-        distinct = np.unique(rows)
-        if len(distinct) == 1:
-            return product(self._curvatures[distinct[0]], vectors)
         out = np.empty_like(vectors)
-        for row in distinct:
-            out[rows == row] = product(self._curvatures[row], vectors[rows == row])
+        for row, own in _each_row(rows):
+            out[own] = self.complete[row].precondition(vectors[own])
         return out
 
     def evaluate(self):
@@ -161,51 +160,48 @@ class SeparateProducts:
         return np.array(values), np.array(gradients)
 
 
+def _each_row(rows):
+    """(row, its places) for each distinct one."""
+    return [(row, np.flatnonzero(rows == row)) for row in np.unique(rows)]
+
+
 class SharedProducts:
-    """`FoldProducts` of sequences at the same params: one H of all, less each fold's own."""
+    """`FoldProducts` of sequences at the same params: one H of all, less each fold's own.
 
-    def __init__(self, hidden, folds, is_rough=False, share=SHARE):
-        self.hidden = hidden
+    own: `HiddenStates` of each fold's sequences alone.
+    """
+
+    def __init__(self, hidden, own, folds, accurate=None, share=SHARE):
         self.folds = folds
-        self.is_rough = is_rough
         self.share = share
-        self.rough = None if is_rough else SharedProducts(hidden, folds, True, share)
+        self.covariance = ScoreCovariance(hidden, accurate is not None)
+        self.complete = accurate.complete if accurate else CompleteData(hidden)
+        self.own = accurate.own if accurate else [CompleteData(one) for one in own]
+        self.precondition = accurate.precondition if accurate else self._precondition
+        self.rough = None if accurate else SharedProducts(hidden, own, folds, self)
 
-    @cached_property
-    def _whole(self):
-        return Curvature(self.hidden, self.is_rough)
+    def multiply(self, vectors, rows):
+        out = self.complete.multiply(vectors)
+        out -= self.covariance.multiply(vectors, [self.folds[row] for row in rows])
+        for i, row in enumerate(rows):
+            out[i] -= self.own[row].multiply(vectors[i : i + 1])[0]
+        return out
 
-    @cached_property
-    def _own(self):
-        """The `Curvature` of each fold's sequences alone."""
-        own = []
-        for fold in self.folds:
-            hidden = states_of_sequences(self.hidden.model, self.hidden.params, fold)
-            own.append(Curvature(hidden, self.is_rough))
-        return own
+    def _precondition(self, vectors, rows):
+        """The inverse complete-data information of all, but for blocks that a fold changes."""
+        out = self.complete.precondition(vectors)
+        for i, row in enumerate(rows):
+            for place, factor in self._changed[row]:
+                out[i, place] = block_solve(factor, vectors[i, place])
+        return out
 
     @cached_property
     def _changed(self):
-        """The blocks of each fold that lose more than a share of a diagonal entry, without it."""
+        """The blocks of each fold that lose more than a share of a diagonal entry, factorised."""
         changed = []
-        for own in self._own:
-            pairs = zip(self._whole.blocks, own.blocks, strict=True)
-            changed.append([block.less(less) for block, less in pairs if self._loses(block, less)])
+        for own in self.own:
+            changed.append([])
+            for (place, matrix), (_, lost) in zip(self.complete.blocks, own.blocks, strict=True):
+                if (np.diag(lost) > self.share * np.diag(matrix)).any():
+                    changed[-1].append((place, cho_factor(matrix - lost, lower=True)))
         return changed
-
-    def _loses(self, block, less):
-        return (np.diag(less.matrix) > self.share * np.diag(block.matrix)).any()
-
-    def multiply(self, vectors, rows):
-        out = self._whole.multiply(vectors, [self.folds[row] for row in rows])
-        for i, row in enumerate(rows):
-            out[i] -= self._own[row].complete(vectors[i : i + 1])[0]
-        return out
-
-    def precondition(self, vectors, rows):
-        """The same, but for the blocks that a fold changes little."""
-        out = self._whole.precondition(vectors)
-        for i, row in enumerate(rows):
-            for block in self._changed[row]:
-                out[i, block.place] = block.solve(vectors[i : i + 1])[0]
-        return out

@@ -106,12 +106,27 @@ def restarts(
     """
     _check(model)
     n_restarts = check_whole("n_restarts", n_restarts, 1)
-    rng = generator(rng)
-    starts = [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n_restarts - 1))]
-    runs = threads()(delayed(_climb)(model, start, **settings) for start in starts)
+    runs = _runs(model, starting_points(model, generator(rng), n_restarts), **settings)
     best = min(runs, key=lambda run: run.objectives[-1])
     _warn(best)
     return best
+
+
+def _runs(model, starts, **settings):
+    return threads()(delayed(_climb)(model, start, **settings) for start in starts)
+
+
+def climbed(model: Any, rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    """Where n runs of EM end; their starting points, of what EM does not fit."""
+    starts = starting_points(model, rng, n)
+    if model.held is not None or getattr(model.emission, "maximise", None) is None:
+        return starts
+    return [run.params for run in _runs(model, starts)]
+
+
+def starting_points(model: Any, rng: np.random.Generator, n: int) -> list[np.ndarray]:
+    """K-means starts, all but the first on a random half of the data."""
+    return [model.initial_params(rng), *(perturbed(model, rng) for _ in range(n - 1))]
 
 
 def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:

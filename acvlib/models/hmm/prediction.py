@@ -58,7 +58,7 @@ class Predictions:
         """The most probable path of states of each sequence, argmax_z p(x, z), by Viterbi."""
         frames = self._frames(sequences)
         starts = frames.starts
-        density = self.emission.at(self.split(params)[1], frames).log_density
+        density = self.emission.log_densities(self.split(params)[1], frames)
         initial, transition = self.log_chain(params)
         end = np.zeros(self.n_states)
         states = smoothing.best_states(density, starts, initial, transition, end)
@@ -77,7 +77,7 @@ class Predictions:
         states = np.empty_like(p)
         states[1:] = p[:-1] @ hidden.p[1:]
         states[frames.starts[:-1]] = hidden.p[0]
-        log_density = logsumexp(hidden.point.log_density, b=states, axis=1)
+        log_density = logsumexp(hidden.log_density, b=states, axis=1)
         _, rows = self.split(params)
         mean = np.zeros((len(states), self.n_channels))
         for share, row in zip(states.T, rows, strict=True):

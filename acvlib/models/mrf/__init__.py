@@ -1,6 +1,6 @@
 """A hidden Markov random field with Poisson counts: hidden classes that neighbours tend to share.
 
-log p(x, z) = sum_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_edges 1{z_s = z_t}
+log p(x, z) = sum_t s_t log Poisson(x_t; exposure_t rate[z_t]) + coupling sum_edges 1{z_s = z_t}
               - log Z(coupling)
 """
 
@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import autograd.numpy as anp
@@ -18,7 +19,7 @@ from ...checks import MOST, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import graph
 from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
-from ...weighting import FactorWeights, check, drop_latents, keep_latents
+from ...weighting import FactorWeights, check, drop_latents, keep_latents, sample_weights
 from .areas import areas_from_map
 from .derivatives import MRFDerivatives
 
@@ -46,6 +47,9 @@ class HiddenMRF(ModelDefaults):
         double sum visits each edge twice
     scheme : how weights enter, `weighting.drop_latents` or `keep_latents`
     exposure : (n,) > 0, what a rate is per, such as the people of an area; 1 unless told
+    sample_weight : s >= 0, (n,) or one number: a count counts s times in the fit, given the one
+        hidden state of its site, not in its held-out loss; edges count once. A site of weight 0 is
+        missing, in no fold: the fit leaves it out by `scheme`.
 
     `log_partition`, log Z(coupling), under scheme B log Z(coupling, w), does not depend on the
     rates and is left out of F. States may be permuted without any change of the model.
@@ -62,13 +66,20 @@ class HiddenMRF(ModelDefaults):
     n_states: int = 2
     scheme: Callable[..., FactorWeights] = drop_latents
     exposure: Any = field(default=None, repr=False)
+    sample_weight: Any = field(default=1.0, repr=False)
 
     def __post_init__(self):
-        by_node = (self.counts, self.exposure)
-        counts, exposure = (_by_site(values, self.edges) for values in by_node)
+        by_node = (self.counts, self.exposure, _unless_number(self.sample_weight))
+        counts, exposure, weights = (_by_site(values, self.edges) for values in by_node)
         counts = own_copy(counts, name="counts")
         _check_counts(counts)
-        distinct = len(np.unique(counts))
+        weights = self.sample_weight if weights is None else weights
+        weights = sample_weights(weights, len(counts))
+        weighed = counts[np.broadcast_to(weights, len(counts)) > 0.0]
+        if not weighed.any():
+            found = f"all {len(weighed)} counts are 0 where sample_weight is not"
+            raise ValueError(f"{found}: their rate's logarithm is not finite")
+        distinct = len(np.unique(weighed))
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
         edges = graph.check_edges(_numbered(self.edges, by_node), len(counts))
         graph.check_width(len(counts), edges, self.n_states)
@@ -77,6 +88,7 @@ class HiddenMRF(ModelDefaults):
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "edges", own_copy(edges, int))
         object.__setattr__(self, "exposure", _exposure(exposure, len(counts)))
+        object.__setattr__(self, "sample_weight", weights)
 
     @classmethod
     def from_map(
@@ -116,6 +128,11 @@ class HiddenMRF(ModelDefaults):
         return self.n_states
 
     @cached_property
+    def observed(self) -> np.ndarray:
+        """(n,) False where the sample weight is 0."""
+        return np.broadcast_to(self.sample_weight, self.n_sites) > 0.0
+
+    @cached_property
     def elimination(self) -> graph.EliminationOrder:
         """The order in which sites are summed out: one for all folds, which only change weights."""
         return graph.eliminate(self.n_sites, self.edges, self.n_states)
@@ -129,8 +146,8 @@ class HiddenMRF(ModelDefaults):
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Return log rates at evenly spaced quantiles of the data, a tenth apart or more."""
         levels = (np.arange(self.n_states) + 0.5) / self.n_states
-        rates = self.counts / self.exposure
-        start = np.log(np.quantile(rates, levels) + 0.5 / self.exposure.mean())
+        rates = (self.counts / self.exposure)[self.observed]
+        start = np.log(np.quantile(rates, levels) + 0.5 / self.exposure[self.observed].mean())
         steps = 0.1 * np.arange(self.n_states)
         return np.maximum.accumulate(start - steps) + steps
 
@@ -145,6 +162,14 @@ class HiddenMRF(ModelDefaults):
         at_rate_one = counts * np.log(exposure) - gammaln(counts + 1.0)
         return counts * params - exposure * anp.exp(params) + at_rate_one
 
+    def _factor_weights(self, weights: np.ndarray) -> FactorWeights:
+        """Return the weights of all factors at site weights (n,), sample weights included."""
+        check(weights, self.n_sites)
+        return self._weigh(self.scheme(weights * self.observed, self.edges))
+
+    def _weigh(self, factor):
+        return factor._replace(observation=factor.observation * self.sample_weight)
+
     def potentials(
         self, density: np.ndarray, factor: FactorWeights
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -157,8 +182,7 @@ class HiddenMRF(ModelDefaults):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
-        check(weights, self.n_sites)
-        factor = self.scheme(weights, self.edges)
+        factor = self._factor_weights(weights)
         node, edge = self.potentials(self._log_densities(params), factor)
         return node, edge, factor.observation
 
@@ -174,7 +198,7 @@ class HiddenMRF(ModelDefaults):
 
         What F leaves out: to compare models of several couplings on all data.
         """
-        factor = self.scheme(np.ones(self.n_sites) if weights is None else weights, self.edges)
+        factor = self._factor_weights(np.ones(self.n_sites) if weights is None else weights)
         node, edge = self.potentials(np.zeros((self.n_sites, self.n_states)), factor)
         return float(graph.log_partition(node, edge, self.elimination))
 
@@ -196,7 +220,7 @@ class HiddenMRF(ModelDefaults):
         log p(x; w_o), which scores a tract together with its place on the map.
         """
         density = self._log_densities(params)
-        factor = keep_latents(fold_weights(self.n_sites, fold), self.edges)
+        factor = self._weigh(keep_latents(fold_weights(self.n_sites, fold), self.edges))
         node, edge = self.potentials(density, factor)
         gamma = graph.marginals_at(node, edge, self.elimination, fold)
         return -logsumexp(density[fold], b=gamma, axis=1)
@@ -204,8 +228,9 @@ class HiddenMRF(ModelDefaults):
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise EmptyState where a state of the fit holds no site, or only zeros."""
         gamma, _ = self.posterior(params).marginals()
-        sites = gamma.sum(axis=0)
-        total = gamma.T @ self.counts
+        weighed = (gamma.T * self.sample_weight).T
+        sites = weighed.sum(axis=0)
+        total = weighed.T @ self.counts
         for k in np.flatnonzero(np.minimum(sites, total) <= EMPTY):
             raise EmptyState(
                 f"at coupling {self.coupling:g}, state {k} of the fit holds {sites[k]:.2g} "
@@ -218,6 +243,11 @@ def _by_site(values, edges):
     """Numbers by node in the order of a networkx graph's nodes; others as they are."""
     named = graph.is_networkx(edges) and graph.is_named(values)
     return graph.by_node(values, edges) if named else values
+
+
+def _unless_number(weights):
+    """None for one number of all sites."""
+    return None if isinstance(weights, Real) else weights
 
 
 def _numbered(edges, by_node):
@@ -243,5 +273,3 @@ def _check_counts(counts):
     for site in np.flatnonzero(~whole):
         bad = f"count {counts[site]} of site {site}"
         raise ValueError(f"{bad}: counts must be whole numbers from 0 to {MOST}")
-    if not counts.any():
-        raise ValueError(f"all {len(counts)} counts are 0: their rate's logarithm is not finite")

@@ -1,8 +1,8 @@
 """Closed forms of a `HiddenMRF`; each is tested against autograd.
 
 With S_k = sum_t w_t 1{z_t = k} (x_t - e_t rate_k), the derivative of the weighted log joint in log
-rate k, e_t the exposure, and N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are
-kept (Louis 1982):
+rate k, e_t the exposure, w_t the weight of a count, its sample weight included, and
+N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are kept (Louis 1982):
 
     dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
 """
@@ -12,7 +12,7 @@ from joblib import delayed
 
 from ...derivatives import Derivatives
 from ...folds import weights as fold_weights
-from ...inference.graph import GraphPosterior, SumMoments
+from ...inference.graph import SumMoments
 from ...parallel import threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -36,12 +36,8 @@ class MRFDerivatives(Derivatives):
     @override
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams (K,))."""
-        model = self.model
-        node, edge, observation = model.weighted_potentials(params, weights)
-        posterior = GraphPosterior(node, edge, model.elimination)
-        gamma, _ = posterior.marginals()
-        excess = model.counts[:, None] - model.exposure[:, None] * np.exp(params)
-        return -posterior.log_partition, -observation @ (gamma * excess)
+        moments = self._sum_moments(params, weights, covariances=False).whole
+        return -moments.log_partition, -moments.mean[: len(params)]
 
     @override
     def hessian(self, params, weights):
@@ -94,8 +90,8 @@ class MRFDerivatives(Derivatives):
         self._kept = (folds, np.array(params), found)
         return found
 
-    def _sum_moments(self, params, weights):
-        pairs = np.argwhere(np.tri(len(params)))
+    def _sum_moments(self, params, weights, covariances=True):
+        pairs = np.argwhere(np.tri(len(params))) if covariances else []
         return SumMoments(*self._problem(params, weights), pairs, self.model.elimination)
 
     def _problem(self, params, weights):
@@ -110,7 +106,7 @@ class MRFDerivatives(Derivatives):
     def _curvature(self, moments, params, weights):
         """d2F/dparams2 (K, K) from moments."""
         k = len(params)
-        observation = self.model.scheme(weights, self.model.edges).observation
+        observation = self.model._factor_weights(weights).observation
         others = moments.mean[k:]
         occupancy = np.append(others, observation @ self.model.exposure - others.sum())
         lower = np.zeros((k, k))

@@ -1,7 +1,8 @@
 """Expectation maximisation of a `HiddenMRF`, the way the paper fits it.
 
 E-step: P(z_t = k | x) by variable elimination.
-M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k) exposure_t.
+M-step: rate_k = sum_t w_t P(z_t = k) x_t / sum_t w_t P(z_t = k) exposure_t, w_t the weight of a
+count, its sample weight included.
 Source: Ghosh et al. (2020), Appendix L.3.
 """
 
@@ -54,7 +55,7 @@ def em(
 def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
-    kept = model.scheme(weights, model.edges).observation[:, None] * gamma
+    kept = model._factor_weights(weights).observation[:, None] * gamma
     counts = kept.T @ model.counts
     exposure = kept.T @ model.exposure
     if not (counts.min() > 0.0 and exposure.min() > 0.0):

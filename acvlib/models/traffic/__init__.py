@@ -17,10 +17,11 @@ import numpy as np
 from ...checks import check_kind, real_array
 from ...derivatives import derivatives_of
 from ...inference import chain, hidden_chain
+from ...inference.two_state import N_PARAMS
 from ...protocol import ModelDefaults, checked
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
-from .emission import N_PARAMS, CountClasses
+from .emission import CountClasses
 from .prior import TrafficPrior
 
 MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes

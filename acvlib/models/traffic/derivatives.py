@@ -4,28 +4,22 @@ The series is touched by those kernels alone; params enter through tables over (
 Var(score | x) is what the Hessian lacks beside its complete-data part (Louis 1982).
 """
 
-from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from joblib import delayed
-from numba import njit
 
 from ...derivatives import Derivatives, at
-from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference import chain
-from ...inference.prefixes import Chain, Futures, futures
+from ...inference.prefixes import Chain, futures
 from ...inference.smoothing import UNLIKELY
-from ...inference.two_state import Chains, Smoothed, left_out_densities, smooth, tangent
-from ...inference.two_state_sweep import N_LANES
+from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, Smoothed, jit, smooth
 from ...parallel import pieces, threads, track
 from ...protocol import override
-from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
+from ...solvers.inverse import DenseFolds, DenseHessian
 from ...weighting import check
-from .complete_data import CompleteData
-from .emission import N_PARAMS, TO0, Emission
+from .emission import WIDTH, CompleteData, Emission
 
 BLOCK = 256  # sites whose messages stay in cache
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
@@ -34,12 +28,12 @@ FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its 
 class TrafficDerivatives(Derivatives):
     """Values and derivatives of one model, for one weighting or for blocks of folds as lanes."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model):
         super().__init__(model)
         self._prior = model.prior
         self._last = None, None
 
-    @cached_property
+    @property
     def _classes(self):
         return self.model.classes
 
@@ -56,10 +50,7 @@ class TrafficDerivatives(Derivatives):
         return self._class_totals(self.model.observed)
 
     @override
-    def value_and_gradient(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """(F, dF/dparams (11,)); F counts as inf beyond `FURTHEST`."""
+    def value_and_gradient(self, params, weights):
         within = _within(params)
         return self._with_prior(params, within, *self._likelihood(within, weights))
 
@@ -76,8 +67,7 @@ class TrafficDerivatives(Derivatives):
         return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
     @override
-    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """d2F/dparams2 (11, 11)."""
+    def hessian(self, params, weights):
         if _is_beyond_kernels(params, weights):
             return super().hessian(params, weights)
         data, smoothed = self._second_order(params, weights)
@@ -86,8 +76,7 @@ class TrafficDerivatives(Derivatives):
         return DenseHessian(self._prior.hessian(params) - second)
 
     @override
-    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """d2F / dparams dweights (11, T)."""
+    def cross_matrix(self, params, weights):
         if _is_beyond_kernels(params, weights):
             return super().cross_matrix(params, weights)
         data, smoothed = self._second_order(params, weights)
@@ -95,7 +84,7 @@ class TrafficDerivatives(Derivatives):
         quiet, ratio = data.emission.score_tables()
         contrast = data.scaled[1, :, 0] - data.scaled[0, :, 0]
         tables = data.transition[:, :, 0], quiet, ratio, contrast
-        cross: np.ndarray = tangent(self._of_site, weights, smoothed.messages, *tables)
+        cross = _tangent(self._of_site, weights, smoothed.messages, *tables)
         cross[~self.model.observed] = 0.0
         return -cross[:, :N_PARAMS].T
 
@@ -135,9 +124,7 @@ class TrafficDerivatives(Derivatives):
         return np.bincount(self._of_site, weights, len(self._classes))
 
     @override
-    def fold_gradients(
-        self, params: np.ndarray, folds: Folds, values: bool = True
-    ) -> tuple[np.ndarray | None, np.ndarray]:
+    def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, 11)).
 
         F counts as inf, and no refit goes there, beyond `FURTHEST`, or where a stay logit is beyond
@@ -149,14 +136,7 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, within, found, gradients)
 
     @override
-    def fold_hessians(
-        self,
-        params: np.ndarray,
-        folds: Folds,
-        damping: float = 0.0,
-        whole: Solvable | None = None,
-    ) -> FoldSolver:
-        """d2F/dparams2 + damping I of each fold."""
+    def fold_hessians(self, params, folds, damping=0.0, whole=None):
         if _is_beyond_kernels(params):
             return super().fold_hessians(params, folds, damping)
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
@@ -164,20 +144,18 @@ class TrafficDerivatives(Derivatives):
         return DenseFolds(added + np.concatenate(blocks))
 
     @override
-    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
-        """-log p(x_t | x outside the fold) of the scored sites of each fold."""
+    def heldout(self, params, folds):
         if _is_beyond_kernels(params):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
     @override
-    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+    def prior_gradients(self, params):
         return self._prior.gradient(params)
 
     @override
-    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Futures:
-        """What follows each prefix of the series."""
+    def futures(self, params, starts, horizon, gap):
         return futures(self._filter_tables(params), starts, horizon, gap)
 
     def _filter_tables(self, params):
@@ -186,15 +164,20 @@ class TrafficDerivatives(Derivatives):
         initial, transition = self.model.log_chain(params)
         (stay0, leave0), (leave1, stay1) = np.exp(transition)
         p0, p1 = np.exp(initial)
+        first_score = np.zeros((2, N_PARAMS))
+        first_score[:, TO0:] = [[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]
+        move_score = np.zeros((2, 2, N_PARAMS))
+        move_score[0, :, TO0] = leave0, -stay0
+        move_score[1, :, TO1] = -stay1, leave1
         return Chain(
             row=np.where(self.model.observed, self._of_site, -1),
             log_density=emission.log_density[:, :, 0].T,
             density_score=np.stack([quiet, quiet + ratio], axis=1),
+            places=np.tile(np.arange(TO0), (2, 1)),
             log_initial=initial,
-            initial_score=np.array([[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]),
+            initial_score=first_score,
             log_transition=transition,
-            transition_score=np.array([[[leave0, 0], [-stay0, 0]], [[0, -stay1], [0, leave1]]]),
-            places=(TO0, 0, N_PARAMS, N_PARAMS),
+            transition_score=move_score,
         )
 
     def _each_block(self, function, params, folds, label):
@@ -224,9 +207,9 @@ class TrafficDerivatives(Derivatives):
         sites, ends = left_out
         lane = np.repeat(np.arange(N_LANES), np.diff(ends))
         order = np.argsort(lane * self.n_sites + sites, kind="stable")
-        density = left_out_densities(chains, sites[order], ends)
+        smoothed = smooth(chains, left_out=(sites[order], ends))
         losses = np.empty(len(sites))
-        losses[order] = -np.log(density)
+        losses[order] = -np.log(smoothed.density)
         losses -= data.peak[self._of_site[sites], lane]
         return np.split(losses, ends[1 : len(folds)])
 
@@ -279,7 +262,7 @@ def block_starts(groups: np.ndarray, size: int = BLOCK) -> np.ndarray:
     return np.append(np.flatnonzero(since % size == 0), len(groups))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _leave_out(of_site, sites, ends, keep, total):
     """Takes each fold's sites from keep (T, B), and from the classes' total (n_classes, B)."""
     for b in range(len(ends) - 1):
@@ -287,3 +270,45 @@ def _leave_out(of_site, sites, ends, keep, total):
             if keep[sites[i], b]:
                 total[of_site[sites[i]], b] -= 1.0
             keep[sites[i], b] = False
+
+
+@jit
+def _tangent(classes, weights, messages, transition, quiet, ratio, contrast):
+    """d2 log Z / dw_t dparams (T, WIDTH), from the `Smoothed.messages` of a fold.
+
+    quiet and ratio (n_classes, WIDTH): gradients of log emission 0, and of the logarithm of the
+    ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
+    Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
+    """
+    stay0, leave0 = transition[0]
+    leave1, stay1 = transition[1]
+    cross = np.empty((len(classes), WIDTH))
+    x = np.zeros(WIDTH)  # of the forward log-odds
+    x[TO0] = -stay0
+    x[TO1] = stay1
+    for t in range(len(classes)):
+        p0 = messages[t, 0]
+        p1 = messages[t, 1]
+        inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
+        slope = (stay1 - leave0) * p0 * p1 * inverse
+        for i in range(WIDTH):
+            x[i] = slope * x[i] + weights[t] * ratio[classes[t], i]
+        x[TO0] -= p0 * stay0 * leave0 * inverse
+        x[TO1] += p1 * stay1 * leave1 * inverse
+        for i in range(WIDTH):
+            cross[t, i] = x[i]
+    x[:] = 0.0  # of the backward log-odds
+    for t in range(len(classes) - 1, -1, -1):
+        c = classes[t]
+        p0, p1, v0, v1 = messages[t]
+        gamma = (leave0 * p0 + stay1 * p1) * v1
+        spread = gamma * (stay0 * p0 + leave1 * p1) * v0
+        enter = leave0 * v1 / (stay0 * v0 + leave0 * v1)
+        remain = stay1 * v1 / (leave1 * v0 + stay1 * v1)
+        for i in range(WIDTH):
+            d_gamma = spread * (cross[t, i] + x[i])
+            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
+            x[i] = (remain - enter) * (x[i] + weights[t] * ratio[c, i])
+        x[TO0] += enter - leave0
+        x[TO1] += remain - stay1
+    return cross

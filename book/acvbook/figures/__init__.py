@@ -44,6 +44,7 @@ from .regression import (
 )
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
+from .states import by_difficulty, directions, price
 from .traffic import spread_by_setting
 from .tuning import chosen_on_test, loss_with_slopes, search_progress
 
@@ -67,6 +68,9 @@ __all__ = [
     "search_progress",
     "moving_params",
     "predicted_and_exact",
+    "by_difficulty",
+    "directions",
+    "price",
     "objective_and_bound",
     "bound_and_true",
     "certified_by",

@@ -13,9 +13,9 @@ OUTLINE = re.compile(r'(?<= d=")[^"]*')
 TOO_FINE = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point cannot be seen
 
 
-def save(fig, name, data=None):
-    """Write `figures/<name>.svg` in the output folder (`$ACVLIB_OUTPUT`) and return the closed
-    `fig`.
+def save(fig, name, data=None, folder=None):
+    """Write `figures/<name>.svg` in `folder`, or the output folder (`$ACVLIB_OUTPUT`), and return
+    the closed `fig`.
 
     With `data` of provenance "simulated" or "rebuilt" the figure says so on its face. The file is
     written whole or not at all, and is the same byte for byte when the figure is the same.
@@ -28,7 +28,8 @@ def save(fig, name, data=None):
         below = -0.01 / height
         fig.text(0.995, below, text, ha="right", va="top", color="#b00020", fontsize=11)
     page = Bbox([[0.0, -strip], [width, height]])
-    path = Path(os.environ.get("ACVLIB_OUTPUT", "build/interactive"), "figures", f"{name}.svg")
+    folder = folder or os.environ.get("ACVLIB_OUTPUT", "build/interactive")
+    path = Path(folder, "figures", f"{name}.svg")
     with replacing(path) as draft:
         fig.savefig(draft, format="svg", metadata={"Date": None}, bbox_inches=page)
         drawing = draft.read_text("utf-8")

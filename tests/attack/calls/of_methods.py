@@ -274,6 +274,31 @@ add(
         number=odd.constant(1),
     ),
 )
+add(
+    "choose",
+    lambda **arguments: acv.choose(**arguments).table,
+    lambda rng: (
+        {"models": {"a": zoo()[0]["GLM"], "b": replace(zoo()[0]["GLM"], penalty=2.0)}}
+        | {"folds": three_folds(), "method": "newton_step", "n_starts": 2, "rng": 5}
+    ),
+    models=odd.kinds(
+        "refuse",
+        None_=odd.constant(None),
+        none=odd.constant({}),
+        nobody=odd.constant([]),
+        number=odd.constant(3),
+        string=odd.constant("GLM"),
+        alone=lambda m: m["a"],
+        fits=lambda m: {"a": fitted()},
+        other=lambda m: m | {"c": zoo()[0]["LinearChainCRF"]},
+        others_data=lambda m: m | {"c": replace(m["a"], y=1.0 - m["a"].y)},
+        fewer=lambda m: m | {"c": replace(m["a"], sample_weight=np.arange(N) > 0)},
+    ),
+    folds=odd.FOLDS,
+    method=odd.CHOICE,
+    n_starts=odd.without(odd.LIMITED, "one", "bool"),
+    rng=odd.without(odd.RNG, "None "),
+)
 for name in ("relative_errors", "theta_errors"):
     add(
         name,

@@ -112,6 +112,10 @@ def vector_glm(name):
     return models.VectorGLM(**vector_rows(name)(np.random.default_rng(1)))
 
 
+SAMPLE_WEIGHT = OF_GLM["sample_weight"]
+COUNTED = {"sample_weight": np.array([1.0, 2.0, 0.5, 3.0])}
+
+
 def counts(rng):
     return rng.poisson(5 + 5 * (np.arange(N) % 2)).astype(np.int64) + np.arange(N) % 3
 
@@ -137,7 +141,9 @@ add(
         "edges": grid_edges(),
         "coupling": 0.25,
         "exposure": 1.0 + np.arange(N) % 3,
+        "sample_weight": 1.0 + np.arange(N) % 3,
     },
+    sample_weight=SAMPLE_WEIGHT,
     exposure=odd.without(odd.TABLE, "None ", "zeros", "tiny", "huge")
     | odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a),
 )
@@ -386,13 +392,14 @@ for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     add(
         f"LinearChainCRF {name}",
         built(models.LinearChainCRF),
-        lambda rng, scheme=scheme: sentences(rng) | {"scheme": scheme},
+        lambda rng, scheme=scheme: sentences(rng) | {"scheme": scheme} | COUNTED,
         emissions=LISTS | each_of(odd.TABLE),
         labels=LISTS
         | each_of(odd.without(odd.LABELS, "float64"))
         | odd.kinds("equal", floats=lambda s: [x.astype(float) for x in s]),
         ridge=odd.POSITIVE,
         scheme=odd.without(odd.OBJECTS, "None "),
+        sample_weight=SAMPLE_WEIGHT,
     )
 
 
@@ -421,11 +428,12 @@ for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     add(
         f"FeatureCRF {name}",
         built(models.FeatureCRF),
-        lambda rng, scheme=scheme: described(rng) | {"ridge": 0.25, "scheme": scheme},
+        lambda rng, scheme=scheme: described(rng) | {"ridge": 0.25, "scheme": scheme} | COUNTED,
         sentences=TOKENS,
         labels=NAMED,
         ridge=odd.POSITIVE,
         scheme=odd.without(odd.OBJECTS, "None "),
+        sample_weight=SAMPLE_WEIGHT,
     )
 
 

@@ -110,7 +110,7 @@ for kind in ("classes", "balanced", "targets"):
         ),
         X=SK_X,
         y=SK_Y if kind != "targets" else odd.TABLE,
-        params=odd.without(odd.OBJECTS, "None "),
+        params=odd.without(odd.OBJECTS, "None ", "dict"),  # {} is what None is
     )
 add(
     "approx_tune",

@@ -8,12 +8,86 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import solve
 
-from .gaussian import likeliest_variance, settle
-from .isotropic import Isotropic, IsotropicPoint, isotropic_prior, ridge_regression
-from .scores import Layer
+from .base import Emission
+from .gaussian import LOG_2PI, likeliest_variance, settle
+from .priors import LogSd, Normal, Prior
 
+FARTHEST = 1e4  # from 0, in spreads of a channel, where regressions on its values lose their digits
 NEGLIGIBLE = 1e-14  # a posterior that no M-step would show
+
+
+class Isotropic(Emission):
+    """An emission with log sigma as its first parameter, of data as they are.
+
+    A subclass has `mean`, differentiable, and `layers`.
+    """
+
+    n_shared = 1
+
+    def settled(self, sequences):
+        x = np.concatenate(sequences)
+        spread = np.nanmax(x, axis=0) - np.nanmin(x, axis=0)
+        distance = np.nanmin(abs(x), axis=0) / spread
+        channel = distance.argmax()
+        if distance[channel] > FARTHEST:
+            far = f"{distance[channel]:.3g} times its range from 0"
+            raise ValueError(f"channel {channel} lies {far}: subtract its mean")
+        return self
+
+    def layers(self, state, frames, signal):
+        """Pairs (signal (n, o), inputs (n, i)) for each matrix (o, i) of weights, in their order.
+
+        Their outer products are the scores in the matrix, given d log p / d mean (n, R).
+        """
+        raise NotImplementedError
+
+    def log_density(self, state, frames):
+        residual = frames.x - self.mean(state, frames)
+        squares = anp.einsum("nr,nr->n", residual, residual)
+        constant = frames.n_channels * (state[0] + 0.5 * LOG_2PI)
+        return -0.5 * anp.exp(-2.0 * state[0]) * squares - constant
+
+    def scores(self, state, frames):
+        scores = []
+        for signal, inputs in self._all_layers(state, frames):
+            product = signal[:, :, None] * inputs[:, None, :]
+            scores.append(product.reshape(len(signal), signal.shape[1] * inputs.shape[1]))
+        return np.hstack(scores)
+
+    def gradient(self, state, frames, mass):
+        sums = []
+        for signal, inputs in self._all_layers(state, frames):
+            sums.append(((mass[:, None] * signal).T @ inputs).ravel())
+        return np.concatenate(sums)
+
+    def _all_layers(self, state, frames):
+        """That of log sigma, then `layers`."""
+        residual = frames.x - self.mean(state, frames)
+        signal = np.exp(-2.0 * state[0]) * residual
+        by_log_sd = np.einsum("nr,nr->n", signal, residual) - frames.n_channels
+        ones = np.ones((len(residual), 1))
+        return [(by_log_sd[:, None], ones), *self.layers(state, frames, signal)]
+
+    def draw(self, state, frames, rng):
+        return rng.normal(self.mean(state, frames), np.exp(state[0]))
+
+
+def ridge_regression(x, design, mass, ridge, pull=0.0):
+    """Weights (R, q) of rows x (n, R) on design (n, q), and their weighted sum of squares."""
+    weighted = mass[:, None] * design
+    gram = weighted.T @ design + ridge * np.eye(design.shape[1])
+    solved = solve(gram, weighted.T @ x + pull, assume_a="pos")
+    squares = (x - design @ solved) ** 2
+    return solved.T, mass @ squares.sum(axis=1)
+
+
+def isotropic_prior(mean, sd, variance_prior):
+    """Weights ~ Normal(mean, sd^2), mean (E - 1,); sigma^2 ~ InverseGamma of shape and scale."""
+    places = np.arange(len(mean) + 1)[:, None]
+    weights = Normal(mean[:, None], sd**-2), places[1:]
+    return Prior(((LogSd(*variance_prior), places[:1]), weights))
 
 
 class AutoRegressionParams(NamedTuple):
@@ -90,27 +164,15 @@ class AutoRegression(Isotropic):
         variance = likeliest_variance(squares, count, self.variance_prior)
         return np.append(0.5 * np.log(variance), w)
 
-    def at(self, states, frames):
-        return AutoRegressionPoint(states, frames)
+    def mean(self, state, frames):
+        return anp.dot(frames.design, anp.reshape(state[1:], (frames.n_channels, -1)).T)
 
-
-class AutoRegressionPoint(IsotropicPoint):
-    """Log-densities (M, K) at some parameters, and their derivatives."""
-
-    def __init__(self, states, frames):
-        q = frames.design.shape[1]
-        w = anp.reshape(states[:, 1:], (-1, q))
-        means = anp.dot(frames.design, w.T)  # of all states at once
-        r = frames.n_channels
-        residuals = [frames.x - means[:, k * r : (k + 1) * r] for k in range(len(states))]
-        super().__init__(states, frames, residuals)
-
-    def mean_layers(self, k, frames, signal):
+    def layers(self, state, frames, signal):
         """W_k alone."""
-        return [Layer(signal, self.frames.design[frames])]
+        return [(signal, frames.design)]
 
-    def information(self, groups):
-        return RegressionInformation(self, groups)
+    def informations(self, states, pairs):
+        return RegressionInformation(self, states, pairs)
 
 
 class RegressionInformation:
@@ -120,20 +182,19 @@ class RegressionInformation:
     cross (K, R q) = 2 sum m e z', by_log_sd (K,) = 2 sum m e'e.
     """
 
-    def __init__(self, point, groups):
-        n_states, size = point.states.shape
-        q = point.frames.design.shape[1]
+    def __init__(self, emission, states, pairs):
+        n_states, size = states.shape
+        q = pairs[0].frames.design.shape[1]
         self.gram = np.zeros((n_states, q, q))
         self.cross = np.zeros((n_states, size - 1))
         self.by_log_sd = np.zeros(n_states)
-        for k, _, frames, mass in groups:
-            design = point.frames.design[frames]
-            m = point.precision * mass
-            weighted = m[:, None] * design
-            cross = point.residuals[k][frames].T @ weighted
-            self.gram[k] = weighted.T @ design
-            self.cross[k] = 2.0 * cross.ravel()
-            self.by_log_sd[k] = 2.0 * (m @ point.squares[frames, k])
+        for k, _, frames, mass in pairs:
+            m = np.exp(-2.0 * states[k, 0]) * mass
+            weighted = m[:, None] * frames.design
+            residual = frames.x - emission.mean(states[k], frames)
+            self.gram[k] = weighted.T @ frames.design
+            self.cross[k] = 2.0 * (residual.T @ weighted).ravel()
+            self.by_log_sd[k] = 2.0 * (m @ residual**2).sum()
 
     def multiply(self, states):
         out = np.empty_like(states)

@@ -1,20 +1,30 @@
 """What an HMM asks of an emission, and what it has where a class does not say otherwise."""
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
+from scipy.cluster.vq import ClusterError, kmeans2
 
 from ..sequences import Frames
 from .priors import Prior
-from .scores import NEGLIGIBLE, Layer
 
+N_CLUSTERINGS = 4  # of which K-means keeps the best
+NEGLIGIBLE = 1e-25  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
 SMALLEST = 1e-6  # share of a step that is still tried
 ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is not worth its time
+
+
+class StatePairs(NamedTuple):
+    """The n pairs of a state: their numbers among all pairs, frames, and how often expected."""
+
+    state: int
+    numbers: np.ndarray
+    frames: Frames
+    mass: np.ndarray
 
 
 class Emission:
@@ -76,6 +86,13 @@ class Emission:
         """Minus the second derivatives of sum_t mass_t log p, (e, e)."""
         return -jacobian(grad(lambda row: mass @ self.log_density(row, frames)))(state)
 
+    def definite_information(
+        self, state: np.ndarray, frames: Frames, mass: np.ndarray
+    ) -> np.ndarray:
+        """A semi-definite approximation of it, a preconditioner: sum_t mass_t score score'."""
+        scores = self.scores(state, frames)
+        return (mass[:, None] * scores).T @ scores
+
     def mean(self, state: np.ndarray, frames: Frames) -> np.ndarray:
         """E[x_t | z_t = k, lags, inputs] in the units of the data, (n, R), or (1, R) for all."""
         raise NotImplementedError
@@ -113,9 +130,53 @@ class Emission:
             moved.append(_climbed(self, row, frames.rows(rows), own[rows], prior))
         return np.concatenate(moved)
 
-    def at(self, states: Any, frames: Frames) -> Any:
-        """Values and derivatives at these parameters."""
-        return Point(self, states, frames)
+    def log_densities(self, states: Any, frames: Frames) -> Any:
+        """log p(x_t | z_t = k, lags) of rows (K, e), (M, K), 0 where missing; differentiable."""
+        columns = [self.log_density(state, frames) for state in states]
+        return anp.stack(columns, axis=1) * frames.observed[:, None]
+
+    def gradients(self, states: np.ndarray, frames: Frames, mass: np.ndarray) -> np.ndarray:
+        """d sum_tk mass_tk log p(x_t | k), (K, e); mass (M, K), 0 at missing frames."""
+        found = []
+        for state, own in zip(states, mass.T, strict=True):
+            rows = np.flatnonzero(own > NEGLIGIBLE)
+            if 2 * len(rows) > len(own):  # few to leave out: no copy
+                found.append(self.gradient(state, frames, own))
+            else:
+                found.append(self.gradient(state, frames.rows(rows), own[rows]))
+        return np.stack(found)
+
+    def informations(self, states: np.ndarray, pairs: list[StatePairs]) -> "Information":
+        """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state)."""
+        return Information(self, states, pairs)
+
+
+class Information:
+    """Minus the second derivatives of sum_p mass_p log p, a matrix (e, e) for each state."""
+
+    def __init__(self, emission, states, pairs):
+        self.emission = emission
+        self.states = states
+        self.pairs = pairs
+        self.matrices = {}
+        for k, _, frames, mass in pairs:
+            self.matrices[k] = emission.information(states[k], frames, mass)
+
+    def multiply(self, states):
+        """Times B directions (B, K, e), of the same shape."""
+        out = np.zeros_like(states)
+        for k, matrix in self.matrices.items():
+            out[:, k] = states[:, k] @ matrix
+        return out
+
+    def blocks(self):
+        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""
+        n_states, size = self.states.shape
+        found = np.zeros((n_states, size, size))
+        for k, _, frames, mass in self.pairs:
+            found[k] = self.emission.definite_information(self.states[k], frames, mass)
+        n_shared = self.emission.n_shared
+        return found[:, :n_shared, :n_shared].sum(axis=0), found[:, n_shared:, n_shared:]
 
 
 def _climbed(emission, row, frames, mass, prior):
@@ -143,64 +204,22 @@ def _climbed(emission, row, frames, mass, prior):
     return row
 
 
-class Point:
-    """An emission at some parameters, states (K, e).
+def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.ndarray:
+    """Labels (M,) of the rows of x in k clusters: the best of several by sum of squares.
 
-    log_density (M, K): log p(x_t | z_t = k, lags), 0 where missing; differentiable by autograd.
+    Raises ValueError if the rows have no k clusters.
     """
-
-    def __init__(self, emission, states, frames):
-        self.emission = emission
-        self.states = states
-        self.frames = frames
-        columns = [emission.log_density(state, frames) for state in states]
-        self.log_density = anp.stack(columns, axis=1) * frames.observed[:, None]
-
-    def gradient(self, k, mass):
-        """d sum_t mass_t log p of all frames in state k, (e,); mass (M,)."""
-        rows = np.flatnonzero(mass > NEGLIGIBLE)
-        if 2 * len(rows) > len(mass):  # few to leave out: no copy
-            return self.emission.gradient(self.states[k], self.frames, mass)
-        return self.emission.gradient(self.states[k], self.frames.rows(rows), mass[rows])
-
-    def layers(self, k, frames):
-        """d log p of some frames in state k, as `Layer`s in the order of its e parameters."""
-        scores = self.emission.scores(self.states[k], self.frames.rows(frames))
-        return [Layer(np.ones((len(frames), 1)), scores)]
-
-    def information(self, groups):
-        """Minus the second derivatives of sum_p mass_p log p over `StatePairs`."""
-        return Information(self, groups)
-
-
-class Information:
-    """Minus the second derivatives of sum_p mass_p log p over pairs (frame, state), (K, e, e)."""
-
-    def __init__(self, point, groups):
-        self.point = point
-        self.groups = groups
-        n_states, size = point.states.shape
-        self.matrices = np.zeros((n_states, size, size))
-        for k, _, frames, mass in groups:
-            rows = point.frames.rows(frames)
-            self.matrices[k] = point.emission.information(point.states[k], rows, mass)
-
-    def multiply(self, states):
-        """Times B directions (B, K, e), of the same shape."""
-        return (states.swapaxes(0, 1) @ self.matrices).swapaxes(0, 1)
-
-    def blocks(self):
-        """Semi-definite approximations (n_shared, n_shared) and (K, q, q), a preconditioner."""
-        n_shared = self.point.emission.n_shared
-        squares = self._squares
-        return squares[:, :n_shared, :n_shared].sum(axis=0), squares[:, n_shared:, n_shared:]
-
-    @cached_property
-    def _squares(self):
-        """Sums of mass times the outer products of scores, (K, e, e)."""
-        squares = np.zeros_like(self.matrices)
-        for k, _, frames, mass in self.groups:
-            rows = self.point.frames.rows(frames)
-            scores = self.point.emission.scores(self.point.states[k], rows)
-            squares[k] = (mass[:, None] * scores).T @ scores
-        return squares
+    if len(np.unique(x, axis=0)) < k:
+        raise ValueError(f"the observed frames have fewer than {k} distinct values: lower {lower}")
+    found = []
+    for start in range(N_CLUSTERINGS):
+        rng = np.random.default_rng([seed, start])
+        try:
+            centres, labels = kmeans2(x, k, 50, minit="++", missing="raise", seed=rng)
+        except ClusterError:
+            continue
+        if len(np.unique(labels)) == k:
+            found.append((((x - centres[labels]) ** 2).sum(), start, labels))
+    if not found:
+        raise ValueError(f"the observed frames do not fall into {k} clusters: lower {lower}")
+    return min(found, key=lambda one: one[:2])[2]

@@ -13,8 +13,7 @@ from scipy.special import softmax
 
 from ....checks import check_whole, real_number
 from .. import simplex
-from ..clustering import k_means
-from .base import Emission
+from .base import Emission, k_means
 from .gaussian import Gaussian
 from .priors import Dirichlet, Prior
 

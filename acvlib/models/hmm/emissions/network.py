@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import block_diag
 
+from .autoregressive import Isotropic, isotropic_prior, ridge_regression
 from .gaussian import settle
-from .isotropic import Isotropic, IsotropicPoint, isotropic_prior, ridge_regression
-from .scores import Layer
 
 
 class NetworkParams(NamedTuple):
@@ -89,120 +89,71 @@ class NeuralAutoRegression(Isotropic):
         sd = np.sqrt(squares / count + 1e-4)
         return self.pack(NetworkParams(sd, inner, np.array(outer)))
 
-    def at(self, states, frames):
-        return NetworkPoint(self, states, frames)
+    def mean(self, state, frames):
+        inner, outer = self.weights(state, frames.n_channels)
+        return anp.dot(_hidden(frames.design, inner), outer.T)
+
+    def layers(self, state, frames, signal):
+        """The inner layer, by what is carried back to it, and the outer one."""
+        inner, outer = self.weights(state, frames.n_channels)
+        h = _hidden(frames.design, inner)
+        back = signal @ outer[:, :-1]
+        return [(back * (1.0 - h[:, :-1] ** 2), frames.design), (signal, h)]
+
+    def information(self, state, frames, mass):
+        residual = frames.x - self.mean(state, frames)
+        m = np.exp(-2.0 * state[0]) * mass
+        information = self.definite_information(state, frames, mass)
+        information[1:, 1:] -= self._bend(state, frames, m[:, None] * residual)
+        sums = []
+        for signal, inputs in self.layers(state, frames, residual):
+            sums.append(((m[:, None] * signal).T @ inputs).ravel())
+        information[0, 1:] = information[1:, 0] = 2.0 * np.concatenate(sums)
+        return information
+
+    def definite_information(self, state, frames, mass):
+        """That of log sigma, and of the weights sum_t mass_t D'D, D (R, d) a mean's derivative."""
+        m = np.exp(-2.0 * state[0]) * mass
+        residual = frames.x - self.mean(state, frames)
+        _, outer = self.weights(state, frames.n_channels)
+        moved, h = self._moved(state, frames)
+        n_hidden, n_inputs = moved.shape[1:]
+        moved = moved.reshape(len(h), -1)
+        weighted = m[:, None] * moved
+        outer = np.repeat(outer[:, :-1], n_inputs, axis=1)
+        gram = (outer.T @ outer) * (weighted.T @ moved)
+        across = outer.T[:, :, None] * (weighted.T @ h)[:, None, :]
+        across = across.reshape(len(gram), -1)
+        of_outer = np.kron(np.eye(len(outer)), (m[:, None] * h).T @ h)
+        by_log_sd = 2.0 * (m @ residual**2).sum()
+        return block_diag(by_log_sd, np.block([[gram, across], [across.T, of_outer]]))
+
+    def _bend(self, state, frames, residual):
+        """sum_to residual_to d2 mean_to, (d, d)."""
+        _, outer = self.weights(state, frames.n_channels)
+        moved, h = self._moved(state, frames)
+        back = -2.0 * (residual @ outer[:, :-1]) * h[:, :-1]
+        _, n_hidden, n_inputs = moved.shape
+        n_channels = len(outer)
+        across = (residual.T @ moved.reshape(len(h), -1)).reshape(n_channels, n_hidden, n_inputs)
+        bend = np.zeros((n_hidden * n_inputs + outer.size,) * 2)
+        for unit in range(n_hidden):
+            own = slice(unit * n_inputs, (unit + 1) * n_inputs)
+            its_outer = n_hidden * n_inputs + unit + np.arange(n_channels) * outer.shape[1]
+            bend[own, own] = (back[:, unit, None] * moved[:, unit]).T @ frames.design
+            bend[its_outer, own] = across[:, unit]
+            bend[own, its_outer] = across[:, unit].T
+        return bend
+
+    def _moved(self, state, frames):
+        """The hidden units' derivatives by their inner weights (n, H, q), and the layer."""
+        inner, _ = self.weights(state, frames.n_channels)
+        h = _hidden(frames.design, inner)
+        slope = 1.0 - h[:, :-1] ** 2
+        return slope[:, :, None] * frames.design[:, None, :], h
 
 
 def _hidden(design, inner):
     """The hidden layer of one state, and a 1: (n, H + 1)."""
     h = anp.tanh(anp.dot(design, inner.T))
     return anp.concatenate([h, np.ones((len(design), 1))], axis=1)
-
-
-class NetworkPoint(IsotropicPoint):
-    """Log-densities (M, K) at some parameters, and their derivatives."""
-
-    def __init__(self, emission, states, frames):
-        self.emission = emission
-        self.inner, self.outer = emission.weights(states, frames.n_channels)
-        self.hidden = [_hidden(frames.design, inner) for inner in self.inner]
-        means = [anp.dot(h, outer.T) for h, outer in zip(self.hidden, self.outer, strict=True)]
-        super().__init__(states, frames, [frames.x - mean for mean in means])
-
-    def mean_layers(self, k, frames, signal):
-        """The inner layer, by what is carried back to it, and the outer one."""
-        h = self.hidden[k][frames]
-        units = h[:, :-1]
-        back = signal @ self.outer[k, :, :-1]
-        inner = Layer(back * (1.0 - units**2), self.frames.design[frames])
-        return [inner, Layer(signal, h)]
-
-    def information(self, groups):
-        return NetworkInformation(self, groups)
-
-
-class NetworkInformation:
-    """Minus the second derivatives of sum_p mass_p log p, by passes through the networks."""
-
-    def __init__(self, point, groups):
-        self.shape = point.states.shape
-        self.passes = {group.state: _Passes(point, group) for group in groups}
-
-    def multiply(self, states):
-        out = np.zeros_like(states)
-        for k, passes in self.passes.items():
-            out[:, k] = passes.multiply(states[:, k])
-        return out
-
-    def blocks(self):
-        """That of log sigma, and the Gauss-Newton matrix of each state's weights."""
-        n_states, size = self.shape
-        blocks = np.zeros((n_states, size - 1, size - 1))
-        by_log_sd = 0.0
-        for k, passes in self.passes.items():
-            blocks[k] = passes.gauss_newton()
-            by_log_sd += passes.by_log_sd
-        return np.array([[by_log_sd]]), blocks
-
-
-class _Passes:
-    """The n pairs of one state on their way through its network.
-
-    mass (n, 1): over sigma^2; inputs (n, p R + 1); h (n, H + 1): hidden layer; residual (n, R)
-    outer (R, H); units, slope (n, H): tanh and its slope; back (n, H): the residual carried back
-    """
-
-    def __init__(self, point, pairs):
-        k, _, frames, mass = pairs
-        self.weights = point.emission.weights
-        self.mass = point.precision * mass[:, None]
-        self.by_log_sd = 2.0 * (point.squares[frames, k] @ self.mass[:, 0])
-        self.inputs = point.frames.design[frames]
-        self.h = point.hidden[k][frames]
-        self.units = self.h[:, :-1]
-        self.slope = 1.0 - self.units**2
-        self.residual = point.residuals[k][frames]
-        self.outer = point.outer[k, :, :-1]
-        self.back = self.residual @ self.outer
-
-    def multiply(self, states):
-        """The second derivatives times B directions (B, 1 + d): log sigma, inner and outer."""
-        log_sd = states[:, :1]
-        inner, outer = self.weights(states, len(self.outer))
-        h_moved = self.inputs @ inner.swapaxes(1, 2)
-        h_moved *= self.slope
-        mean_moved = self.h @ outer.swapaxes(1, 2)
-        mean_moved += h_moved @ self.outer.T
-        back_moved = self.residual @ outer[:, :, :-1]
-        back_moved -= mean_moved @ self.outer
-        shrink = 2.0 * log_sd[:, :, None]
-        bend = 2.0 * self.back * self.units  # minus the derivative of back * slope by h
-        by_inner = (shrink * self.back - back_moved) * self.slope + bend * h_moved
-        by_outer = shrink * self.residual + mean_moved
-        weighted = self.mass * self.residual
-        inner_sum = self._weighted(by_inner) @ self.inputs
-        outer_sum = self._weighted(by_outer) @ self.h
-        outer_sum[:, :, :-1] -= weighted.T @ h_moved
-        by_log_sd = 2.0 * np.einsum("bnr,nr->b", mean_moved, weighted)[:, None]
-        by_log_sd += self.by_log_sd * log_sd
-        sums = [by_log_sd, inner_sum, outer_sum]
-        return np.hstack([total.reshape(len(states), -1) for total in sums])
-
-    def _weighted(self, signals):
-        """(B, o, n) of signals (B, n, o)."""
-        return (self.mass * signals).swapaxes(1, 2)
-
-    def gauss_newton(self):
-        """sum m D'D, D (R, d) = [B1 diag(slope) (x) inputs, I (x) h] the derivative of a mean."""
-        root = np.sqrt(self.mass)
-        h = root * self.h
-        inputs = root * self.inputs
-        n, n_inputs = inputs.shape
-        jacobian = self.slope[:, :, None] * inputs[:, None, :]
-        jacobian = jacobian.reshape(n, -1)
-        outer = np.repeat(self.outer, n_inputs, axis=1)
-        gram = (outer.T @ outer) * (jacobian.T @ jacobian)
-        cross = outer.T[:, :, None] * (jacobian.T @ h)[:, None, :]
-        cross = cross.reshape(len(gram), -1)
-        own = np.kron(np.eye(len(outer)), h.T @ h)
-        return np.block([[gram, cross], [cross.T, own]])

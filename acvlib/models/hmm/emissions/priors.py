@@ -7,7 +7,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import csr_array
 
-from ..dirichlet import Dirichlet
+from ..simplex import Dirichlet
 
 __all__ = ["Dirichlet", "Law", "LogRate", "LogSd", "Normal", "Prior"]
 

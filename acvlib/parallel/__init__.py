@@ -1,0 +1,176 @@
+"""Threads and progress: how many workers there are, how many threads BLAS has, what is shown.
+
+joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. BLAS threads
+wait for each other and spin on after a call: they pay from `SHARED` on.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ContextDecorator, nullcontext
+from functools import cache
+from threading import Lock
+from typing import Any
+
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
+from threadpoolctl import ThreadpoolController
+from tqdm import tqdm
+
+from ..extras import require
+
+SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
+
+
+def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
+    """Show a progress bar once two seconds have passed; none in CI or where output is recorded."""
+    silent = any(map(os.environ.get, ("CI", "ACVLIB_OUTPUT")))
+    return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)
+
+
+def parallel(**settings) -> Parallel:
+    """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads.
+
+    Threads are a new pool each time: one that Ctrl-C stopped midway serves nobody any more.
+    """
+    kinds = {key: settings[key] for key in ("prefer", "require") if key in settings}
+    backend, _ = get_active_backend(**kinds)
+    if getattr(backend, "supports_sharedmem", False):
+        settings["backend"] = "threading"
+    return Parallel(n_jobs=effective_n_jobs(None), **settings)
+
+
+def threads() -> Parallel:
+    """Return `parallel` in threads of this process, whatever the active backend."""
+    return parallel(require="sharedmem")
+
+
+def in_threads(
+    function: Callable, pieces: Sequence, n_threads: int | None = None, label: str | None = None
+) -> list:
+    """Return [function(piece) for each piece], computed on plain threads, by default one a core.
+
+    Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
+    """
+    n_pieces = len(pieces)
+    if n_pieces > 1:  # otherwise there is no need to ask for the cores, which takes a while
+        n_threads = min(n_threads or cpu_count(), n_pieces)
+    if n_pieces <= 1 or n_threads == 1:
+        return _collect(map(function, pieces), label, n_pieces)
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            return _collect(pool.map(function, pieces), label, n_pieces)
+        except BaseException:  # Ctrl-C does not wait for pieces that have not begun
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def spread(
+    function: Callable, tasks: Sequence[tuple], prefer: str, label: str, done: Any = None
+) -> Any:
+    """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
+
+    What shares this process' memory runs on plain threads; processes and clusters are joblib's.
+    done: an empty list, or what else has `append`, that gets every result as it comes, in any
+    order, and keeps it on Ctrl-C.
+    """
+    done = [] if done is None else done
+
+    def work(task):
+        result = function(*task)
+        done.append(result)
+        return result
+
+    backend, _ = get_active_backend(prefer=prefer)
+    if getattr(backend, "supports_sharedmem", False):
+        n_threads = effective_n_jobs(None)
+        return in_threads(work, tasks, n_threads, label)
+    run = parallel(prefer=prefer, return_as="generator")
+    results = run(delayed(function)(*task) for task in tasks)
+    for result in track(results, label, len(tasks)):
+        done.append(result)
+    return done
+
+
+def from_cluster(client: Any, futures: Sequence, label: str, take: Callable) -> None:
+    """take(future) for each of a Dask client's futures as they finish; Ctrl-C cancels the rest."""
+    distributed = require("distributed", extra="dask")
+    try:
+        for future in track(distributed.as_completed(futures), label, len(futures)):
+            take(future)
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def _collect(results, label, total):
+    return list(track(results, label, total) if label else results)
+
+
+@cache
+def _blas():
+    """The BLAS libraries of this process: to look for them takes longer than many kernels do."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _blas_threads():
+    return max((library["num_threads"] for library in _blas().info()), default=1)
+
+
+class OneThread(ContextDecorator):
+    """One thread for a library while anyone is inside: the limit is the process', so that those
+    inside are counted, under a lock, and the last one lifts it.
+
+    `count()` tells how many threads the library has; `limit()` makes it one and returns what puts
+    the number back.
+    """
+
+    def __init__(self, count: Callable[[], int], limit: Callable[[], Callable]):
+        self._count = count
+        self._limit = limit
+        self._lock = Lock()
+        self._inside = 0
+        self._before = 1
+        self._restore = None
+
+    def n_threads(self) -> int:
+        """How many threads the library may use, or might if nobody were inside."""
+        with self._lock:
+            return self._before if self._inside else self._count()
+
+    def __enter__(self):
+        with self._lock:
+            if not self._inside:
+                self._before = self._count()
+                self._restore = self._limit()
+            self._inside += 1
+
+    def __exit__(self, *_):
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._restore()
+
+
+def _limit_blas():
+    return _blas().limit(limits=1).restore_original_limits
+
+
+one_blas_thread = OneThread(_blas_threads, _limit_blas)
+
+
+def blas_for(multiplications: float) -> AbstractContextManager:
+    """Put BLAS on one thread where there is less to do than is worth sharing."""
+    return one_blas_thread if multiplications < SHARED else nullcontext()
+
+
+def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = None) -> list:
+    """Run `in_threads`, as many as BLAS would use, each calling BLAS alone: for small pieces."""
+    n_threads = one_blas_thread.n_threads()
+    with one_blas_thread:
+        return in_threads(function, pieces, n_threads, label)
+
+
+def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
+    """Return slices of at most `size` that make up start ... stop - 1."""
+    return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]

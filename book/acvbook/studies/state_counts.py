@@ -1,0 +1,245 @@
+"""Hidden Markov models simulated with a known number of states, and what every criterion scores.
+
+Each is fitted with 1, 2, ... states from several starts. Each number of states is scored by
+cross-validation on four schemes of folds, by AIC, BIC and ICL, and on a large fresh test set.
+"""
+
+import hashlib
+import pickle
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+
+import acvlib as acv
+from acvlib.choice import SAME, fit_restarts
+
+from . import state_models
+from .state_models import EMISSIONS, Design, model_of, truth
+
+N_FOLDS = 10
+ORIGINS = np.arange(0.5, 1.0, 0.1)  # shares of a sequence from which on the future is left out
+N_STARTS = 5
+TEST = (20, 500)  # fresh sequences, and frames of each
+
+
+class Scheme(NamedTuple):
+    """Folds of a model's sites; one-step-ahead losses replace the model's own of the future."""
+
+    model: Any
+    folds: acv.Folds
+    ahead: bool = False
+
+
+def schemes(model: Any, rng: np.random.Generator) -> dict[str, Scheme]:
+    """Random time points, odd against even ones, sequences, and the future of all sequences."""
+    n = model.n_sites
+    found = {
+        "within": Scheme(model, acv.folds.k_fold(n, N_FOLDS, rng)),
+        "half": Scheme(model, acv.Folds([np.arange(0, n, 2), np.arange(1, n, 2)])),
+        "future": Scheme(model, future(model), ahead=True),
+    }
+    if len(model.sequences) > 1:
+        whole = replace(model, sites="sequences", sample_weight=1.0)
+        found["sequence"] = Scheme(whole, acv.folds.leave_one_out(whole.n_sites))
+    return found
+
+
+def future(model: Any) -> acv.Folds:
+    """From each origin on, the rest of all sequences is omitted, and the next tenth scored."""
+    place = np.concatenate([np.arange(len(x)) / len(x) for x in model.sequences])
+    omitted = []
+    scored = []
+    for origin in ORIGINS:
+        after = np.flatnonzero(place >= origin - 1e-9)
+        omitted.append(after)
+        scored.append(after[place[after] < origin + 0.1 - 1e-9])
+    return acv.Folds(omitted, scored)
+
+
+class Rungs(NamedTuple):
+    """By rung, summed losses of folds (n_folds,) and CPU seconds; exact: params (n_folds, D)."""
+
+    totals: dict[str, np.ndarray]
+    seconds: dict[str, float]
+    refitted: float
+    unconverged: int
+    exact: np.ndarray
+
+
+def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
+    """Exact refits, the Newton step, and the Newton step with unreliable folds refitted.
+
+    The exact refits are run in two parts, those that the check flags first: so both rungs' seconds
+    are measured.
+    """
+    model, folds, _ = scheme
+    began = time.thread_time()
+    newton = acv.newton_step(model, fit, folds)
+    newton_totals = _totals(scheme, newton)
+    stepped = time.thread_time()
+    flagged = acv.check_result(model, newton).unreliable | newton.indefinite
+    checked_totals = newton_totals.copy()
+    exact_totals = newton_totals.copy()
+    marks = [time.thread_time()]
+    params = newton.params.copy()
+    unconverged = 0
+    for rows in (np.flatnonzero(flagged), np.flatnonzero(~flagged)):
+        if len(rows):
+            part = acv.exact(model, fit, folds[rows])
+            exact_totals[rows] = _totals(scheme._replace(folds=folds[rows]), part)
+            params[rows] = part.params
+            unconverged += int((~part.diagnostics["converged"]).sum())
+        marks.append(time.thread_time())
+    checked_totals[flagged] = exact_totals[flagged]
+    return Rungs(
+        totals={"newton": newton_totals, "checked": checked_totals, "exact": exact_totals},
+        seconds={
+            "newton": stepped - began,
+            "checked": marks[1] - began,
+            "exact": marks[2] - marks[0],
+        },
+        refitted=float(flagged.mean()),
+        unconverged=unconverged,
+        exact=params,
+    )
+
+
+def _totals(scheme, result):
+    """Summed losses of each fold; of the future, -log p(x_t | x_1 ... x_t-1) at its params."""
+    if not scheme.ahead:
+        return result.fold_totals
+    found = np.empty(len(result.folds))
+    for fold, (params, sites) in enumerate(zip(result.params, result.folds.scored, strict=True)):
+        found[fold] = np.nan
+        if np.isfinite(params).all():
+            found[fold] = -scheme.model.predict(params).log_density[sites].sum()
+    return found
+
+
+# criteria
+
+
+def information(model: Any, fit: acv.Fit) -> dict[str, float]:
+    """AIC, BIC and ICL: lower is better; n counts frames, and ICL takes the most probable path.
+
+    Source: Akaike (1974); Schwarz (1978); Biernacki, Celeux and Govaert (2000).
+    """
+    k = len(fit.params)
+    log_n = np.log(len(model.frames.x))
+    log_p = -model.sequence_losses(fit.params).sum()
+    log_complete = model.decode(fit.params).log_p.sum()
+    return {
+        "aic": -2.0 * log_p + 2.0 * k,
+        "bic": -2.0 * log_p + k * log_n,
+        "icl": -2.0 * log_complete + k * log_n,
+    }
+
+
+def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -> list[dict]:
+    """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
+    entry = [EMISSIONS.index(design.emission), *(int(10 * value) for value in design[1:])]
+    rng = np.random.default_rng([seed, number, *entry])
+    law = truth(design, rng)
+    x = law.draw([design.n_frames // design.n_sequences] * design.n_sequences, rng)
+    test = law.draw([TEST[1]] * TEST[0], rng)
+    seeds = rng.integers(2**31, size=2)
+    rows = []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for k in candidates:
+            began = time.thread_time()
+            model = model_of(design, x, k)
+            row = _row(model, test, seeds, cold=number == 0)
+            row["seconds_all"] = time.thread_time() - began
+            rows.append({**design._asdict(), "number": number, "candidate": k, **row})
+    return rows
+
+
+def _row(model, test, seeds, cold):
+    """seeds: of the folds, the same for all candidates, and of the starts."""
+    began = time.thread_time()
+    restarts = fit_restarts(model, N_STARTS, np.random.default_rng(seeds[1]))
+    fit = restarts.fit
+    fitted = time.thread_time()
+    row = {
+        "n_params": len(fit.params),
+        "seconds_fit": fitted - began,
+        "agreeing": restarts.agreeing,
+        "first_start": bool(restarts.objectives[0] <= fit.objective + SAME),
+        "decrement": fit.newton_decrement,
+        "test": model.sequence_losses(fit.params, test).sum() / np.prod(TEST),
+        **information(model, fit),
+        "seconds_information": 0.0,
+    }
+    row["seconds_information"] = time.thread_time() - fitted
+    for name, scheme in schemes(model, np.random.default_rng(seeds[0])).items():
+        found = rungs(scheme, fit)
+        sizes = np.array([len(sites) for sites in scheme.folds.scored])
+        row |= {f"{name}_{rung}": totals for rung, totals in found.totals.items()}
+        row |= {f"seconds_{name}_{rung}": value for rung, value in found.seconds.items()}
+        row |= {f"sizes_{name}": sizes, f"refitted_{name}": found.refitted}
+        row |= {f"unconverged_{name}": found.unconverged}
+        if name == "within" and cold:
+            row |= _cold(scheme, found)
+    return row
+
+
+def _cold(scheme, found):
+    """Refit the first fold from scratch: how much lower its objective ends, and its loss."""
+    model, folds, _ = scheme
+    weights = acv.folds.weights(model.n_sites, folds[0])
+    alone = replace(model, sample_weight=weights)
+    refit = fit_restarts(alone, N_STARTS, np.random.default_rng(0)).fit
+    here, _ = acv.derivatives_of(model).value_and_gradient(found.exact[0], weights)
+    loss = np.sum(model.heldout_loss(refit.params, folds[0]))
+    return {
+        "cold_gain": here - refit.objective,
+        "cold_loss": loss - found.totals["exact"][0],
+    }
+
+
+# all of them
+
+
+def run(
+    every: list[Design],
+    candidates: tuple[int, ...],
+    n_each: int,
+    seed: int,
+    folder: str | None = None,
+) -> list[dict]:
+    """`study` of n_each models of each design, in two processes.
+
+    folder: where finished designs are kept, under the checksum of the files that make them: a run
+    that was stopped goes on from there.
+    """
+    shuffled = np.random.default_rng(seed).permutation(len(every))  # parts are alike in time
+    jobs = [(every[i], candidates, n_each, seed, folder) for i in shuffled]
+    with Parallel(n_jobs=2) as pool:
+        parts = pool(delayed(_kept)(*job) for job in jobs)
+    return [row for part in parts for row in part]
+
+
+def _kept(design, candidates, n_each, seed, folder):
+    if folder is None:
+        return _design_rows(design, candidates, n_each, seed)
+    files = [Path(path).read_bytes() for path in (__file__, state_models.__file__)]
+    source = hashlib.sha256(b"".join(files)).hexdigest()[:8]
+    name = "_".join(str(value) for value in (*design, len(candidates), n_each, seed, source))
+    path = Path(folder, f"{name}.pickle")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = _design_rows(design, candidates, n_each, seed)
+        unfinished = path.with_suffix(".part")
+        unfinished.write_bytes(pickle.dumps(rows))
+        unfinished.rename(path)
+    return pickle.loads(path.read_bytes())
+
+
+def _design_rows(design, candidates, n_each, seed):
+    return [row for number in range(n_each) for row in study(design, candidates, number, seed)]

@@ -1,0 +1,65 @@
+"""What the ledger has of the chapter on the number of states."""
+
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from .states import INFORMATION, SCHEMES, Estimate, agreement, cold, difference, mean, of, rate
+
+
+class Measure(NamedTuple):
+    """What the ledger has of a claim; baseline: the same number by the training likelihood."""
+
+    own: Estimate
+    baseline: Any = None
+
+
+def of_choices(found: pd.DataFrame) -> dict[str, Measure]:
+    """The rates and means of the chapter, by claim."""
+    measured = {}
+    for criterion in (*INFORMATION, *SCHEMES):
+        own = of(found, criterion)
+        measured[f"recovery.{criterion}"] = Measure(rate(own.right))
+        measured[f"regret.{criterion}"] = Measure(mean(own.regret))
+    within = of(found, "within")
+    measured["recovery.onese"] = Measure(rate(within.simplest_right))
+    measured["regret.onese"] = Measure(mean(within.simplest_regret))
+    long = found[found.n_frames == found.n_frames.max()]
+    measured["bic_aic"] = _difference(long, "right", "bic", "aic")
+    measured["within_half"] = _difference(found, "regret", "within", "half")
+    training = of(found, "training").loc[within.index]
+    gain = mean(within.simplest_right.astype(float) - within.right)
+    none = mean(training.right.astype(float) - within.right)
+    measured["onese_best"] = Measure(gain, none.value)
+    near = found[found.separation == 1.5]
+    for scheme in ("within", "future", "sequence"):
+        measured[f"near.{scheme}"] = _difference(near, "regret", scheme, "bic")
+    for scheme in SCHEMES:
+        none = agreement(found, scheme, "training").value
+        measured[f"same.{scheme}"] = Measure(agreement(found, scheme, "checked"), none)
+        measured[f"plain.{scheme}"] = Measure(agreement(found, scheme, "newton"), none)
+    step = of(found, "within", "newton").regret
+    none = mean(training.regret - within.regret)
+    measured["plain_regret"] = Measure(mean(step - within.regret), none.value)
+    return measured
+
+
+def _difference(found, column, a, b):
+    """`difference`, and that of the training data's choice from b, over the same models."""
+    rows = of(found, a).index
+    training = of(found, "training")[column].loc[rows].astype(float)
+    none = mean(training - of(found, b)[column].loc[rows])
+    return Measure(difference(found, column, a, b), none.value)
+
+
+def of_refits(rows: list[dict]) -> dict[str, Measure]:
+    """How often refits from scratch end lower, and how often that was told, by claim."""
+    table = cold(rows)
+    lower = table[table.lower]
+    return {
+        "cold.enough": Measure(rate(table.lower[~table.surplus])),
+        "cold.surplus": Measure(rate(table.lower[table.surplus])),
+        "cold.told": Measure(rate(lower.told)),
+        "cold.alarms": Measure(rate(table.told[~table.lower])),
+        "first_start": Measure(rate([row["first_start"] for row in rows])),
+    }

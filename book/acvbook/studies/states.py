@@ -1,0 +1,244 @@
+"""What each criterion chooses of the simulated models, how often rightly, and at what loss."""
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+import acvlib as acv
+from acvlib.choice import UnrepeatedOptimum
+from acvlib.models import PoissonHMM
+
+from .state_counts import information, run
+from .state_models import Design, designs
+
+INFORMATION = ("aic", "bic", "icl")
+SCHEMES = ("within", "half", "future", "sequence")
+RUNGS = ("newton", "checked", "exact")
+NATS = 1000.0  # frames that a regret is of
+LEVEL = 1.96  # standard errors to each side of a 95 % interval
+
+
+class Estimate(NamedTuple):
+    """A rate or a mean, its 95 % interval, and of how many models."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def rate(happened: Any) -> Estimate:
+    """A share with Wilson's interval.
+
+    Source: Wilson (1927).
+    """
+    happened = np.asarray(happened, bool)
+    n = len(happened)
+    share = happened.mean()
+    centre = (share + LEVEL**2 / (2 * n)) / (1.0 + LEVEL**2 / n)
+    half = LEVEL * np.sqrt(share * (1.0 - share) / n + LEVEL**2 / (4 * n * n))
+    half = half / (1.0 + LEVEL**2 / n)
+    low = min(centre - half, share)  # but for rounding, it is
+    high = max(centre + half, share)
+    return Estimate(float(share), float(low), float(high), n)
+
+
+def mean(values: Any) -> Estimate:
+    """A mean with its interval by the normal approximation."""
+    values = np.asarray(values, float)
+    half = LEVEL * values.std(ddof=1) / np.sqrt(len(values))
+    return Estimate(values.mean(), values.mean() - half, values.mean() + half, len(values))
+
+
+def choices(rows: list[dict]) -> pd.DataFrame:
+    """One row a simulated model and criterion: what it chose, its regret, its seconds.
+
+    simplest, simplest_regret: by the one-standard-error rule, nan where there are no folds or two.
+    """
+    table = pd.DataFrame(rows)
+    keys = [*Design._fields, "number"]
+    found = []
+    for key, models in table.groupby(keys, sort=False):
+        shared = dict(zip(keys, key, strict=True))
+        for choice in _choices(models.sort_values("candidate")):
+            found.append({**shared, **choice})
+    found = pd.DataFrame(found)
+    found["right"] = found.chosen == found.n_states
+    found["simplest_right"] = found.simplest == found.n_states
+    return found
+
+
+def _choices(models):
+    """The choices of all criteria for one simulated model, whose candidates are rows."""
+    candidate = models.candidate.to_numpy()
+    loss = models.test.to_numpy()
+    regret = NATS * (loss - loss.min())
+    fits = models.seconds_fit.sum()
+    training = models.aic - 2.0 * models.n_params
+    for name, score in (("training", training), *((one, models[one]) for one in INFORMATION)):
+        best = int(np.argmin(score))
+        yield {
+            "criterion": name,
+            "rung": "",
+            "chosen": candidate[best],
+            "regret": regret[best],
+            "simplest": np.nan,
+            "simplest_regret": np.nan,
+            "seconds": models.seconds_information.sum(),
+            "seconds_fit": fits,
+        }
+    for name in SCHEMES:
+        if f"sizes_{name}" not in models or models[f"sizes_{name}"].isna().any():
+            continue
+        sizes = models[f"sizes_{name}"].iloc[0]
+        for rung in RUNGS:
+            totals = np.stack(list(models[f"{name}_{rung}"]))
+            best, simplest = chosen(totals, sizes)
+            few = len(sizes) < 3
+            yield {
+                "criterion": name,
+                "rung": rung,
+                "chosen": candidate[best],
+                "regret": regret[best],
+                "simplest": np.nan if few else candidate[simplest],
+                "simplest_regret": np.nan if few else regret[simplest],
+                "seconds": models[f"seconds_{name}_{rung}"].sum(),
+                "seconds_fit": fits,
+            }
+
+
+def chosen(totals: np.ndarray, sizes: np.ndarray) -> tuple[int, int]:
+    """The rows of totals (models, folds) with least sum, and the first within one standard error.
+
+    The error is that of the paired difference over folds, as in `acv.compare_models`; a candidate
+    whose losses are not finite is not chosen.
+    """
+    sums = np.where(np.isfinite(totals).all(axis=1), totals.sum(axis=1), np.inf)
+    best = int(np.argmin(sums))
+    with np.errstate(invalid="ignore"):
+        gap = totals - totals[best]
+        deviation = gap - sizes * (gap.sum(axis=1) / sizes.sum())[:, None]
+        n = len(sizes)
+        error = np.sqrt(n / (n - 1) * (deviation**2).sum(axis=1))
+        close = sums - sums[best] <= error
+    close[best] = True
+    return best, int(np.argmax(close))
+
+
+def of(found: pd.DataFrame, criterion: str, rung: str = "exact") -> pd.DataFrame:
+    """The rows of one criterion, by simulated model."""
+    rung = rung if criterion in SCHEMES else ""
+    rows = found[(found.criterion == criterion) & (found.rung == rung)]
+    return rows.set_index([*Design._fields, "number"])
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """One row a criterion and rung: recovery and regret with intervals, errors, seconds."""
+    rows = []
+    for (criterion, rung), own in found.groupby(["criterion", "rung"], sort=False):
+        right = rate(own.right)
+        regret = mean(own.regret)
+        rows.append(
+            {
+                "criterion": criterion,
+                "rung": rung,
+                "models": right.n,
+                "recovery": right.value,
+                "recovery_low": right.low,
+                "recovery_high": right.high,
+                "too_few": np.mean(own.chosen < own.n_states),
+                "too_many": np.mean(own.chosen > own.n_states),
+                "regret": regret.value,
+                "regret_low": regret.low,
+                "regret_high": regret.high,
+                "recovery_onese": own.simplest_right.mean()
+                if own.simplest.notna().any()
+                else np.nan,
+                "regret_onese": own.simplest_regret.mean(),
+                "seconds": own.seconds.mean(),
+                "seconds_fit": own.seconds_fit.mean(),
+            }
+        )
+    return pd.DataFrame(rows).set_index(["criterion", "rung"])
+
+
+def by_separation(found: pd.DataFrame) -> pd.DataFrame:
+    """`summary` of exact refits and information criteria for each separation; 0: one state."""
+    parts = {}
+    for separation, own in found.groupby("separation"):
+        parts[separation] = main(summary(own))
+    return pd.concat(parts, names=["separation"]).swaplevel().sort_index()
+
+
+def main(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `summary` without the approximate rungs, by criterion."""
+    rows = table[table.index.get_level_values("rung").isin(["", "exact"])]
+    return rows.droplevel("rung")
+
+
+def difference(found: pd.DataFrame, column: str, a: str, b: str, rung: str = "exact") -> Estimate:
+    """Mean of a column by criterion a less that by b, over the models that both have."""
+    pairs = pd.concat(
+        [of(found, a, rung)[column], of(found, b, rung)[column]], axis=1, join="inner"
+    )
+    values = pairs.to_numpy(float)
+    return mean(values[:, 0] - values[:, 1])
+
+
+def agreement(found: pd.DataFrame, criterion: str, rung: str) -> Estimate:
+    """How often a rung chooses as exact refits do."""
+    exact = of(found, criterion).chosen
+    other = of(found, criterion, rung).chosen if rung in RUNGS else of(found, rung).chosen
+    return rate(other.loc[exact.index] == exact)
+
+
+def cold(rows: list[dict]) -> pd.DataFrame:
+    """One row a fold refitted from scratch: surplus states, lower, told, change of loss."""
+    table = pd.DataFrame(rows).dropna(subset="cold_gain")
+    return pd.DataFrame(
+        {
+            "surplus": table.candidate > table.n_states,
+            "lower": table.cold_gain > 1e-3,
+            "told": table.agreeing == 1,
+            "loss": table.cold_loss,
+        }
+    )
+
+
+def minutes(rows: list[dict]) -> float:
+    """Processor time of all candidates of all models, on two cores."""
+    return sum(row["seconds_all"] for row in rows) / 60.0 / 2.0
+
+
+class Traffic(NamedTuple):
+    """choice: of `acv.choose`; bic: the number of states that BIC takes."""
+
+    choice: Any
+    bic: int
+
+
+def traffic(data: Any, candidates: tuple[int, ...], n_starts: int, seed: int) -> Traffic:
+    """How many Poisson states for five-minute counts, whole days left out."""
+    counts = np.where(data.observed, data.counts, np.nan)
+    models = {k: PoissonHMM(counts, k) for k in candidates}
+    days = data.timestamp.astype("datetime64[D]")
+    folds = acv.folds.leave_group_out(days.astype(int), observed=models[1].observed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnrepeatedOptimum)  # the table has the counts
+        choice = acv.choose(models, folds, n_starts=n_starts, rng=seed)
+    bic = {k: information(model, choice.restarts[k].fit)["bic"] for k, model in models.items()}
+    return Traffic(choice, min(bic, key=lambda k: bic[k]))
+
+
+def simulated(paper: bool, seed: int) -> list[dict]:
+    """The rows of `state_counts.run` at either scale.
+
+    Finished designs are kept in the folder that `ACVBOOK_RUNS` names, if it does.
+    """
+    folder = os.environ.get("ACVBOOK_RUNS")
+    if paper:
+        return run(designs(), (1, 2, 3, 4, 5), 17, seed, folder)
+    return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2, 3), 3, seed, folder)

@@ -1,0 +1,154 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # How many states?
+#
+# It is the first question about a hidden Markov model, and each package answers it in its own way: AIC, BIC or ICL, which
+# charge the likelihood for its parameters; half-sampling, which fits odd time points and scores even ones
+# {cite:p}`celeux2008`; cross-validation over sequences, or none at all. Which finds the number of states? Which predicts best? Is
+# it the same one? And do refits, which make cross-validation dear, change the choice?
+
+# %% tags=["parameters", "remove-cell"]
+scale = "quick"
+seed = 1
+
+# %%
+import numpy as np
+import pandas as pd
+from acvbook import datasets, figures, ledger
+from acvbook.studies import state_measures, states
+
+paper = scale == "paper"
+
+# %% tags=["remove-cell"]
+ledger.begin("15_states", scale, seed)
+
+# %% [markdown]
+# ## Models whose number of states is known
+# We draw series from hidden Markov models with Gaussian, Poisson or categorical emissions. Neighbouring states are a given
+# number of standard deviations apart (for counts and categories: as far apart as Gaussians of the same Hellinger distance);
+# each state stays with a probability between {given}`0.8` and {given}`0.95`. A series is one sequence, or ten. Every candidate is fitted by EM from five
+# starts and polished by Newton's method. *Regret* is what the chosen candidate loses, on {given}`10,000` fresh frames, against the best one.
+#
+# Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
+# *future* fits up to an origin and predicts the next tenth, step by step.
+
+# %%
+rows = states.simulated(paper, seed)
+found = states.choices(rows)
+table = states.summary(found)
+states.main(table)[["models", "recovery", "too_few", "too_many", "regret"]].round(3)
+
+# %% tags=["remove-cell"]
+measures = state_measures.of_choices(found) | state_measures.of_refits(rows)
+for name, (own, baseline) in measures.items():
+    settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
+    ledger.record(f"beyond.states.{name}", own.value, **settings)
+ledger.record("beyond.states.models", len(found[found.criterion == "bic"]))
+ledger.record("beyond.states.minutes", states.minutes(rows))
+seconds = table.seconds["within"]
+ledger.record("beyond.states.speed.newton", seconds["exact"] / seconds["newton"])
+ledger.record("beyond.states.speed.checked", seconds["exact"] / seconds["checked"])
+
+# %% tags=["remove-output", "hide-input"]
+fig, axes = figures.subplots(2, 2, figsize=(10, 8))
+difficulty = states.by_separation(found)
+figures.by_difficulty(axes[0, 0], difficulty, "recovery")
+figures.by_difficulty(axes[0, 1], difficulty, "regret")
+figures.directions(axes[1, 0], states.main(table))
+figures.price(axes[1, 1], table)
+figures.shared_legend(fig, axes)
+figures.save(fig, "states")
+
+# %% [markdown]
+# ```{figure} figures/states.svg
+# :name: fig-states
+# :alt: Four panels. Recovery and regret of seven criteria against the distance of states, bars of too few and too many states, and regret against processor time.
+# Top: how often the number of states is found, and the regret in nats per {given}`1,000` frames, each with its {given}`95` % interval. Bottom: in which direction
+# each criterion errs, and what it costs; a dotted line leads from the Newton step (white) to exact refits. *CV of sequences* is of the
+# models with ten sequences. {verdict}`beyond.states.bic_aic` {verdict}`beyond.states.near.within`
+# ```
+#
+# **Who finds the number?** Of {value}`beyond.states.models | ,` models BIC finds it in {value}`beyond.states.recovery.bic | .0%`, AIC in
+# {value}`beyond.states.recovery.aic | .0%`, ICL in {value}`beyond.states.recovery.icl | .0%`. Cross-validation finds it within sequences in
+# {value}`beyond.states.recovery.within | .0%`, by sequence in {value}`beyond.states.recovery.sequence | .0%`, of the future in
+# {value}`beyond.states.recovery.future | .0%`, by half-sampling in {value}`beyond.states.recovery.half | .0%`. The fewest states within one
+# standard error of the best, within sequences, are right in {value}`beyond.states.recovery.onese | .0%`. {verdict}`beyond.states.onese_best`
+#
+# **Who predicts?** The mean regret is {value}`beyond.states.regret.bic | .1f` nats per {given}`1,000` frames by BIC,
+# {value}`beyond.states.regret.aic | .1f` by AIC, {value}`beyond.states.regret.icl | .1f` by ICL; {value}`beyond.states.regret.within | .1f` by
+# cross-validation within sequences ({value}`beyond.states.regret.onese | .1f` with one standard error),
+# {value}`beyond.states.regret.sequence | .1f` by sequence, {value}`beyond.states.regret.future | .1f` of the future,
+# {value}`beyond.states.regret.half | .1f` by half-sampling. {verdict}`beyond.states.within_half` Where states are close, that within sequences differs
+# from BIC's by {value}`beyond.states.near.within | +.1f`, by sequence {value}`beyond.states.near.sequence | +.1f`, of the future
+# {value}`beyond.states.near.future | +.1f`. {verdict}`beyond.states.near.future`
+#
+# ## Does the Newton step choose as refits do?
+# *plain*: the Newton step of every fold; *checked*: with the folds refitted that `check_result` does not trust.
+
+# %%
+pd.DataFrame(
+    {
+        scheme: {
+            "checked": measures[f"same.{scheme}"].own.value,
+            "plain": measures[f"plain.{scheme}"].own.value,
+        }
+        for scheme in states.SCHEMES
+    }
+).round(3)
+
+# %% [markdown]
+# Checked, it makes the choice of exact refits in {value}`beyond.states.same.within | .1%` of the models within sequences and in
+# {value}`beyond.states.same.sequence | .1%` by sequence. {verdict}`beyond.states.same.within` Alone it does so in
+# {value}`beyond.states.plain.within | .0%` and {value}`beyond.states.plain.sequence | .0%`, {value}`beyond.states.speed.newton | .1f` times as fast as
+# exact refits. {verdict}`beyond.states.plain.within` Surplus states have flat directions, along which a single step goes far; so many of
+# their folds are refitted that the checked step takes {value}`beyond.states.speed.checked | .2f` times the speed of exact refits. To choose between
+# models asks more of an approximation than to score one.
+#
+# ## Another optimum
+# Which state is called the first does not matter: every fold continues from one fit, and its score is that of any permutation. Local optima
+# do matter. Refitted from scratch, a fold ends lower than continued from the full fit in
+# {value}`beyond.states.cold.enough | .1%` of the cases where there are no surplus states, and in {value}`beyond.states.cold.surplus | .0%` where there
+# are. {verdict}`beyond.states.cold.enough` Only that refit can tell. What `choose` can tell is that one start alone reached the full
+# fit: it warns so of {value}`beyond.states.cold.told | .0%` of these folds, and of {value}`beyond.states.cold.alarms | .0%` of the others.
+# {verdict}`beyond.states.cold.told` The first of five starts reaches the lowest optimum in {value}`beyond.states.first_start | .0%` of the fits.
+#
+# ## Five-minute counts
+# How many Poisson states has the traffic of chapter 1? One call, with whole days left out.
+
+# %%
+data = datasets.load_or_simulate("dodgers", np.random.default_rng(seed))
+series, candidates = (data.head(8064), 8) if paper else (data.head(4032), 6)
+traffic = states.traffic(series, tuple(range(1, candidates + 1)), 5, seed)
+print(traffic.choice)
+
+# %% tags=["remove-cell"]
+ledger.record("beyond.states.traffic.best", int(traffic.choice.best), series)
+ledger.record("beyond.states.traffic.onese", int(traffic.choice.simplest), series)
+ledger.record("beyond.states.traffic.bic", traffic.bic, series)
+
+# %% [markdown]
+# Left-out days are predicted best by {value}`beyond.states.traffic.best` states; the fewest within one standard error are
+# {value}`beyond.states.traffic.onese`. BIC takes {value}`beyond.states.traffic.bic`. Here no number is true. More states always describe something
+# more of these weeks: a rush hour, a game, a Sunday. Left-out days tell what of it comes again; a penalty supposes that
+# the model is right, and cannot.
+#
+# ## Do this
+# - Where you trust the model, its emissions and its chain, an information criterion finds the number without a refit. BIC and ICL err
+#   towards too few states.
+# - Where you do not, call `acv.choose(models, folds)` with folds as you will predict: days, sequences, the future. Keep fewer states
+#   where one standard error allows it.
+# - Do not choose by a plain Newton step: let unreliable folds be refitted, as `choose` does. With hidden states
+#   `method="exact"` costs no more.
+# - Fit from several starts, and raise `n_starts` where one alone reached a fit.

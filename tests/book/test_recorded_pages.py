@@ -1,0 +1,135 @@
+"""Pages made from recorded numbers: benchmarks, and errors by fold size."""
+
+import json
+import sys
+from pathlib import Path
+
+import bench
+import benchmarks_page
+import fold_sizes_page
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ROWS = [
+    {"name": "ours over theirs", "value": 0.5, "limit": 1.0, "at_least": False, "met": True},
+    {"name": "theirs over ours", "value": 3.0, "limit": 8.0, "at_least": True, "met": False},
+    {"name": "largest difference", "value": 0.0, "limit": None, "at_least": False, "met": True},
+]
+CIRCUMSTANCES = {"date": "2026-11-23", "commit": "abc", "processor": "P", "cores": 2, "python": "3"}
+
+
+def test_page_says_when_nothing_is_recorded():
+    assert "No run is recorded yet" in benchmarks_page.page({})
+
+
+def test_page_has_every_ratio_its_limit_and_where_it_was_measured():
+    page = benchmarks_page.page({"glm": CIRCUMSTANCES | {"rows": ROWS}})
+    assert "3 ratios; 1 of 2 limits are met." in page
+    assert "| ours over theirs | 0.5 | at most 1 | met |" in page
+    assert "| theirs over ours | 3 | at least 8 | **missed** |" in page
+    assert "| largest difference | 0 |  |  |" in page
+    assert "2026-11-23, commit `abc`, P, 2 cores, Python 3." in page
+    assert "Leave-one-out of regressions" in page, "what the script says of itself"
+
+
+def test_figure_marks_what_misses_its_limit(tmp_path):
+    benchmarks_page.draw(ROWS, "bench_glm", tmp_path)
+    drawing = (tmp_path / "figures" / "bench_glm.svg").read_text("utf-8")
+    assert benchmarks_page.MET in drawing
+    assert benchmarks_page.MISSED in drawing
+
+
+@pytest.mark.parametrize(
+    ("values", "found"), [([0.6, 3], [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]), ([0.01, 300], 6)]
+)
+def test_ticks_span_the_values(values, found):
+    ticks = benchmarks_page.ticks(values)
+    assert ticks == pytest.approx(found) if isinstance(found, list) else len(ticks) == found
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {benchmarks!r})
+from _measure import report
+report("a", 2.0, 1.0)
+report("b", 3)
+"""
+
+
+@pytest.fixture
+def scripts(tmp_path, monkeypatch):
+    """A folder of one benchmark, in place of ours."""
+    monkeypatch.setattr(bench, "BENCHMARKS", tmp_path)
+    monkeypatch.setattr(bench, "RECORDS", tmp_path / "records")
+    monkeypatch.setattr(bench, "PUBLISHED", tmp_path / "published.json")
+    (tmp_path / "one.py").write_text(SCRIPT.format(benchmarks=str(ROOT / "benchmarks")))
+    return tmp_path
+
+
+def test_a_run_is_recorded_and_published(scripts, capfd):
+    bench.run([])
+    record = json.loads((scripts / "records/one.json").read_text())
+    assert [row["name"] for row in record["rows"]] == ["a", "b"]
+    assert [row["met"] for row in record["rows"]] == [False, True]
+    assert {"date", "commit", "cores", "processor"} <= set(record)
+    bench.run([])
+    assert "one: recorded before" in capfd.readouterr().out
+    bench.publish()
+    assert set(json.loads((scripts / "published.json").read_text())) == {"one"}
+
+
+def test_a_record_of_other_code_does_not_count(scripts):
+    bench.run([])
+    (scripts / "one.py").write_text((scripts / "one.py").read_text() + "\n")
+    with pytest.raises(SystemExit, match="no record of this code .*: one"):
+        bench.publish()
+
+
+def test_a_script_that_fails_leaves_no_record(scripts):
+    (scripts / "one.py").write_text("raise SystemExit(1)")
+    with pytest.raises(SystemExit, match="failed: one"):
+        bench.run([])
+    assert not (scripts / "records/one.json").exists()
+
+
+CURVES = {method: [[0.1, 0.2, 0.3]] for method in fold_sizes_page.LABELS}
+NUMBERS = {
+    "draws": 2,
+    "folds": 10,
+    "seed": 1,
+    "commit": "abc",
+    "models": {"m": {"percents": [5], "lost": 3, "theta": CURVES, "loss": CURVES}},
+}
+
+
+def test_slider_has_its_numbers_with_it_and_says_where_they_are_from():
+    text = fold_sizes_page.text(NUMBERS)
+    data = json.loads(text.split('id="fold-sizes-data">')[1].split("</script>")[0])
+    assert data["m"]["theta"]["newton_step"] == [[0.1, 0.2, 0.3]]
+    assert "2 draws of each model, 10 folds" in text
+    assert "3 folds whose refit did not converge are left out" in text
+    assert "| 5 % | 0.2 | 0.2 | 0.2 | 0.2 |" in text
+
+
+def test_slider_looks_as_the_figures_do():
+    from acvlib.plots import RUNGS
+
+    script = (ROOT / "book/_static/fold_sizes.js").read_text("utf-8")
+    for method, label in fold_sizes_page.LABELS.items():
+        assert RUNGS[method].label == label
+        assert f'{method}: ["{RUNGS[method].colour}"' in script
+
+
+def test_labels_are_what_the_text_cites(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "book" / "_ext"), *sys.path])
+    from labels_as_cited import AuthorYear
+    from pybtex.database import parse_file
+
+    entries = parse_file(str(ROOT / "book" / "references.bib")).entries
+    labels = dict(zip(entries, AuthorYear().format_labels(entries.values()), strict=True))
+    assert labels["mahovy2016"] == "Ma and Hovy, 2016"
+    assert labels["burkner2020"] == "Bürkner et al., 2020"
+    assert labels["bach2010"] == "Bach, 2010"
+    assert len(set(labels.values())) == len(labels)
+    links = {"doi", "eprint", "url"}
+    assert [name for name, entry in entries.items() if not links & set(entry.fields)] == []

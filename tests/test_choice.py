@@ -1,0 +1,151 @@
+"""The choice between models: against its parts, and refusals of candidates on different data."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import acvlib as acv
+from acvlib.choice import SAME, Restarts, UnrepeatedOptimum, fit_restarts
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
+
+RNG = np.random.default_rng(3)
+X = RNG.standard_normal((60, 4))
+Y = X[:, 0] - X[:, 1] + 0.13 * X[:, 2] + 0.5 * RNG.standard_normal(60)
+ROWS = acv.folds.k_fold(60, 10, RNG)
+SERIES = 3.0 * np.repeat(RNG.integers(0, 2, 15), 8) + RNG.standard_normal(120)
+FRAMES = acv.folds.k_fold(120, 6, RNG)
+COLUMNS = {f"{d} columns": GLM(X[:, :d], Y, "gaussian", penalty=0.1) for d in (1, 2, 3, 4)}
+
+
+@pytest.fixture(scope="module")
+def states():
+    candidates = {f"K = {k}": GaussianHMM(SERIES, k) for k in (1, 2, 3)}
+    return candidates, acv.choose(candidates, FRAMES, n_starts=4, rng=1)
+
+
+def test_regressions_are_chosen_as_by_their_parts():
+    found = acv.choose(COLUMNS, ROWS)
+    results = {n: acv.exact(model, acv.fit(model), ROWS) for n, model in COLUMNS.items()}
+    table = acv.compare_models(results)
+    assert_allclose(found.table.elpd, table.elpd, rtol=1e-10)
+    assert_allclose(found.table.dse, table.dse, rtol=1e-8, atol=1e-8)
+    assert found.best == table.index[0]
+    close = [n for n in table.index if table.elpd_diff[n] <= table.dse[n] or n == found.best]
+    assert found.simplest == min(close, key=lambda name: int(name[0]))
+    assert found.simplest != found.best
+    assert set(found.table.starts) == {"1 of 1"}  # convex
+    assert "simplest within one standard error: 2 columns" in str(found)
+
+
+def test_a_list_is_numbered_and_methods_agree_once_refitted(states):
+    candidates, _ = states
+    listed = list(candidates.values())
+    exact = acv.choose(listed, FRAMES, "exact", 4, 1)
+    assert exact.best == "1"
+    step = acv.choose(listed, FRAMES, "infinitesimal_jackknife", 4, 1)
+    assert_allclose(step.table.elpd, exact.table.elpd[step.table.index], rtol=0.02)
+
+
+def test_indefinite_and_unreliable_folds_are_refitted(states):
+    candidates, found = states
+    for name, model in candidates.items():
+        result = found.results[name]
+        left = acv.check_result(model, result)
+        assert not left.unreliable.any()
+        exact = acv.exact(model, result.fit, FRAMES)
+        rows = result.diagnostics["refitted"]
+        assert_allclose(result.params[rows], exact.params[rows], atol=1e-4)
+
+
+def test_the_order_of_states_does_not_matter(states):
+    """A fit with permuted states has the same score, and its optimum counts as the same."""
+    candidates, found = states
+    model = candidates["K = 2"]
+    fit = found.restarts["K = 2"].fit
+    named = model.unpack(fit.params)
+    turned = named._replace(
+        initial=named.initial[::-1],
+        transition=named.transition[::-1, ::-1],
+        emission=type(named.emission)(*(each[::-1] for each in named.emission)),
+    )
+    other = acv.fit(model, model.pack(turned))
+    assert np.abs(other.params - fit.params).max() > 0.1
+    assert abs(other.objective - fit.objective) < SAME
+    here, there = (acv.newton_step(model, one, FRAMES) for one in (fit, other))
+    assert_allclose(here.pointwise, there.pointwise, rtol=1e-6)
+
+
+def test_restarts_keep_the_lowest(states):
+    candidates, _ = states
+    model = candidates["K = 3"]
+    found = fit_restarts(model, 12, np.random.default_rng(0))
+    assert found.fit.objective == found.objectives.min() < found.objectives.max()
+    assert found.agreeing == np.sum(found.objectives <= found.objectives.min() + SAME)
+    again = fit_restarts(model, 12, np.random.default_rng(0))
+    assert np.array_equal(again.objectives, found.objectives)
+
+
+def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
+    candidates, found = states
+    fit = found.restarts["K = 3"].fit
+    lone = Restarts(fit, fit.objective + np.array([1.0, 0.0, 2.0, 3.0]))
+    both = Restarts(fit, fit.objective + np.array([0.0, SAME / 2, 1.0]))
+    assert (lone.unrepeated, both.unrepeated) == (True, False)
+    assert not Restarts(fit, np.array([fit.objective])).unrepeated  # of a single start
+    monkeypatch.setattr("acvlib.choice.fit_restarts", lambda *_: lone)
+    with pytest.warns(UnrepeatedOptimum, match="reached the fit of 0: raise n_starts"):
+        told = acv.choose([candidates["K = 3"]], FRAMES, "exact")
+    assert told.table.starts.tolist() == ["1 of 4"]
+
+
+def test_models_offer_points_to_restart_from():
+    rng = np.random.default_rng(0)
+    x = RNG.standard_normal((30, 2))
+    network = NeuralHMM([x], 2, n_hidden=2)
+    assert len({tuple(p) for p in network.restart_points(rng, 3)}) == 3
+    model = GaussianHMM(SERIES, 2)
+    fit = fit_restarts(model, 1, rng).fit
+    own, _ = model.hold(fit.params)
+    assert {len(p) for p in own.restart_points(rng, 2)} == {own.n_params}
+    with pytest.raises(ValueError, match="n = 0"):
+        model.restart_points(rng, 0)
+
+
+COUNTS = np.round(np.abs(SERIES))
+BAD = {
+    "120 and 119 sites": lambda: [GaussianHMM(SERIES, 1), GaussianHMM(SERIES[1:], 1)],
+    "their sequences are not equal": lambda: [GaussianHMM(SERIES, 1), GaussianHMM(-SERIES, 1)],
+    "0 and b have different data: their y": lambda: {
+        "0": GLM(X, Y, "gaussian"),
+        "b": GLM(X, 2 * Y, "gaussian"),
+    },
+    "not the same sites": lambda: [
+        GaussianHMM(SERIES, 1),
+        GaussianHMM(np.where(SERIES < -1.0, np.nan, SERIES), 1),
+    ],
+    "give candidate models": lambda: [],
+    "or a list, not {}": dict,
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_candidates_of_different_data_are_refused(message):
+    with pytest.raises(ValueError, match=message):
+        acv.choose(BAD[message](), FRAMES)
+
+
+def test_other_bad_input_is_named():
+    same = [GaussianHMM(COUNTS, 1), PoissonHMM(COUNTS, 2)]  # two laws of the same counts are fine
+    with pytest.raises(ValueError, match="n_starts = 0"):
+        acv.choose(same, FRAMES, n_starts=0)
+    with pytest.raises(ValueError, match="unknown method 'newton': one of inf"):
+        acv.choose(same, FRAMES, "newton")
+    with pytest.raises(ValueError, match="one fold"):
+        acv.choose(same, FRAMES[:1])
+    with pytest.raises(TypeError, match="give a model"):
+        acv.choose([same[0], 3], FRAMES)
+    with pytest.raises(ValueError, match="not GaussianHMM|not HMM"):
+        acv.choose(same[0], FRAMES)
+    orders = [AutoRegressiveHMM([SERIES], 1, p, context=2, sites="steps") for p in (1, 2)]
+    found = acv.choose(orders, acv.folds.k_fold(118, 4), n_starts=1)
+    assert found.table.n_params.loc[["0", "1"]].tolist() == [3, 4]
