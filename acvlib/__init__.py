@@ -12,6 +12,7 @@ from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
 from .folds import Folds
 from .methods.as_printed import as_printed, linearised
+from .methods.cv_gradient import cv_gradient
 from .methods.exact import exact
 from .methods.frozen_newton import frozen_newton
 from .methods.influence import most_influential
@@ -19,6 +20,7 @@ from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
 from .methods.leave_future_out import leave_future_out
 from .methods.newton_step import newton_step
+from .methods.tune import tune
 from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
@@ -71,6 +73,8 @@ __all__ = [
     "ladder",
     "leave_future_out",
     "most_influential",
+    "cv_gradient",
+    "tune",
     "CVResult",
     "Interrupted",
     "compare_methods",

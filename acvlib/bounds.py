@@ -63,7 +63,7 @@ class Ball:
         if not model.family.log_concave:
             raise ValueError(f"the curvature of {model.family.name} may be least inside the ball")
         self.model = model
-        self.n_terms = model.n_sites + (model.penalty > 0)
+        self.n_terms = model.n_sites + np.any(model.penalty)
         self._length = np.linalg.norm(model.design, axis=1)
         self._total = abs(model.design).sum(axis=1)
         eta = model.design @ params + model.offset
@@ -75,7 +75,7 @@ class Ball:
         model = self.model
         curvature = model.family.curvature(self._ends, model.y)
         least = model.sample_weight * curvature.min(axis=0)
-        penalty = model.penalty * np.diag(model.penalised)
+        penalty = np.diag(model.ridge(0.0))
         hessian = (model.design.T * least) @ model.design + penalty
         smallest = np.linalg.eigvalsh(hessian)[0]
         return self.n_terms / smallest if smallest > 0 else np.inf

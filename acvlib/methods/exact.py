@@ -72,12 +72,13 @@ def exact(
         else:
             refit_in_parts(run, found, client, checkpoint)
         scoring = True
-        return _result(run, found)
+        return finished(run, found)
     except KeyboardInterrupt as error:
         raise _interrupted(run, found, scoring) from error
 
 
-def _result(run, found):
+def finished(run: Run, found: Refits) -> CVResult:
+    """The result of refits; warns of those that did not converge."""
     run.derivatives.defaults.check_refits(found.params, run.folds)
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives import Derivatives, derivatives_of, kept_share
+from ..derivatives import Derivatives, at, derivatives_of, kept_share
 from ..folds import WHOLE, Folds
 from ..folds.checks import end_to_end
 from ..parallel import from_cluster, pieces, track
@@ -21,20 +21,28 @@ SETTLED = 1e-4  # standard errors from the optimum within which all folds may st
 
 
 def refit_folds(
-    derivatives: Derivatives, fit: Fit, folds: Folds, tolerance: float, found: Refits
+    derivatives: Derivatives,
+    fit: Fit,
+    folds: Folds,
+    tolerance: float,
+    found: Refits,
+    starts: np.ndarray | None = None,
 ) -> None:
-    """Write every fold's own optimum to `found`, by the solver that suits the model."""
+    """Write every fold's own optimum to `found`, by the solver that suits the model.
+
+    starts: (n_folds, D) near the optima, in place of the fit's params.
+    """
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
         found.take(slice(None), own)
     elif derivatives.matrix_free:
-        start = _descended(derivatives, fit, folds)
+        start = _descended(derivatives, fit, folds) if starts is None else starts
         newton_cg(derivatives, start, folds, tolerance, found=found)
     else:
-        start = _start(derivatives, fit)
-        for part in derivatives.portions(folds, len(start)):
+        start = _start(derivatives, fit) if starts is None else starts
+        for part in derivatives.portions(folds, len(fit.params)):
             first = _first(derivatives, fit, folds[part])
-            newton(derivatives, start, folds[part], tolerance, first, found.part(part))
+            newton(derivatives, at(start, part), folds[part], tolerance, first, found.part(part))
 
 
 def _first(derivatives, fit, folds):

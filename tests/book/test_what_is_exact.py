@@ -44,6 +44,8 @@ DOORS = {
     "choose",
     "leave_future_out",
     "most_influential",
+    "tune",
+    "cv_gradient",
     "from_jax",
     "from_torch",
     "Model",

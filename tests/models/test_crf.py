@@ -50,7 +50,7 @@ def path_scores(params, scores):
 
 def enumerated(model, params, weights):
     """F by a sum over all label sequences, differentiable in params and weights (Eq. 12, 13)."""
-    total, t = 0.5 * model.ridge * anp.sum(params**2), 0
+    total, t = 0.5 * anp.sum(model.ridge * params**2), 0
     for n, (scores, labels) in enumerate(zip(model.emissions, model.labels, strict=True)):
         score, paths = path_scores(params, scores)
         own = weights[t : t + len(labels)] if model.scheme else weights[n]
@@ -77,7 +77,8 @@ def some_weights(model, rng):
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
 def test_objective_gradient_and_hessian_are_those_of_enumeration(scheme):
-    model, rng = crf(scheme), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
+    model = crf(scheme, ridge=rng.uniform(0.05, 0.3, D))
     params = rng.normal(size=D)
     for weights in some_weights(model, rng):
         value, gradient = model.derivatives.value_and_gradient(params, weights)
@@ -364,6 +365,7 @@ def test_unseen_transitions_have_a_finite_optimum():
             "sentence 1: scores .* 300 nats",
         ),
         ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
+        ({"ridge": np.ones(3)}, "must be one number > 0, or 15, one a parameter"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )

@@ -22,6 +22,7 @@ SETTINGS = {
     "plain": {},
     "penalty": {"penalty": 2.0},
     "site penalty": {"site_penalty": 0.1},
+    "a ridge a column": {"penalty": [0.5, 0.0, 3.0], "site_penalty": 0.05},
     "no intercept": {"penalty": 1.0, "intercept": False},
     "weights and offset": {
         "site_penalty": 0.1,

@@ -28,7 +28,7 @@ BAD = {
         "the poisson loss is not finite at eta = 1e\\+09 of row 0",
     ),
     "sample weights are text": ({"sample_weight": "all"}, "sample_weight must be real numbers"),
-    "penalty is an array": ({"penalty": np.ones(2)}, "penalty of shape .* must be one number"),
+    "penalties of other columns": ({"penalty": np.ones(9)}, "must be one number >= 0, or 2, one a"),
     "two intercepts": ({"intercept": 2}, "intercept = 2: must be True or False"),
     "counts beyond floats": ({"y": Y * 1e19, "family": "poisson"}, r"up to 2\*\*53"),
     "negative penalty": ({"penalty": -1.0}, "must be >= 0"),

@@ -11,7 +11,7 @@ from oracles.enumerate import weighted_log_sum
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib.derivatives import derivatives_of
+from acvlib.derivatives import Derivatives, derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.inference import hidden_chain
 from acvlib.models import HMM, AutoRegressiveHMM, GaussianHMM, NeuralHMM
@@ -329,6 +329,7 @@ def test_an_emptied_state_is_named():
         ([np.arange(9.0)], {"held": np.zeros(2)}, r"held \(2,\): must be \(4,\)"),
         ([np.arange(9.0)], {"concentration": 0.5}, "concentration = 0.5: must be >= 1"),
         ([np.arange(9.0)], {"concentration": np.nan}, "concentration = nan"),
+        ([np.arange(9.0)], {"concentration": [2.0, 2.0]}, r"one number, \(3, 1\) or \(3, 2\)"),
     ],
 )
 def test_bad_input_is_named(sequences, settings, message):
@@ -382,3 +383,25 @@ def test_curvature_without_active_states_is_close():
     slow = v @ dense_hessian(model.objective)(params, np.ones(6))
     assert abs(fine - slow).max() <= 1e-8 * abs(slow).max()
     assert 1e-12 < abs(rough - slow).max() / abs(slow).max() < 1e-3
+
+
+@pytest.mark.parametrize("concentration", [[[1.2], [2.0], [3.0]], [[1, 2], [3, 1.5], [2, 4]]])
+def test_concentrations_of_rows_and_entries(concentration):
+    x = np.random.default_rng(16).normal(size=(12, 1))
+    model = GaussianHMM(x, 2, concentration=concentration)
+    params = model.initial_params(np.random.default_rng(1))
+    weights = np.linspace(0.5, 1.0, 12)
+    slow, fast = Derivatives(model), model.derivatives
+    found, expected = (each.value_and_gradient(params, weights) for each in (fast, slow))
+    assert found[0] == pytest.approx(expected[0], rel=1e-12)
+    assert_allclose(found[1], expected[1], atol=1e-9)
+    hessian = np.asarray(fast.hessian(params, weights))
+    expected = np.asarray(slow.hessian(params, weights))
+    assert_allclose(hessian, expected, atol=1e-6 * abs(expected).max())
+    rows = np.vstack([model.unpack(params).initial, model.unpack(params).transition])
+    flat = GaussianHMM(x, 2, concentration=1.0)
+    pseudo = np.sum((np.broadcast_to(concentration, (3, 2)) - 1.0) * np.log(rows))
+    assert model.log_prior(params) - flat.log_prior(params) == pytest.approx(pseudo, rel=1e-12)
+    assert_allclose(
+        fast.prior_gradients(params[None]), [grad(lambda p: -model.log_prior(p))(params)]
+    )

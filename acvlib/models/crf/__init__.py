@@ -29,7 +29,8 @@ class LinearChainCRF(Tagging):
     ----------
     emissions : (T_n, K) scores of each of N sentences, log-potentials that stay as they are.
     labels : (T_n,) tags 0 ... K - 1 of each sentence.
-    ridge : F has ridge |params|^2 / 2, so that the optimum is finite where tags never occur.
+    ridge : F has sum(ridge params^2) / 2, so that the optimum is finite where tags never occur: one
+        number, or one a parameter (D,).
     scheme : None: a site is a sentence, F = sum_n w_n (-log p(z_n | x_n)) + ridge (LSCV,
         Algorithm 3). `weighting.hide_labels`: a site is a token, all sentences' tokens numbered
         through, whose label counts as known with weight 1 and is summed out with weight 0 (LWCV,
@@ -40,7 +41,7 @@ class LinearChainCRF(Tagging):
 
     emissions: Sequence[np.ndarray] = field(repr=False)
     labels: Sequence[np.ndarray] = field(repr=False)
-    ridge: float = 1e-5
+    ridge: Any = 1e-5
     scheme: Callable | None = None
     sample_weight: Any = field(default=1.0, repr=False)
 

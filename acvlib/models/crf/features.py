@@ -33,7 +33,7 @@ class FeatureCRF(Tagging):
     sentences : lists of tokens, each a dict {name: number, bool, string, dict or list} or a list of
         names, as sklearn-crfsuite takes them; or the `sentences` of another model.
     labels : lists of strings, a label for each token.
-    ridge : F has ridge |params|^2 / 2: twice crfsuite's c2.
+    ridge : F has sum(ridge params^2) / 2: twice crfsuite's c2. One number, or one a parameter (D,).
     scheme : as in `LinearChainCRF`: None for sentences as sites, `weighting.hide_labels` for tokens
     all_possible_states, all_possible_transitions : as in crfsuite, False: no weight for a pair that
         all data never have.
@@ -44,7 +44,7 @@ class FeatureCRF(Tagging):
 
     sentences: Sequence[Any] | Attributes = field(repr=False)
     labels: Sequence[Sequence[str]] = field(repr=False)
-    ridge: float = 2.0
+    ridge: Any = 2.0
     scheme: Callable | None = None
     all_possible_states: bool = False
     all_possible_transitions: bool = False

@@ -10,13 +10,14 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 from scipy.sparse import csr_array
 
-from ...checks import real_array, real_number
+from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
 from ...protocol import ModelDefaults, checked
 from ...weighting import check, hide_labels, sample_weights
 from .derivatives import TaggingDerivatives
 from .paths import FeatureParams, Paths
+from .ridge import checked_ridge
 from .tokens import Tokens, Touched, hidden_labels, whole_sentences
 
 
@@ -42,8 +43,7 @@ class Tagging(ModelDefaults):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        # not 0, as shifting all transitions changes nothing
-        object.__setattr__(self, "ridge", real_number("ridge", self.ridge, above=0.0))
+        object.__setattr__(self, "ridge", checked_ridge(self.ridge, self.n_params))
         weights = sample_weights(self.sample_weight, len(self.tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
 

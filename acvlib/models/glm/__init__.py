@@ -31,7 +31,7 @@ class GLM(Regression):
     X, y: (n, p) covariates and (n,) responses; both are copied.
     family: "gaussian" (unit variance), "logistic", "poisson", "poisson rate" (counts over an
         exposure, which is the sample weight), "gamma", "probit", or a `Family` such as `tweedie`.
-    penalty: the ridge lambda of the sum of losses.
+    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,).
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
@@ -46,7 +46,7 @@ class GLM(Regression):
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     family: Family | str = "logistic"
-    penalty: float = 0.0
+    penalty: Any = 0.0
     site_penalty: float = 0.0
     intercept: bool = True
     offset: Any = field(default=0.0, repr=False)
@@ -64,15 +64,15 @@ class GLM(Regression):
             X=X,
             y=y,
             family=family_of(self.family),
-            penalty=real_number("penalty", self.penalty, least=0.0),
+            penalty=_penalty(self.penalty, X.shape[1]),
             site_penalty=real_number("site_penalty", self.site_penalty, least=0.0),
             offset=column("offset", self.offset, len(y)),
             sample_weight=sample_weights(self.sample_weight, len(y)),
             design=design,
         )
         self._set(
-            is_penalised=self.penalty > 0.0 or self.site_penalty > 0.0,
-            prior=self.penalty * self.penalised,
+            is_penalised=np.min(self.penalty) > 0.0 or self.site_penalty > 0.0,
+            prior=np.append(np.zeros(int(self.intercept)), np.full(X.shape[1], self.penalty)),
             pull=self.site_penalty * self.penalised,
             likelihood=Single(family_of(self.family)),
             balance=Balance(np.zeros(len(y), int), self.sample_weight),
@@ -122,3 +122,13 @@ class GLM(Regression):
             check_folds(self.family.free_direction(self.y), self.observed, folds)
         if not self.is_penalised:
             self._columns.check_folds(self.design, folds)
+
+
+def _penalty(values, n_columns):
+    """One number >= 0, or one a column."""
+    penalty = own_copy(values, name="penalty")
+    if penalty.ndim == 0:
+        return real_number("penalty", values, least=0.0)
+    if penalty.shape != (n_columns,) or not (penalty >= 0.0).all():
+        raise ValueError(f"penalty {penalty} must be one number >= 0, or {n_columns}, one a column")
+    return penalty

@@ -215,6 +215,20 @@ class RegressionDerivatives(Derivatives):
             return losses.reshape(folds.scored.shape)
         return np.split(losses, np.cumsum(sizes)[:-1])
 
+    @override
+    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+        """Q' sum_o slope x of the scored sites."""
+        scored = Folds(folds.scored)
+        sites, sizes = end_to_end(scored)
+        scores = self.model.own_scores(params, sites, sizes)
+        slopes = self._likelihood.residual(scores, self._y[sites])
+        return self._in_params(self._sums_of(scored.indicator(self.n_sites), slopes))
+
+    @override
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        """prior theta."""
+        return self.model.prior * params
+
     # one point
 
     def _omitted_weight(self, folds):

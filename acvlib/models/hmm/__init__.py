@@ -48,7 +48,8 @@ class HMM(Parameters, Predictions, ModelDefaults):
     sites: "sequences" leaves out whole sequences: log p(x; w) = sum_n w_n log p(x_n) (Algorithm 2);
         "steps" leaves out frames by `scheme` (Eqs. 4, 5). A left-out frame loses its own term, and
         the p frames after it still look back at it, in exact and approximate folds alike.
-    concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood.
+    concentration: of Dirichlet priors on rows of probabilities; 1 is flat: maximum likelihood. One
+        number, or for the initial and each transition row (K + 1, 1), or for each entry (K + 1, K).
     fixed: None, or (K + 1, K) initial and transition probabilities that stay as they are, 0 for
         what cannot happen, nan where free.
     context: how many frames of each sequence are only looked back at, p by default; a common value
@@ -68,7 +69,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     emission: Emission = field(default_factory=Gaussian)
     sites: str = "sequences"
     scheme: Callable = keep_latents
-    concentration: float = 1.1
+    concentration: Any = 1.1
     context: int | None = None
     sample_weight: Any = field(default=1.0, repr=False)
     fixed: Any = field(default=None, repr=False)
@@ -100,13 +101,22 @@ class HMM(Parameters, Predictions, ModelDefaults):
         if not callable(self.scheme):
             raise TypeError(f"scheme {self.scheme!r:.60}: take one of acv.weighting")
         check_choice("sites", self.sites, SITES)
-        concentration = real_number("concentration", self.concentration, least=1.0)
-        object.__setattr__(self, "concentration", concentration)
         order = self.emission.order
         if self.context is None:
             object.__setattr__(self, "context", order)
         for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
+        object.__setattr__(self, "concentration", self._checked_concentration())
+
+    def _checked_concentration(self):
+        given = own_copy(self.concentration, name="concentration")
+        if given.ndim == 0:
+            return real_number("concentration", self.concentration, least=1.0)
+        rows = self.n_states + 1
+        if given.shape not in ((rows, 1), (rows, self.n_states)) or not (given >= 1.0).all():
+            shapes = f"({rows}, 1) or ({rows}, {self.n_states})"
+            raise ValueError(f"concentration {given.tolist()} must be >= 1: one number, {shapes}")
+        return given
 
     def _weigh(self):
         weights = own_copy(self.sample_weight, name="sample_weight")

@@ -135,7 +135,7 @@ def _brought(sequences, initial, transition, emission, named, settings):
     params = model.pack(HMMParams(rows[0], rows[1:], named))
     hidden = HiddenStates(model, params, model.frames, prior=False)
     changed = {}
-    if model.concentration == 1.0 and model.fixed is None:
+    if np.all(model.concentration == 1.0) and model.fixed is None:
         changed["fixed"] = _rare(hidden.counts.sum(axis=1), rows)
     if isinstance(model.emission, Categorical) and model.emission.concentration == 1.0:
         fixed = _rare(hidden.mass.sum(axis=0), named.probability)

@@ -3,16 +3,23 @@
 from functools import cached_property
 
 import numpy as np
+from joblib import delayed
 from scipy.linalg import cho_factor
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
 from ...inference import prefixes
-from ...parallel import pieces
+from ...parallel import parallel, pieces
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, CompleteData, ScoreCovariance, block_solve, hessian
-from .posterior import filter_tables, hidden_states, states_of_sequences
+from .posterior import (
+    filter_tables,
+    heldout_gradient,
+    hidden_states,
+    prior_gradient,
+    states_of_sequences,
+)
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -73,6 +80,15 @@ class HMMDerivatives(Derivatives):
             weights = fold_weights(self.n_sites, fold)
             hidden.append(hidden_states(self.model, at(params, i), weights))
         return SeparateProducts(hidden)
+
+    @override
+    def heldout_gradients(self, params, folds):
+        triples = zip(params, folds.omitted, folds.scored, strict=True)
+        return np.array(parallel()(delayed(heldout_gradient)(self.model, *own) for own in triples))
+
+    @override
+    def prior_gradients(self, params):
+        return np.array([prior_gradient(self.model, point) for point in params])
 
     @override
     def futures(self, params, starts, horizon, gap):

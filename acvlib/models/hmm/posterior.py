@@ -7,10 +7,13 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 from scipy.sparse import block_diag, csr_array
+from scipy.special import logsumexp
 
 from ...checks import check_kind
+from ...folds import weights as fold_weights
 from ...inference import smoothing
 from ...inference.prefixes import Chain
+from ...inference.tangent import tangent
 from ...protocol import checked
 from .sequences import Frames
 from .simplex import log_probabilities, log_ratios, score
@@ -197,6 +200,41 @@ def states_of_sequences(model, params, numbers):
     own = model.sample_weight[numbers]
     frames = model.frames.take(numbers)
     return HiddenStates(model, params, frames, sequence_weights=own, prior=False)
+
+
+def prior_gradient(model, params):
+    """That of minus the log prior, (D,)."""
+    log_p = model._log_rows(params)
+    of_chain = -score(model.chain_prior.counts(log_p), np.exp(log_p))
+    of_emission = model.emission_prior.gradient(model.whole(params)[model.n_chain :])
+    return np.append(of_chain, of_emission)[-model.n_params :]
+
+
+def heldout_gradient(model, params, omitted, scored):
+    """The gradient (D,) of the sum of the held-out losses of the scored sites of a fold.
+
+    A left-out frame's is that of log sum_k gamma_k p_k: its own density's, with each state's share
+    in that sum as mass, and that of gamma, which moves as if the potentials moved by p_k / sum.
+    """
+    if model.sites == "sequences":
+        frames = model.frames.take(scored)
+        return HiddenStates(model, params, frames, prior=False).gradient()
+    hidden = hidden_states(model, params, fold_weights(model.n_sites, omitted))
+    gamma = hidden.smoothed.gamma
+    log_density = hidden.log_density[scored]
+    log_p = logsumexp(log_density, b=gamma[scored], axis=1)
+    field = np.zeros_like(gamma)
+    field[scored] = np.exp(log_density - log_p[:, None])
+    starts = hidden.frames.starts
+    still = np.zeros_like(hidden.smoothed.transition)
+    moved, moves = tangent(hidden.smoothed[1:], starts, hidden.sequence_weights, field, still)
+    mass = moved * (hidden.step_weights * hidden.frames.observed)[:, None]
+    mass += gamma * field
+    counts = np.vstack([moved[starts[:-1]].sum(axis=0), moves])
+    emission = model.emission
+    gained = emission.gradients(hidden.states, hidden.frames, np.maximum(mass, 0.0))
+    lost = emission.gradients(hidden.states, hidden.frames, np.maximum(-mass, 0.0))
+    return -model.join(score(counts, hidden.p), gained - lost)  # masses are to be above 0
 
 
 def filter_tables(hidden):

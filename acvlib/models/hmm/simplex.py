@@ -46,16 +46,17 @@ def information(total: np.ndarray, p: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """Rows (n, K) ~ Dirichlet(concentration, ...); parameters are log ratios to the last entry.
+    """Rows (n, K) ~ Dirichlet(concentration); parameters are log ratios to the last entry.
 
+    concentration: one number, or one for each row (n, 1) or entry (n, K).
     fixed: None, or (n, K) entries that stay, nan where free.
     """
 
-    concentration: float
+    concentration: Any
     fixed: Any = None
 
     @classmethod
-    def fixing(cls, fixed: Any, shape: tuple[int, int], concentration: float) -> "Dirichlet":
+    def fixing(cls, fixed: Any, shape: tuple[int, int], concentration: Any) -> "Dirichlet":
         """The prior, with `fixed` checked: ValueError for entries that are no probabilities."""
         if fixed is None:
             return cls(concentration)
@@ -81,7 +82,7 @@ class Dirichlet:
 
     def log_density(self, log_rows: Any) -> Any:
         """log p(rows) up to a constant; differentiable."""
-        free = (self.concentration - 1.0) * anp.sum(log_rows * self._free)
+        free = anp.sum((self.concentration - 1.0) * log_rows * self._free)
         gap = (log_rows - self._log_fixed) * np.logical_not(self._free)
         return free - 0.5 * STIFF * anp.sum(gap**2)
 
@@ -109,8 +110,8 @@ class Dirichlet:
 
     def check_optimum(self, totals: np.ndarray, p: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a free entry of p runs to 0, given expected row counts."""
-        rare = (totals[:, None] * p < VANISHING) & self._free
-        if self.concentration == 1.0 and rare.any():
+        rare = (totals[:, None] * p < VANISHING) & self._free & (self.concentration == 1.0)
+        if rare.any():
             row, column = np.argwhere(rare)[0]
             raise NoFiniteOptimum(
                 f"{rare.sum()} of the probabilities {p.shape} run to 0 under a flat prior, the "

@@ -4,6 +4,8 @@ The series is touched by those kernels alone; params enter through tables over (
 Var(score | x) is what the Hessian lacks beside its complete-data part (Louis 1982).
 """
 
+from functools import cached_property
+
 import numpy as np
 from joblib import delayed
 
@@ -28,12 +30,24 @@ class TrafficDerivatives(Derivatives):
 
     def __init__(self, model):
         super().__init__(model)
-        self._classes = model.classes
         self._prior = model.prior
-        self._of_site = model.classes.of_site
-        self._starts = block_starts(model.day)
-        self._totals = self._class_totals(model.observed)
         self._last = None, None
+
+    @cached_property
+    def _classes(self):
+        return self.model.classes
+
+    @property
+    def _of_site(self):
+        return self._classes.of_site
+
+    @cached_property
+    def _starts(self):
+        return block_starts(self.model.day)
+
+    @cached_property
+    def _totals(self):
+        return self._class_totals(self.model.observed)
 
     @override
     def value_and_gradient(self, params, weights):
@@ -135,6 +149,10 @@ class TrafficDerivatives(Derivatives):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
+
+    @override
+    def prior_gradients(self, params):
+        return self._prior.gradient(params)
 
     @override
     def futures(self, params, starts, horizon, gap):

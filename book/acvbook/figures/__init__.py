@@ -46,6 +46,7 @@ from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .states import by_difficulty, directions, price
 from .traffic import spread_by_setting
+from .tuning import chosen_on_test, loss_with_slopes, search_progress
 
 __all__ = [
     "STYLE",
@@ -62,6 +63,9 @@ __all__ = [
     "estimated_errors",
     "errors_by_price",
     "influential_areas",
+    "chosen_on_test",
+    "loss_with_slopes",
+    "search_progress",
     "moving_params",
     "predicted_and_exact",
     "by_difficulty",

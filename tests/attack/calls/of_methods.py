@@ -189,6 +189,70 @@ add(
         "refuse", None_=odd.constant(None), other=odd.constant("best"), list=lambda m: [m]
     ),
 )
+
+
+def ridge_of(alpha):
+    return replace(zoo()[0]["GLM"], penalty=alpha[0], site_penalty=alpha[1])
+
+
+def losses_and_slopes(**arguments):
+    found = acv.cv_gradient(**arguments)
+    return found.loss, found.gradient
+
+
+def chosen(**arguments):
+    found = acv.tune(**arguments)
+    return found.alpha, found.loss, found.losses
+
+
+OF_ALPHA = odd.without(odd.TABLE, "zeros", "tiny", "small", "huge", "bool", "int8", "int64")
+OF_ALPHA = odd.without(OF_ALPHA, "uint8", "uint64", "too short")  # 0, or too few for ridge_of
+MODEL_OF = odd.kinds(
+    "refuse",
+    None_=odd.constant(None),
+    number=odd.constant(1.0),
+    model=lambda of: zoo()[0]["GLM"],
+    none=lambda of: lambda alpha: None,
+    ignores=lambda of: lambda alpha: zoo()[0]["GLM"],
+    random=lambda of: lambda alpha: of(alpha * np.random.default_rng().uniform(1, 2)),
+)
+TUNED = {
+    "model_of": MODEL_OF,
+    "folds": odd.without(odd.FOLDS, "None "),
+    "tolerance": odd.POSITIVE,
+    "bounds": odd.kinds(
+        "refuse",
+        number=odd.constant(1.0),
+        turned=lambda b: b[::-1],
+        elsewhere=odd.constant((30.0, 40.0)),
+        nan=odd.constant((np.nan, 1.0)),
+        strings=odd.constant(("a", "b")),
+        three=odd.constant((1.0, 2.0, 3.0)),
+    ),
+}
+
+
+def tuned(rng):
+    own = {"model_of": ridge_of, "folds": three_folds(), "params": zoo()[1]["GLM"]}
+    return own | {"bounds": (1e-3, 20.0), "tolerance": 1e-6}
+
+
+add(
+    "cv_gradient",
+    losses_and_slopes,
+    lambda rng: tuned(rng) | {"alpha": np.array([0.5, 0.25])},
+    alpha=OF_ALPHA,
+    params=odd.without(odd.PARAMS, "None "),
+    **TUNED,
+)
+add(
+    "tune",
+    chosen,
+    lambda rng: tuned(rng) | {"start": np.array([0.5, 0.25]), "max_evaluations": 2},
+    start=OF_ALPHA,
+    max_evaluations=odd.COUNT,
+    **TUNED,
+)
 add(
     "compare_methods",
     lambda exact, other: acv.compare_methods(exact, other).drop(columns=["seconds"]),

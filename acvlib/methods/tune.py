@@ -1,0 +1,181 @@
+"""argmin CV(alpha), by the gradient of exact cross-validation: L-BFGS on log alpha."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..checks import check_whole
+from ..fit import TOLERANCE, UnconvergedFit
+from ..folds import Folds
+from ..protocol import CVResult, Fit
+from .cv_gradient import cv_gradient
+from .exact import exact
+from .near_alpha import checked_alpha
+
+REACH = 1e4  # times the start, and its inverse: bounds unless some are given
+FLAT = 1e-3  # of the first gradient: what counts as none
+SETTLED = 1e-6  # standard errors of the loss by which a last step lowers it
+SAME = 1e-3  # standard errors of the loss that refits from elsewhere may change
+
+
+class OtherOptimum(UserWarning):
+    """Refits that went on from alpha to alpha ended elsewhere than those from the fit."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What `tune` found.
+
+    alpha, gradient = dloss/dalpha, at_bound: each (A,), at the least loss of the path; loss: there,
+    by `exact` from the fit; alphas (n, A), losses (n,), unconverged (n,): of each evaluation in
+    order, unconverged the number of its folds that did not converge; converged: whether L-BFGS came
+    to an end of its own; message: its words; model, fit, result: at alpha, result of `exact`.
+    """
+
+    alpha: np.ndarray
+    loss: float
+    gradient: np.ndarray
+    at_bound: np.ndarray
+    converged: bool
+    message: str
+    alphas: np.ndarray = field(repr=False)
+    losses: np.ndarray = field(repr=False)
+    unconverged: np.ndarray = field(repr=False)
+    model: Any = field(repr=False)
+    fit: Fit = field(repr=False)
+    result: CVResult = field(repr=False)
+
+
+def tune(
+    model_of: Callable[[np.ndarray], Any],
+    start: np.ndarray,
+    folds: Folds,
+    params: np.ndarray | None = None,
+    bounds: Any = None,
+    max_evaluations: int = 30,
+    tolerance: float = TOLERANCE,
+) -> Tuning:
+    """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
+
+    Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the best so far.
+    The end is a local minimum. The cross-validated loss there is too low, as it was chosen: judge
+    by data that no fold has.
+
+    Parameters
+    ----------
+    model_of, params, tolerance : as of `cv_gradient`
+    start : (A,) positive hyperparameters
+    bounds : (low, high), positive numbers or arrays (A,); by default 1e4 times down and up
+    max_evaluations : after which no new line search starts
+
+    Warns `UnconvergedFit` of folds at the end, and of evaluations on the way, that did not
+    converge; `OtherOptimum` where refits from the fit give another loss.
+
+    Raises
+    ------
+    ValueError, TypeError : as `cv_gradient`, and what fits raise, with the alpha that they met
+    """
+    search = _Search(model_of, start, folds, params, bounds, tolerance)
+    most = check_whole("max_evaluations", max_evaluations, 1)
+    message, converged = search.run(most)
+    best = search.best
+    result = exact(best.model, best.fit, best.result.folds, tolerance)
+    _warn_elsewhere(result, best)
+    lost = search.unconverged
+    if any(lost):
+        count = f"{np.count_nonzero(lost)} of {len(lost)} evaluations had folds, up to {max(lost)}"
+        warnings.warn(f"tune: {count}, that did not converge", UnconvergedFit, stacklevel=2)
+    ends = np.array([search.low, search.high])
+    return Tuning(
+        alpha=best.alpha,
+        loss=result.loss,
+        gradient=best.gradient,
+        at_bound=np.isclose(ends, best.alpha, rtol=1e-9, atol=0.0).any(axis=0),
+        converged=converged,
+        message=message,
+        alphas=np.array(search.alphas),
+        losses=np.array(search.losses),
+        unconverged=np.array(lost),
+        model=best.model,
+        fit=best.fit,
+        result=result,
+    )
+
+
+def _warn_elsewhere(result, best):
+    gap = abs(result.loss - best.loss)
+    if gap > SAME * _unit(best.result):
+        message = f"tune: refits from the fit give loss {result.loss:.6g}, those along alpha "
+        message += f"{best.loss:.6g}: some fold has two optima"
+        warnings.warn(message, OtherOptimum, stacklevel=3)
+
+
+def _unit(result):
+    """The standard error of the loss, where there is one."""
+    return result.se if result.se > 0.0 else max(abs(result.loss), 1e-300)
+
+
+class _Search:
+    """The evaluations so far, and the best of them, from whose refits the next one goes on."""
+
+    def __init__(self, model_of, start, folds, params, bounds, tolerance):
+        if bounds is None:
+            given, _, _ = checked_alpha(start, (0.0, np.inf))
+            bounds = (given / REACH, given * REACH)
+        self.start, self.low, self.high = checked_alpha(start, bounds)
+        if not (self.low.min() > 0.0 and np.isfinite(self.high).all()):
+            raise ValueError(f"bounds {bounds!r:.80} must be positive and finite")
+        self.settings = (model_of, folds, params, tolerance)
+        self.best = None
+        self.alphas, self.losses, self.unconverged = [], [], []
+
+    def run(self, most):
+        """(message, whether it converged) of L-BFGS."""
+        from scipy.optimize import minimize  # a fifth of the time of importing acvlib
+
+        log_start = np.log(self.start)
+        first = self._evaluate(log_start)
+        steepness = np.linalg.norm(first[1])  # with it as unit, the first step has length one
+
+        def scaled(log_alpha):
+            at_start = np.array_equal(log_alpha, log_start)
+            rise, slopes = first if at_start else self._evaluate(log_alpha)
+            return rise / steepness, slopes / steepness
+
+        found = minimize(
+            scaled,
+            log_start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.log([self.low, self.high]).T,
+            options={"maxfun": most, "ftol": SETTLED / steepness, "gtol": FLAT},
+        )
+        return found.message, bool(found.success)
+
+    def _evaluate(self, log_alpha):
+        """(loss above the first, gradient by log alpha), in standard errors of the first loss."""
+        alpha = np.clip(np.exp(log_alpha), self.low, self.high)
+        here = self._at(alpha)
+        self.alphas.append(alpha)
+        self.losses.append(here.loss)
+        self.unconverged.append(len(here.unconverged))
+        if self.best is None:
+            self.unit = _unit(here.result)
+        if self.best is None or here.loss < self.best.loss:
+            self.best = here
+        rise = (here.loss - self.losses[0]) / self.unit
+        return rise, alpha * here.gradient / self.unit
+
+    def _at(self, alpha):
+        model_of, folds, params, tolerance = self.settings
+        bounds = (self.low, self.high)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnconvergedFit)  # said once, at the end
+                return cv_gradient(model_of, alpha, folds, params, bounds, tolerance, self.best)
+        except Exception as error:
+            error.add_note(f"tune met this at alpha {alpha}: bounds may keep it away")
+            raise

@@ -1,0 +1,183 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Tune many hyperparameters at once
+#
+# A ridge for each group of columns, a concentration for each state, the coupling of a map: models have more knobs than a
+# grid can turn. Five knobs at three values are {given}`243` cross-validations. So most people turn one knob, or draw at random.
+# But the cross-validated loss is a smooth function of the knobs. What does its gradient cost, and what does it buy?
+#
+# ## The idea
+# With refits $\theta_o$ and held-out losses $\ell_o$ of folds $o$,
+#
+# $$\frac{d\,\mathrm{CV}}{d\alpha} = \sum_o \Big[ \frac{\partial \ell_o}{\partial \alpha}
+#   - \nabla_\theta \ell_o^\top H(w_o)^{-1} \frac{\partial^2 F}{\partial\theta\,\partial\alpha} \Big].$$
+#
+# A solve for each fold gives the slope along all knobs of the prior. Then any optimiser may walk downhill in $\log \alpha$, and each
+# refit goes on from the last one {cite:p}`bengio2000`.
+
+# %% tags=["parameters", "remove-cell"]
+scale = "quick"
+seed = 1
+
+# %%
+import numpy as np
+from acvbook import datasets, figures, ledger
+from acvbook.studies import tuning
+
+import acvlib as acv
+
+paper = scale == "paper"
+rng = np.random.default_rng(seed)
+
+# %% tags=["remove-cell"]
+ledger.begin("14_tuning", scale, seed)
+
+# %% [markdown]
+# ## Is it right, and what does it cost?
+# Three problems. Is a forest cell spruce, by a logistic regression with a ridge for each of five groups of columns? Hourly
+# counts of cars, by a hidden Markov model of three states with a concentration for each row and the prior of the rates. Crime
+# in Philadelphia, by a map whose neighbours are coupled. *error*: distance of the gradient from differences of fully converged
+# cross-validations, over its size. *price*: processor time of loss and gradient, over that of a fit with exact cross-validation.
+
+# %%
+cells = datasets.load_or_simulate("covtype", rng)
+cars = datasets.load_or_simulate("dodgers", rng)
+june = datasets.load_or_simulate("philadelphia", rng)
+tracts = tuning.crime(june, 32 if paper else 8, rng)
+first = [tuning.forest(cells, 400, rng), tuning.traffic(cars, 14, rng), tracts]
+checks = tuning.checks(first, 5 if paper else 1)
+checks.style.format({"error": "{:.1e}", "price": "{:.2f}"})
+
+# %% tags=["remove-cell"]
+loss_gap, gradient_gap = tuning.closed_form(cells, 800 if paper else 200, rng)
+ledger.record("beyond.tune.gradient", checks.error.max(), cells)
+ledger.record("beyond.tune.price", checks.price.max(), cells)
+ledger.record("beyond.tune.ridge.loss", loss_gap, cells)
+ledger.record("beyond.tune.ridge.gradient", gradient_gap, cells)
+
+# %% [markdown]
+# The largest error is {value}`beyond.tune.gradient | .0e`, and the dearest gradient makes a cross-validation
+# {value}`beyond.tune.price | .2f` times as dear. Leave-one-out of ridge regression has a closed form: loss and gradient agree with it to
+# {value}`beyond.tune.ridge.loss | .0e` and {value}`beyond.tune.ridge.gradient | .0e`. {verdict}`beyond.tune.gradient`
+# {verdict}`beyond.tune.price`
+#
+# ## Five ridges
+# Training sets of {given}`400` cells, ten folds each. Everyone starts with all ridges at one, may go a thousandfold up or down,
+# and pays alike: *random* may do two cross-validations for each value with gradient, *grid* as many or, where that is no grid at
+# all, up to twice as many. *one* moves all five together, on a fine grid. Test losses are those of {given}`20,000` other cells. All in standard errors of the
+# cross-validated loss, above tune's.
+
+# %%
+n_draws = 20 if paper else 3
+sets = [tuning.forest(cells, 400, each) for each in rng.spawn(n_draws)]
+most = 30 if paper else 12
+forest, tried = tuning.draws(sets, most, rng)
+forest.groupby("search", sort=False).median().round(2)
+
+# %% tags=["remove-output"]
+fig, axes = figures.subplots(1, 2, figsize=(9, 3.8))
+figures.search_progress(axes[0], tuning.progress(tried, 60))
+path = acv.tune(tracts.model_of, tracts.start, tracts.folds, bounds=(0.02, 0.9))
+couplings = np.linspace(0.05, 0.85, 9 if paper else 5)
+curve = tuning.along_coupling(tracts, couplings)
+figures.loss_with_slopes(axes[1], curve, (path.alphas[:, 0], path.losses))
+figures.save(fig, "tuning", cells)
+
+# %% [markdown]
+# ```{figure} figures/tuning.svg
+# :name: fig-tuning
+# :alt: Left, four falling lines against the price; tune's falls fastest and ends lowest. Right, a curve with tangents and numbered dots that go to its lowest point.
+# Left: the least loss that each search has found, by price, in random order; median and middle half of the training sets. Right: the loss of
+# the map against the coupling, its computed slopes, and where tune went. {verdict}`beyond.tune.forest.random`
+# ```
+
+# %% tags=["remove-cell"]
+by = forest.unstack("search")
+for name in ("random", "grid", "one"):
+    ledger.record_draws(f"beyond.tune.forest.{name}", by.loss[name], cells)
+ahead = np.mean(by.loss["random"] > 0.0)
+ledger.record("beyond.tune.forest.ahead", ahead, cells, draws=n_draws)
+ledger.record_draws("beyond.tune.forest.test", by.test["one"], cells)
+ledger.record_draws("beyond.tune.forest.test_random", by.test["random"], cells)
+ledger.record_draws(
+    "beyond.tune.forest.gap", by.gap["tune"], cells, baseline=by.gap["start"]
+)
+ledger.record_draws("beyond.tune.forest.regret", by.regret["tune"], cells)
+
+# %% tags=["remove-cell"]
+ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
+ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
+
+# %% [markdown]
+# At equal cost random search stays {value}`beyond.tune.forest.random | .2f` standard errors above, a grid
+# {value}`beyond.tune.forest.grid | .2f`, and one common ridge {value}`beyond.tune.forest.one | .2f`. Tune is ahead of random search in
+# {value}`beyond.tune.forest.ahead | .0%` of the training sets. The map needs {value}`beyond.tune.map.evaluations` evaluations for a
+# coupling of {value}`beyond.tune.map.coupling | .2f`.
+#
+# ## Does it overfit the folds?
+# What was chosen to be low is too low. Chance picks along: more knobs, more of it. So look at cells that no fold has.
+
+# %%
+days = 14
+fortnights = [
+    tuning.traffic(cars, days, each) for each in rng.spawn(n_draws if paper else 3)
+]
+traffic, _ = tuning.draws(fortnights, most if paper else 5, rng)
+traffic.groupby("search", sort=False).median().round(2)
+
+# %% tags=["remove-output"]
+fig, axes = figures.subplots(1, 2, figsize=(9, 4.4))
+for ax, table in zip(axes, (forest, traffic), strict=True):
+    figures.chosen_on_test(ax, table)
+axes[0].set(title="forest, five ridges")
+axes[1].set(title="traffic, six hyperparameters")
+figures.save(fig, "tuning_test", cells)
+
+# %% [markdown]
+# ```{figure} figures/tuning_test.svg
+# :name: fig-tuning-test
+# :alt: Two panels of dots by search; most lie right of the vertical line, and their height differs.
+# Each dot is the choice of a search in one training set. Right of the line: tune found a lower cross-validated loss. Above
+# the line: tune's choice predicts new data better. {verdict}`beyond.tune.forest.test`
+# ```
+
+# %% tags=["remove-cell"]
+by = traffic.unstack("search")
+ledger.record_draws("beyond.tune.traffic.random", by.loss["random"], cars)
+ahead = np.mean(by.loss["random"] > 0.0)
+ledger.record("beyond.tune.traffic.ahead", ahead, cars, draws=len(fortnights))
+ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
+ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
+ledger.record_draws(
+    "beyond.tune.traffic.gap", by.gap["tune"], cars, baseline=by.gap["start"]
+)
+
+# %% [markdown]
+# *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's
+# five, that of random search {value}`beyond.tune.forest.test_random | .2f` (below zero it would be the better one). Tune's own test
+# loss is {value}`beyond.tune.forest.gap | .2f` above its cross-validated one, the start's
+# {value}`beyond.tune.forest.gap baseline | .2f`: the difference is what choosing by the folds promised too much. With the best alpha
+# that any search met, the test loss would have been {value}`beyond.tune.forest.regret | .2f` lower.
+#
+# *Traffic*: random search stays {value}`beyond.tune.traffic.random | .2f` above in the folds, and tune is ahead in
+# {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. On all other days the start is
+# {value}`beyond.tune.traffic.test | .2f` above tune's choice, random search {value}`beyond.tune.traffic.test_random | .2f`.
+# {verdict}`beyond.tune.traffic.random`
+#
+# ## Do this
+# - Build your model by a function of its knobs, and call `acv.tune(model_of, start, folds)`.
+# - Start where every knob matters: far out the loss is flat, and so is its gradient.
+# - Read `at_bound`: a ridge that runs to its bound says that its columns may go; a knob that the data do not mind says nothing.
+# - Do not report the loss that tuning found. Keep data that no fold has, or wrap an outer split around it.

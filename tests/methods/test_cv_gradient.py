@@ -1,0 +1,239 @@
+"""dCV/dalpha against differences of converged cross-validation, and closed forms; refusals."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+
+import acvlib as acv
+from acvlib.fit import UnconvergedFit
+from acvlib.models import GLM, HMM, FeatureCRF, HiddenMRF, LinearChainCRF, PoissonTraffic
+from acvlib.models.traffic.prior import TrafficPrior
+from acvlib.protocol import ModelDefaults
+from acvlib.weighting import hide_labels
+
+RNG = np.random.default_rng(8)
+X = RNG.standard_normal((48, 6))
+SIGNAL = X @ [1.0, -1.0, 0.4, 0.2, 0.0, 0.0]
+LABELS = (SIGNAL + RNG.standard_normal(48) > 0.0).astype(float)
+NOISY = SIGNAL + RNG.standard_normal(48)
+GROUP = np.repeat(np.arange(3), 2)
+TENTHS = np.arange(48).reshape(12, 4)
+STATE = np.repeat(RNG.integers(0, 2, 24), 5)
+FRAMES = RNG.standard_normal((120, 1)) + 2.5 * STATE[:, None]
+MEANS = np.array([0.0, 2.5])
+TAGS = [RNG.integers(0, 3, 5) for _ in range(12)]
+SCORES = [RNG.standard_normal((5, 3)) for _ in TAGS]
+BLOCK = np.repeat(np.arange(3), [3, 9, 3])
+WORDS = [[{"w": f"{RNG.integers(5)}", "s": f"{t % 2}"} for t in range(5)] for _ in range(12)]
+NAMES = [["ab"[int(RNG.random() < 0.5 + 0.4 * (word["w"] == "1"))] for word in s] for s in WORDS]
+CRF = FeatureCRF(WORDS, NAMES)
+IS_LINK = CRF.free >= 2 * len(CRF.names)
+GRID = np.array([(i, i + 1) for i in range(14)] + [(i, i + 5) for i in range(10)])
+CRIMES = RNG.poisson(np.where(np.arange(15) % 5 < 2, 3.0, 9.0))
+DAY = np.arange(240) // 35
+CARS = RNG.poisson(5.0 + DAY) + (RNG.random(240) < 0.3) * RNG.negative_binomial(3, 0.3, 240)
+
+
+def chain(alpha, frames=FRAMES, **settings):
+    """Concentrations of the initial and of each transition row."""
+    sequences = frames.reshape(8, 15, 1) if settings else [frames]
+    rows = 1.0 + alpha[:, None]
+    return HMM(sequences, 2, concentration=rows, **(settings or {"sites": "steps"}))
+
+
+def traffic(alpha):
+    stays = {"stay_quiet": (2.0 + alpha[1], 2.0), "stay_event": (4.0, 1.0 + alpha[2])}
+    return PoissonTraffic(CARS, DAY, prior=TrafficPrior(day_concentration=alpha[0], **stays))
+
+
+class Own(ModelDefaults):
+    """A user's model: a robust mean, whose scale alpha_0 is in F and in the held-out losses."""
+
+    n_sites = 48
+
+    def __init__(self, alpha):
+        self.alpha = alpha
+
+    def losses(self, params):
+        return 2.0 * anp.log1p(((NOISY - params[0]) / self.alpha[0]) ** 2) + anp.log(self.alpha[0])
+
+    def objective(self, params, weights):
+        return anp.sum(weights * self.losses(params)) + 0.5 * self.alpha[1] * params[0] ** 2
+
+    def heldout_loss(self, params, fold):
+        return self.losses(params)[fold]
+
+    def initial_params(self, rng):
+        return np.zeros(1)
+
+
+CASES = {
+    "glm": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1.0, 2.0, 0.5], TENTHS),
+    "glm, one row": (lambda a: GLM(X, LABELS, penalty=a[GROUP]), [1, 2, 0.5], np.c_[:48]),
+    "site penalty": (
+        lambda a: GLM(X, LABELS, penalty=a[0], site_penalty=a[1]),
+        [1.0, 0.05],
+        TENTHS,
+    ),
+    "sequences": (lambda a: chain(a, sites="sequences"), [0.3, 1.0, 2.0], np.arange(8)[:, None]),
+    "steps": (chain, [0.3, 1.0, 2.0], np.arange(120).reshape(6, 20)),
+    "scored": (
+        chain,
+        [0.3, 1.0, 2.0],
+        acv.Folds([np.arange(9), np.arange(50, 60)], [np.arange(3, 6), np.arange(51, 52)]),
+    ),
+    "traffic": (traffic, [2.0, 3.0, 1.0], np.arange(240).reshape(6, 40)),
+    "map": (lambda a: HiddenMRF(CRIMES, GRID, a[0]), [0.3], np.arange(15).reshape(5, 3)),
+    "crf": (
+        lambda a: LinearChainCRF(SCORES, TAGS, a[BLOCK]),
+        [1.0, 2.0, 0.5],
+        np.c_[:12],
+    ),
+    "labels": (
+        lambda a: LinearChainCRF(SCORES, TAGS, a[BLOCK], hide_labels),
+        [3.0, 2.0, 1.0],
+        np.arange(60).reshape(6, 10),
+    ),
+    "features": (
+        lambda a: FeatureCRF(CRF.sentences, NAMES, np.where(IS_LINK, a[0], a[1])),
+        [1.0, 2.0],
+        np.arange(12).reshape(4, 3),
+    ),
+    "own": (Own, [1.5, 0.7], TENTHS),
+}
+
+
+def differenced(model_of, alpha, folds, params, way):
+    """The slope of the loss along alpha (1 + s way), by differences of fourth order."""
+
+    def loss(share):
+        model = model_of(alpha * (1.0 + share * way))
+        fit = acv.fit(model, params, tolerance=1e-9)
+        return acv.exact(model, fit, folds, tolerance=1e-10).loss
+
+    h = 4e-3
+    near, far = (loss(s * h) - loss(-s * h) for s in (1, 2))
+    return (8.0 * near - far) / (12.0 * h)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradient_is_that_of_converged_losses(name):
+    model_of, alpha, folds = CASES[name]
+    alpha = np.array(alpha, float)
+    found = acv.cv_gradient(model_of, alpha, folds, tolerance=1e-9)
+    exact = acv.exact(found.model, found.fit, folds, tolerance=1e-9)
+    assert found.loss == pytest.approx(exact.loss, rel=1e-9)
+    way = np.array([1.0, -0.6, 0.8])[: len(alpha)]
+    expected = differenced(model_of, alpha, folds, found.fit.params, way)
+    scale = np.linalg.norm(found.gradient * alpha)
+    assert abs((found.gradient * alpha) @ way - expected) < 1e-6 * scale
+    assert not found.unconverged.size
+
+
+def test_what_is_in_the_prior_alone_is_seen():
+    in_prior = {name: acv.cv_gradient(*CASES[name]).in_prior for name in ("glm", "site penalty")}
+    assert in_prior["glm"].all()
+    assert in_prior["site penalty"].tolist() == [True, False]
+
+
+def test_ridge_against_the_closed_form():
+    """Leave-one-out of ridge regression: sum_n (y_n - yhat_n)^2 / (1 - H_nn)^2 / 2."""
+
+    def closed(ridge):
+        penalty = np.diag(np.append(0.0, ridge[GROUP]))
+        design = np.column_stack([np.ones(48), X])
+        hat = design @ np.linalg.solve(design.T @ design + penalty, design.T)
+        return 0.5 * np.mean(((NOISY - hat @ NOISY) / (1.0 - np.diag(hat))) ** 2)
+
+    alpha = np.array([1.0, 3.0, 9.0])
+    found = acv.cv_gradient(lambda a: GLM(X, NOISY, "gaussian", a[GROUP]), alpha, np.c_[:48])
+    loss = found.loss - 0.5 * np.log(2.0 * np.pi)
+    assert loss == pytest.approx(closed(alpha), rel=1e-9)
+    for j in range(3):
+        step = 1e-4 * np.eye(3)[j]
+        slope = (closed(alpha + step) - closed(alpha - step)) / 2e-4
+        assert found.gradient[j] == pytest.approx(slope, rel=1e-6)
+
+
+def test_differences_stay_within_the_bounds():
+    """At a bound they are one-sided, where beyond it there is no model."""
+
+    def rows(alpha):
+        return HMM([FRAMES], 2, sites="steps", concentration=alpha[0])
+
+    folds = np.arange(120).reshape(6, 20)
+    free = acv.cv_gradient(lambda a: rows(1.0 + a), [1.0], folds)
+    for alpha, bounds in (([2.0], (2.0, 9.0)), ([2.0], (1.0, 2.0))):
+        found = acv.cv_gradient(rows, alpha, folds, bounds=bounds)
+        np.testing.assert_allclose(found.gradient, free.gradient, rtol=1e-6)
+    own = acv.cv_gradient(Own, [1.5, 0.7], TENTHS, tolerance=1e-9)
+    ends = acv.cv_gradient(Own, [1.5, 0.7], TENTHS, bounds=([1.5, 0.1], [2, 0.7]), tolerance=1e-9)
+    np.testing.assert_allclose(ends.gradient, own.gradient, rtol=1e-6)
+
+
+def test_near_goes_on_from_another_alpha():
+    model_of, alpha, folds = CASES["steps"]
+    before = acv.cv_gradient(model_of, alpha, folds)
+    there = acv.cv_gradient(model_of, 1.2 * np.array(alpha), folds, near=before)
+    afresh = acv.cv_gradient(model_of, 1.2 * np.array(alpha), folds, before.fit.params)
+    assert there.loss == pytest.approx(afresh.loss, rel=1e-8)
+    np.testing.assert_allclose(there.gradient, afresh.gradient, rtol=1e-5, atol=1e-7)
+
+
+def test_near_is_of_the_same_hyperparameters():
+    before = acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1.0], TENTHS)
+    with pytest.raises(ValueError, match="it is another's"):
+        acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before)
+    with pytest.raises(TypeError, match="near must be a CVGradient"):
+        acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before.fit)
+
+
+def other_rows(alpha):
+    return GLM(X[: 40 if alpha[0] > 1.0 else 48], LABELS[: 40 if alpha[0] > 1.0 else 48], penalty=1)
+
+
+def other_data(alpha):
+    return GLM(X, np.roll(LABELS, int(alpha[0] > 1.0)), penalty=alpha[0])
+
+
+def other_columns(alpha):
+    return GLM(X[:, : 5 if alpha[0] > 1.0 else 6], LABELS, penalty=alpha[0])
+
+
+def random_columns(alpha):
+    return GLM(X + RNG.standard_normal(X.shape), LABELS, penalty=alpha[0])
+
+
+REFUSED = {
+    "not positive": ((lambda a: GLM(X, LABELS, penalty=a[0]), [0.0]), "must be one or more pos"),
+    "none": ((lambda a: GLM(X, LABELS), []), "must be one or more positive"),
+    "other sites": ((other_rows, [1.0]), "n_sites 48, then 40"),
+    "other data": ((other_data, [1.0]), "of other data or size: y"),
+    "other parameters": ((other_columns, [1.0]), "n_params 7, then 6"),
+    "random": ((random_columns, [1.0]), "another model each time"),
+    "ignored": ((lambda a: GLM(X, LABELS, penalty=a[0]), [1.0, 1.0]), r"alpha\[1\] = 1 changes no"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_tuned_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        acv.cv_gradient(*arguments, TENTHS)
+
+
+def test_no_model():
+    with pytest.raises(TypeError, match="give a model"):
+        acv.cv_gradient(lambda a: a, [1.0], TENTHS)
+
+
+@pytest.mark.parametrize("bounds", [(2.0, 3.0), (0.0,), (1.0, 1.001), (-1.0, 2.0), "ab"])
+def test_bounds_that_are_none(bounds):
+    with pytest.raises(ValueError, match="bounds"):
+        acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1.0], TENTHS, bounds=bounds)
+
+
+def test_unconverged_folds_are_named(monkeypatch):
+    monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 2)
+    with pytest.warns(UnconvergedFit):
+        found = acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1e-3], TENTHS)
+    assert found.unconverged.size
