@@ -172,10 +172,9 @@ ledger.record_draws(
 # that any search met, the test loss would have been {value}`beyond.tune.forest.regret | .2f` lower.
 #
 # *Traffic*: random search stays {value}`beyond.tune.traffic.random | .2f` above in the folds, and tune is ahead in
-# {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. On all other days the loss of the start is
-# {value}`beyond.tune.traffic.test | .2f` above that of tune's choice, and that of random search
-# {value}`beyond.tune.traffic.test_random | .2f`. Compare with the forest: where the folds have little to say about the knobs, so has
-# tuning. {verdict}`beyond.tune.traffic.random`
+# {value}`beyond.tune.traffic.ahead | .0%` of the fortnights. On all other days the start is
+# {value}`beyond.tune.traffic.test | .2f` above tune's choice, random search {value}`beyond.tune.traffic.test_random | .2f`.
+# {verdict}`beyond.tune.traffic.random`
 #
 # ## Do this
 # - Build your model by a function of its knobs, and call `acv.tune(model_of, start, folds)`.

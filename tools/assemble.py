@@ -48,6 +48,7 @@ def assemble(folder, target):
     benchmarks_page.write(target)
     fold_sizes_page.write(target, folder)
     make_chapters(target, folder, records)
+    leave_out_missing(target)
     fill_prose(target, {record["id"]: record for record in records})
     with (target / "_config.yml").open("a", encoding="utf-8") as config:
         config.write(launch_settings())
@@ -63,6 +64,19 @@ def make_chapters(target, folder, records):
         frame = chapters.frame(path.stem, folder, records)
         chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))
         path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")
+
+
+def leave_out_missing(target):
+    """Take chapters that are not in the folder from the contents, and say so: not yet published."""
+    contents = target / "_toc.yml"
+    kept = []
+    for line in contents.read_text("utf-8").splitlines(keepends=True):
+        name = line.strip().removeprefix("- file: ")
+        if name in chapters.FRAMES and not (target / f"{name}.ipynb").exists():
+            print(f"{name}: not published yet, left out")
+            continue
+        kept.append(line)
+    contents.write_text("".join(kept), "utf-8")
 
 
 def fill_prose(target, records):

@@ -18,6 +18,7 @@ FOLDERS = (
 )
 ABSENT = (
     "build/.made/",
+    "build/bench/",
     "figures/name.svg",
     "notebooks/NN_name.py",
     "utils.py",

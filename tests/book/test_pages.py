@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import assemble
 import chapters
 import pandas as pd
 import pytest
@@ -126,3 +127,13 @@ def test_each_chapter_has_a_frame_and_a_place_in_the_contents():
     assert set(chapters.FRAMES) == names
     listed = re.findall(r"file: (\S+)", (ROOT / "book/_toc.yml").read_text("utf-8"))
     assert [name for name in listed if name in names] == list(chapters.FRAMES)
+
+
+def test_chapters_that_are_not_published_are_left_out_of_the_contents(tmp_path, capsys):
+    names = [*chapters.FRAMES][:2]
+    lines = ["  - file: how_to_read\n", *(f"  - file: {name}\n" for name in names)]
+    (tmp_path / "_toc.yml").write_text("".join(lines), "utf-8")
+    (tmp_path / f"{names[0]}.ipynb").write_text("{}", "utf-8")
+    assemble.leave_out_missing(tmp_path)
+    assert (tmp_path / "_toc.yml").read_text("utf-8") == "".join(lines[:2])
+    assert names[1] in capsys.readouterr().out

@@ -48,7 +48,7 @@ def test_spread_is_drawn_by_setting_and_rung(redrawn):
     fig, ax = figures.subplots()
     figures.spread_by_setting(ax, 1 - table["R"], "1 - R")
     assert len(ax.get_xticklabels()) == 6
-    assert [text.get_text() for text in ax.get_xticklabels()][1] == "iid, 5 %"
+    assert [text.get_text() for text in ax.get_xticklabels()][1] == "iid\n5 %"
     assert len(ax.get_legend_handles_labels()[1]) == 4
     figures.plt.close(fig)
 

@@ -21,7 +21,7 @@ from ...parallel import in_blas_threads, in_threads
 from ...protocol import override
 from ...weighting import check
 from .paths import Paths
-from .tokens import portions, starts_of, whole_sentences
+from .tokens import portions, starts_of
 
 
 class TaggingDerivatives(Derivatives):
@@ -112,14 +112,16 @@ class TaggingDerivatives(Derivatives):
 
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """None with labels as sites: a fold's losses share what it hides."""
+        """None for tokens: a fold's losses share its hidden labels."""
         if self.model.scheme:
             return None
-        found = []
-        for point, scored in zip(params, folds.scored, strict=True):
-            paths = self._paths(point, whole_sentences(Folds([scored])))
-            found.append(paths.gradient(np.ones(len(scored)))[self.model.free])
-        return np.array(found)
+
+        def of_fold(pair):
+            point, fold = pair
+            paths = Paths(self.model.tokens.take(fold), self.model._parts(point))
+            return paths.gradient(np.ones(len(fold)))[self.model.free]
+
+        return np.array(in_blas_threads(of_fold, list(zip(params, folds.scored, strict=True))))
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:

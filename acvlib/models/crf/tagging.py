@@ -10,13 +10,14 @@ from autograd.extend import defvjp, primitive
 from autograd.tracer import isbox
 from scipy.sparse import csr_array
 
-from ...checks import real_array, real_number
+from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
-from ...protocol import ModelDefaults, checked, own_copy
+from ...protocol import ModelDefaults, checked
 from ...weighting import check, hide_labels, sample_weights
 from .derivatives import TaggingDerivatives
 from .paths import FeatureParams, Paths
+from .ridge import checked_ridge
 from .tokens import Tokens, Touched, hidden_labels, whole_sentences
 
 
@@ -42,8 +43,7 @@ class Tagging(ModelDefaults):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        # not 0, as shifting all transitions changes nothing
-        object.__setattr__(self, "ridge", _ridge(self.ridge, self.n_params))
+        object.__setattr__(self, "ridge", checked_ridge(self.ridge, self.n_params))
         weights = sample_weights(self.sample_weight, len(self.tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
 
@@ -148,17 +148,6 @@ class Tagging(ModelDefaults):
         if not fold.size:
             raise ValueError("the fold is empty: it needs a site")
         return self.derivatives.heldout(params, Folds([fold]))[0]
-
-
-def _ridge(values, n_params):
-    """One number > 0, or one a parameter."""
-    ridge = own_copy(values, name="ridge")
-    if ridge.ndim == 0:
-        return real_number("ridge", values, above=0.0)
-    if ridge.shape != (n_params,) or not (ridge > 0.0).all():
-        found = f"{ridge.shape}, at least {ridge.min(initial=np.inf):g}"
-        raise ValueError(f"ridge {found}: must be one number > 0, or {n_params}, one a parameter")
-    return ridge
 
 
 def _log_partition(transitions, node, tokens, weights):

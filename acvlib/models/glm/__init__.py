@@ -31,7 +31,7 @@ class GLM(Regression):
     X, y: (n, p) covariates and (n,) responses; both are copied.
     family: "gaussian" (unit variance), "logistic", "poisson", "poisson rate" (counts over an
         exposure, which is the sample weight), "gamma", "probit", or a `Family` such as `tweedie`.
-    penalty: the ridge lambda of the sum of losses: one number, or one a column (p,).
+    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,).
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
     offset: (n,) or one number, added to eta.
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
@@ -71,7 +71,7 @@ class GLM(Regression):
             design=design,
         )
         self._set(
-            is_penalised=bool(np.min(self.penalty) > 0.0) or self.site_penalty > 0.0,
+            is_penalised=np.min(self.penalty) > 0.0 or self.site_penalty > 0.0,
             prior=np.append(np.zeros(int(self.intercept)), np.full(X.shape[1], self.penalty)),
             pull=self.site_penalty * self.penalised,
             likelihood=Single(family_of(self.family)),

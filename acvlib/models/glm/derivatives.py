@@ -217,7 +217,7 @@ class RegressionDerivatives(Derivatives):
 
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """sum_o Q' slope (x) x of the scored sites."""
+        """Q' sum_o slope x of the scored sites."""
         scored = Folds(folds.scored)
         sites, sizes = end_to_end(scored)
         scores = self.model.own_scores(params, sites, sizes)
@@ -226,6 +226,7 @@ class RegressionDerivatives(Derivatives):
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
+        """prior theta."""
         return self.model.prior * params
 
     # one point

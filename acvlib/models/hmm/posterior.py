@@ -220,21 +220,21 @@ def heldout_gradient(model, params, omitted, scored):
         frames = model.frames.take(scored)
         return HiddenStates(model, params, frames, prior=False).gradient()
     hidden = hidden_states(model, params, fold_weights(model.n_sites, omitted))
-    smoothed = hidden.smoothed
+    gamma = hidden.smoothed.gamma
     log_density = hidden.log_density[scored]
-    log_p = logsumexp(log_density, b=smoothed.gamma[scored], axis=1)
-    field = np.zeros_like(smoothed.gamma)
+    log_p = logsumexp(log_density, b=gamma[scored], axis=1)
+    field = np.zeros_like(gamma)
     field[scored] = np.exp(log_density - log_p[:, None])
     starts = hidden.frames.starts
-    still = np.zeros_like(smoothed.transition)
-    moved, moves = tangent(smoothed[1:], starts, hidden.sequence_weights, field, still)
+    still = np.zeros_like(hidden.smoothed.transition)
+    moved, moves = tangent(hidden.smoothed[1:], starts, hidden.sequence_weights, field, still)
     mass = moved * (hidden.step_weights * hidden.frames.observed)[:, None]
-    mass += smoothed.gamma * field
+    mass += gamma * field
     counts = np.vstack([moved[starts[:-1]].sum(axis=0), moves])
-    own = (hidden.states, hidden.frames)
-    gained = model.emission.gradients(*own, np.maximum(mass, 0.0))
-    lost = model.emission.gradients(*own, np.maximum(-mass, 0.0))  # masses are above 0
-    return -model.join(score(counts, hidden.p), gained - lost)
+    emission = model.emission
+    gained = emission.gradients(hidden.states, hidden.frames, np.maximum(mass, 0.0))
+    lost = emission.gradients(hidden.states, hidden.frames, np.maximum(-mass, 0.0))
+    return -model.join(score(counts, hidden.p), gained - lost)  # masses are to be above 0
 
 
 def filter_tables(hidden):

@@ -267,7 +267,7 @@ def _exposure(values, n_sites):
 
 
 def _check_counts(counts):
-    if counts.ndim != 1:
+    if counts.ndim != 1 or not counts.size:
         raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
     whole = (counts >= 0) & (counts <= MOST) & (counts % 1 == 0)
     for site in np.flatnonzero(~whole):

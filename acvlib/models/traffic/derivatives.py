@@ -33,7 +33,7 @@ class TrafficDerivatives(Derivatives):
         self._prior = model.prior
         self._last = None, None
 
-    @property
+    @cached_property
     def _classes(self):
         return self.model.classes
 

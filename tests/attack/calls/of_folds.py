@@ -202,7 +202,8 @@ add(
     "weighting.sample_weights",
     weighting.sample_weights,
     lambda rng: {"values": rng.integers(1, 9, N) / 8.0, "n_sites": N},
-    values=odd.WEIGHTS | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
+    values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
+    | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
 )
 PATH = np.stack([np.arange(N - 1), np.arange(1, N)], 1)
 for scheme in (weighting.keep_latents, weighting.drop_latents):

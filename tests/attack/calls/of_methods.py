@@ -370,5 +370,5 @@ add(
     unbounded=True,
     model=odd.OBJECTS,
     result=RESULT,
-    width=odd.POSITIVE,
+    width=odd.without(odd.POSITIVE, "None "),
 )
