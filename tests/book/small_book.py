@@ -120,6 +120,7 @@ class SmallBook:
         self.write("book/claims/papers.toml", PAPERS)
         self.write("book/claims/demo.toml", CLAIMS)
         self.write("book/_config.yml", "title: Demo\n")
+        self.write("book/_toc.yml", "root: index\n")
         self.write("book/index.md", "# Demo\n\n<!-- chapters -->\n")
         self.write("book/chapters.toml", CHAPTERS)
         self.write("book/api.toml", "")
