@@ -73,10 +73,10 @@ class Concordance:
         moves = self.fit.standard_errors_between(params, self.fit.params)
         return moves * largest_kept(self.whole_rates, folds)
 
-    def rates(self, factor: np.ndarray) -> np.ndarray:
-        """The R of step 2 of each site's term, (n_sites,), with moves as long as H = L L' says.
+    def rates(self, metric: np.ndarray) -> np.ndarray:
+        """The R of step 2 of each site's term, (n_sites,), with moves as long as H = metric says.
 
-        A sum of terms changes as fast as the fastest of them. factor: L, lower.
+        A sum of terms changes as fast as the fastest of them.
         """
         raise NotImplementedError
 
@@ -122,7 +122,7 @@ class Concordance:
     @cached_property
     def whole_rates(self) -> np.ndarray:
         """`rates` in standard errors of the fit."""
-        return self.rates(self.factor)
+        return self.rates(np.asarray(self.fit.metric))
 
     @cached_property
     def units(self) -> np.ndarray:
@@ -231,8 +231,7 @@ def _rate(known, matrices, anchors, folds, furthest, share):
     rates = []
     for number, matrix in enumerate(matrices):
         one = slice(number, number + 1)
-        own = known.rates(np.linalg.cholesky(matrix))
-        rates.append(known.rate(anchors[one], folds[one], furthest[one], own))
+        rates.append(known.rate(anchors[one], folds[one], furthest[one], known.rates(matrix)))
     return np.concatenate(rates)
 
 

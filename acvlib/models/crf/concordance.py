@@ -26,11 +26,11 @@ class CRFConcordance(Concordance):
         self.derivatives = derivatives
         self.model = model
 
-    def rates(self, factor: np.ndarray) -> np.ndarray:
+    def rates(self, metric: np.ndarray) -> np.ndarray:
         """a + (T - 1) b + e of each sentence."""
         k = self.model.n_tags
-        covariance = np.linalg.inv(factor @ factor.T)
-        blocks = np.split(np.arange(len(factor)), [k, k + k**2])
+        covariance = np.linalg.inv(metric)
+        blocks = np.split(np.arange(len(metric)), [k, k + k**2])
         first, link, last = (_widest(covariance[np.ix_(own, own)]) for own in blocks)
         return first + (self.lengths_of - 1) * link + last
 

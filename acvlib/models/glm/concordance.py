@@ -36,12 +36,12 @@ class RegressionConcordance(Concordance):
         super().__init__(fit, model.n_sites * sums, cheap)
         self.model = model
 
-    def rates(self, factor: np.ndarray) -> np.ndarray:
+    def rates(self, metric: np.ndarray) -> np.ndarray:
         """The spread of each row that has a weight."""
         model = self.model
         if model.quadratic:
             return np.zeros(model.n_sites)
-        leverages = JointHessian(factor @ factor.T).leverages(model.design, model.n_outputs)
+        leverages = JointHessian(metric).leverages(model.design, model.n_outputs)
         return model.likelihood.spreads(leverages) * model.observed
 
     def learn(self, hessians: FoldSolver) -> None:

@@ -21,9 +21,9 @@ class RankingConcordance(Concordance):
         self.model = model
         self._apart = model.X - model.X.mean(axis=0)
 
-    def rates(self, factor: np.ndarray) -> np.ndarray:
+    def rates(self, metric: np.ndarray) -> np.ndarray:
         """Twice the distance of each point from the mean of all."""
-        return 2.0 * spreads(factor, self._apart)
+        return 2.0 * spreads(np.linalg.cholesky(metric), self._apart)
 
     def noise(self, params: np.ndarray, folds: Folds) -> Any:
         """4 (2 p + D) epsilons of all numbers that a gradient sums up; slopes are at most 1."""

@@ -25,11 +25,12 @@ class SemiSupervisedConcordance(Concordance):
         self.derivatives = derivatives
         self.model = derivatives.model
 
-    def rates(self, factor: np.ndarray) -> np.ndarray:
+    def rates(self, metric: np.ndarray) -> np.ndarray:
         """The spread of each labelled point."""
         if self.model.quadratic:
             return np.zeros(self.model.n_sites)
-        return np.where(self.model.observed, spreads(factor, self.model.energy.features), 0.0)
+        moves = spreads(np.linalg.cholesky(metric), self.model.energy.features)
+        return np.where(self.model.observed, moves, 0.0)
 
     def rate(
         self, params: np.ndarray, folds: Folds, radius: np.ndarray, rates: np.ndarray
