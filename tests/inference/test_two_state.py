@@ -11,8 +11,9 @@ from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, two_state
 from acvlib.inference.two_state import N_LANES, Chains
-from acvlib.models.traffic.derivatives import BLOCK, _tangent, block_starts
+from acvlib.models.traffic.derivatives import BLOCK, block_starts
 from acvlib.models.traffic.emission import WIDTH
+from acvlib.models.traffic.tangents import score_tangents
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -138,7 +139,7 @@ def test_tangent_equals_central_differences():
 
     contrast = table[:, 1] - table[:, 0]
     messages = smooth_alone(classes, weights, table, TRANSITION).messages
-    cross = _tangent(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
+    cross = score_tangents(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
     assert_allclose(cross, central_difference(moved, np.zeros(WIDTH)), rtol=0, atol=1e-8)
 
 
@@ -268,7 +269,7 @@ def test_variance_of_the_score_is_the_tangent_of_the_score_over_many_blocks():
         messages = smooth_alone(classes, weights, own, transition).messages
         # with no quiet score and a contrast of 1, what is left is the posterior's derivative
         none, one = np.zeros_like(ratio), np.ones(len(ratio))
-        cross = _tangent(classes, weights, messages, transition, none, ratio, one)
+        cross = score_tangents(classes, weights, messages, transition, none, ratio, one)
         gamma = by_chain(classes, weights, own, stay[:, b])[1]
         d_gamma = cross - gamma[:, None] * ratio[classes]
         expected = (weights[:, None] * ratio[classes]).T @ d_gamma

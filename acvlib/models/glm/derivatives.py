@@ -16,7 +16,7 @@ from .concordance import concordance_of
 from .folds import Bases, SingleSites, SiteVectors, hessians_around
 from .hessians import JointHessian, TargetHessian
 from .likelihoods import Gaussian
-from .point import Point
+from .point import Point, in_params
 from .sums import SINGLE, many_grams, over_sites, row_sums, slope_changes
 
 
@@ -54,7 +54,7 @@ class RegressionDerivatives(Derivatives):
         losses = model.full_weights * self._likelihood.loss(point.scores, self._y)
         pulls = model.ridge(weights @ model.sample_weight) * params
         with one_blas_thread:
-            gradient = self._in_params((point.slope * relative) @ self._x)
+            gradient = in_params(self.model, (point.slope * relative) @ self._x)
         return float(relative @ losses + 0.5 * pulls @ params), gradient + pulls
 
     @override
@@ -101,7 +101,7 @@ class RegressionDerivatives(Derivatives):
         balance = self.model.balance
         sums = self._less_omitted(params, folds, np.ones((len(folds), balance.n_classes)))
         if not self._one_class:
-            sums += self._mixtures(self._at(params), balance.slopes(folds))
+            sums += self._at(params).gradients(balance.slopes(folds))
         if self._pull.any():
             sums -= self._omitted_weight(folds) * self._pull * params
         return sums
@@ -117,11 +117,11 @@ class RegressionDerivatives(Derivatives):
         if params.ndim == 1:
             gradients = self._less_omitted(params, folds, factors)
             distinct = factors[:1] if self._one_class else factors
-            gradients += self._mixtures(self._at(params), distinct)
-            found = self._values(params, folds, factors) if values else None
+            gradients += self._at(params).gradients(distinct)
+            found = self._at(params).kept_losses(folds, factors) if values else None
         else:
             sums = self._kept_sums(params, folds, factors, values)
-            gradients = self._in_params(sums[:, 1:].reshape(len(folds), -1, self._x.shape[1]))
+            gradients = in_params(self.model, sums[:, 1:].reshape(len(folds), -1, self._x.shape[1]))
             found = sums[:, 0] if values else None
         pulls = self._fold_ridge(folds) * params
         gradients += pulls
@@ -187,7 +187,7 @@ class RegressionDerivatives(Derivatives):
         factors = keys[:, :-1]
         slopes = point.slope[:, sites] * factors[base_of, self._classes[sites]]
         total = self.model.sample_weight.sum() - keys[:, -1:]
-        rest = self._mixtures(point, factors) + self.model.ridge(total) * params
+        rest = point.gradients(factors) + self.model.ridge(total) * params
         return SiteVectors(rest, -slopes.T @ self._likelihood.spread), hessians
 
     @override
@@ -222,7 +222,7 @@ class RegressionDerivatives(Derivatives):
         sites, sizes = end_to_end(scored)
         scores = self.model.own_scores(params, sites, sizes)
         slopes = self._likelihood.residual(scores, self._y[sites])
-        return self._in_params(self._sums_of(scored.indicator(self.n_sites), slopes))
+        return in_params(self.model, self._sums_of(scored.indicator(self.n_sites), slopes))
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
@@ -241,25 +241,13 @@ class RegressionDerivatives(Derivatives):
             return self.model.prior
         return self.model.ridge(self.model.sample_weight.sum() - self._omitted_weight(folds))
 
-    def _in_params(self, sums):
-        """Q' sums (..., K, D') as (..., D)."""
-        own = sums if self._likelihood.identity else self._likelihood.spread.T @ sums
-        return own.reshape(*sums.shape[:-2], self.model.n_params)
-
-    def _mixtures(self, point, factors):
-        """The gradients (n, D) of the losses, of classes weighted by factors (n, C)."""
-        members = [self._classes == c for c in range(factors.shape[1])]
-        with one_blas_thread:
-            rows = [(point.slope * own) @ self._x for own in members]
-        return factors @ self._in_params(np.array(rows))
-
     def _less_omitted(self, params, folds, kept):
         """-kept (n_folds, C) times the gradients of the sites that a fold omits, (n_folds, D)."""
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
         shares = kept[np.repeat(np.arange(len(folds)), folds.sizes), self._classes[sites]]
         slopes = self._at(params).slope[:, sites] * -shares
-        return self._in_params(self._sums_of(omitted, slopes))
+        return in_params(self.model, self._sums_of(omitted, slopes))
 
     def _sums_of(self, omitted, slopes):
         """sum_o slope_k x of slopes (K, .) of all omitted sites, (n_folds, K, D')."""
@@ -268,14 +256,6 @@ class RegressionDerivatives(Derivatives):
             omitted.data = slope
             sums.append(omitted @ self._x)
         return sums[0][:, None] if len(sums) == 1 else np.stack(sums, axis=1)
-
-    def _values(self, params, folds, factors):
-        """The sums of losses (n_folds,) that are kept."""
-        losses = self._likelihood.loss(self._at(params).scores, self._y)
-        members = self._classes[:, None] == np.arange(factors.shape[1])
-        parts = (self.model.full_weights * losses)[:, None] * members
-        kept = parts.sum(axis=0) - folds.indicator(self.n_sites) @ parts
-        return row_sums(kept, factors)
 
     def _share_inverses(self, folds):
         return Bases.of(self.model, folds) is not None

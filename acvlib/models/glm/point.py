@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...folds import Folds
 from ...parallel import one_blas_thread
 from .sums import by_rows, row_sums
 
@@ -12,6 +13,13 @@ from .sums import by_rows, row_sums
 def scaled(curvature: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Each site's curvature, a number or a matrix, times its weight."""
     return (curvature.T * weights).T
+
+
+def in_params(model: Any, sums: np.ndarray) -> np.ndarray:
+    """Q' sums (..., K, D') as (..., D)."""
+    likelihood = model.likelihood
+    own = sums if likelihood.identity else likelihood.spread.T @ sums
+    return own.reshape(*sums.shape[:-2], model.n_params)
 
 
 class Point:
@@ -37,6 +45,22 @@ class Point:
         """The losses' second derivatives in eta, times the same: (n, q, q); (n,) of targets."""
         curvature = self.model.likelihood.curvature(self.scores, self.model.y)
         return scaled(curvature, self.model.full_weights)
+
+    def gradients(self, factors: np.ndarray) -> np.ndarray:
+        """Those (n, D) of the losses, of classes weighted by factors (n, C)."""
+        classes = self.model.balance.classes
+        with one_blas_thread:
+            members = [classes == c for c in range(factors.shape[1])]
+            sums = np.array([(self.slope * own) @ self.model.design for own in members])
+        return factors @ in_params(self.model, sums)
+
+    def kept_losses(self, folds: Folds, factors: np.ndarray) -> np.ndarray:
+        """The sums of losses (n_folds,) that are kept, of classes so weighted."""
+        model = self.model
+        losses = model.full_weights * model.likelihood.loss(self.scores, model.y)
+        parts = losses[:, None] * (model.balance.classes[:, None] == np.arange(factors.shape[1]))
+        kept = parts.sum(axis=0) - folds.indicator(model.n_sites) @ parts
+        return row_sums(kept, factors)
 
     def hessian(self, weights: np.ndarray) -> Any:
         """H at weights (n_sites,)."""

@@ -19,7 +19,8 @@ from ...parallel import pieces, threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 from ...weighting import check
-from .emission import WIDTH, CompleteData, Emission
+from .emission import CompleteData, Emission
+from .tangents import score_tangents
 
 BLOCK = 256  # sites whose messages stay in cache
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
@@ -84,7 +85,7 @@ class TrafficDerivatives(Derivatives):
         quiet, ratio = data.emission.score_tables()
         contrast = data.scaled[1, :, 0] - data.scaled[0, :, 0]
         tables = data.transition[:, :, 0], quiet, ratio, contrast
-        cross = _tangent(self._of_site, weights, smoothed.messages, *tables)
+        cross = score_tangents(self._of_site, weights, smoothed.messages, *tables)
         cross[~self.model.observed] = 0.0
         return -cross[:, :N_PARAMS].T
 
@@ -270,45 +271,3 @@ def _leave_out(of_site, sites, ends, keep, total):
             if keep[sites[i], b]:
                 total[of_site[sites[i]], b] -= 1.0
             keep[sites[i], b] = False
-
-
-@jit
-def _tangent(classes, weights, messages, transition, quiet, ratio, contrast):
-    """d2 log Z / dw_t dparams (T, WIDTH), from the `Smoothed.messages` of a fold.
-
-    quiet and ratio (n_classes, WIDTH): gradients of log emission 0, and of the logarithm of the
-    ratio of both emissions, whose values are contrast (n_classes,); transition (2, 2).
-    Source: Louis (1982), by the tangents of the forward and of the backward log-odds.
-    """
-    stay0, leave0 = transition[0]
-    leave1, stay1 = transition[1]
-    cross = np.empty((len(classes), WIDTH))
-    x = np.zeros(WIDTH)  # of the forward log-odds
-    x[TO0] = -stay0
-    x[TO1] = stay1
-    for t in range(len(classes)):
-        p0 = messages[t, 0]
-        p1 = messages[t, 1]
-        inverse = 1.0 / ((stay0 * p0 + leave1 * p1) * (leave0 * p0 + stay1 * p1))
-        slope = (stay1 - leave0) * p0 * p1 * inverse
-        for i in range(WIDTH):
-            x[i] = slope * x[i] + weights[t] * ratio[classes[t], i]
-        x[TO0] -= p0 * stay0 * leave0 * inverse
-        x[TO1] += p1 * stay1 * leave1 * inverse
-        for i in range(WIDTH):
-            cross[t, i] = x[i]
-    x[:] = 0.0  # of the backward log-odds
-    for t in range(len(classes) - 1, -1, -1):
-        c = classes[t]
-        p0, p1, v0, v1 = messages[t]
-        gamma = (leave0 * p0 + stay1 * p1) * v1
-        spread = gamma * (stay0 * p0 + leave1 * p1) * v0
-        enter = leave0 * v1 / (stay0 * v0 + leave0 * v1)
-        remain = stay1 * v1 / (leave1 * v0 + stay1 * v1)
-        for i in range(WIDTH):
-            d_gamma = spread * (cross[t, i] + x[i])
-            cross[t, i] = quiet[c, i] + gamma * ratio[c, i] + contrast[c] * d_gamma
-            x[i] = (remain - enter) * (x[i] + weights[t] * ratio[c, i])
-        x[TO0] += enter - leave0
-        x[TO1] += remain - stay1
-    return cross
