@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,20 +12,15 @@ from .compare import compare_models
 from .derivatives import is_equation
 from .fit import UnconvergedFit, fit
 from .folds import Folds
+from .methods import ladder
 from .methods.exact import exact
-from .methods.frozen_newton import frozen_newton
-from .methods.jackknife import infinitesimal_jackknife
-from .methods.newton_step import newton_step
 from .methods.run import IndefiniteFold
 from .protocol import CVResult, Fit, check_is_model, with_defaults
 from .protocol.alike import data_difference
-from .reliability import check_result, refit_unreliable
+from .reliability import refit_unreliable
 
 METHODS = {
-    "infinitesimal_jackknife": infinitesimal_jackknife,
-    "frozen_newton": frozen_newton,
-    "newton_step": newton_step,
-    "exact": exact,
+    method.__name__: method for method in ladder.METHODS if method is not ladder.no_adjustment
 }
 MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
@@ -123,10 +118,7 @@ def _scored(model, fit, folds, method):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteFold)  # such folds are refitted
         result = METHODS[method](model, fit, folds)
-    check = check_result(model, result)
-    if result.indefinite is not None:
-        check = replace(check, unreliable=check.unreliable | result.indefinite)
-    return refit_unreliable(model, result, check)
+    return refit_unreliable(model, result)
 
 
 def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restarts:

@@ -147,3 +147,35 @@ def test_points_at_which_a_model_fails_mark_their_fold():
     assert check.unreliable[0]
     assert np.isinf(check.loss_errors[0])
     assert not check.unreliable.all()
+
+
+class TwoWells:
+    """F = theta^4 / 4 + sum_i w_i (c_i theta^2 / 2 - b theta): one well, two without site 0."""
+
+    n_sites = 4
+    c = np.array([4.0, -1.0, -1.0, -1.0])
+
+    def objective(self, params, weights):
+        well = anp.sum(weights * self.c) * params[0] ** 2 / 2
+        return params[0] ** 4 / 4 + well - 1e-6 * anp.sum(weights) * params[0]
+
+    def heldout_loss(self, params, fold):
+        return self.c[fold] * params[0] ** 2
+
+    def initial_params(self, rng):
+        return np.zeros(1)
+
+
+@pytest.mark.filterwarnings("ignore::acvlib.methods.run.IndefiniteFold")
+def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_mark():
+    model = TwoWells()
+    fit = acv.fit(model)
+    step = acv.newton_step(model, fit, acv.folds.leave_one_out(4))
+    check = acv.check_result(model, step)
+    assert check.theta_errors[0] < 0.01  # at the top between two wells, where the gradient is small
+    assert check.unreliable.tolist() == [True, False, False, False]
+    refitted = acv.refit_unreliable(model, step, check)
+    assert abs(refitted.params[0, 0]) == pytest.approx(np.sqrt(3.0), abs=1e-5)
+    assert not refitted.indefinite.any()
+    kept = acv.refit_unreliable(model, step, np.array([False, True, False, False]))
+    assert kept.indefinite.tolist() == [True, False, False, False]

@@ -62,7 +62,8 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     """Estimate how far each fold is from its exact refit, at the price of one gradient for most.
 
     A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
-    its loss more than `limit` standard deviations of the fold losses; or where they are not finite.
+    its loss more than `limit` standard deviations of the fold losses; where they are not finite; or
+    where its Hessian is indefinite, by which no step leads to a minimum.
 
     Raises
     ------
@@ -76,8 +77,11 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
         found = [search.errors(part, limit) for part in parts]
     theta, loss = np.concatenate(found, axis=1)
+    unreliable = ~((theta <= limit) & (loss <= limit))
+    if result.indefinite is not None:
+        unreliable |= result.indefinite
     return ResultCheck(
-        unreliable=~((theta <= limit) & (loss <= limit)),
+        unreliable=unreliable,
         theta_errors=theta,
         loss_errors=loss,
         gradients=search.gradients,
@@ -116,7 +120,6 @@ def refit_unreliable(
         method=f"{result.method}, {rows.size} folds refitted",
         seconds=result.seconds + seconds,
         evaluations=Counter(result.evaluations) + spent,
-        indefinite=None,
         diagnostics={"refitted": unreliable},
     )
     if not rows.size:
@@ -146,6 +149,10 @@ def _check_flags(flags, n_folds):
 def _with_refits(result, refits, rows):
     params = result.params.copy()
     params[rows] = refits.params
+    indefinite = result.indefinite
+    if indefinite is not None:
+        indefinite = indefinite.copy()
+        indefinite[rows] = refits.indefinite
     losses = list(result.losses)
     for row, refitted in zip(rows, refits.losses, strict=True):
         losses[row] = refitted
@@ -153,6 +160,7 @@ def _with_refits(result, refits, rows):
         result,
         params=params,
         losses=losses,
+        indefinite=indefinite,
         seconds=result.seconds + refits.seconds,
         evaluations=result.evaluations + refits.evaluations,
     )
