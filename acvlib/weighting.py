@@ -51,7 +51,8 @@ def check(weights: Any, n_sites: int, name: str = "weights", site: str = "site")
     if w.shape != (n_sites,):
         raise ValueError(f"{name} have shape {w.shape}, not ({n_sites},): one weight a {site}")
     usable = (w >= 0.0) & (w < np.inf)  # nan is neither
-    _refuse(w, ~usable, f"must be finite and >= 0: 1 keeps a {site}, 0 leaves it out", site)
+    reason = f"must be finite and >= 0: 1 keeps a {site}, 0 leaves it out"
+    _refuse(w, ~usable, reason, site, name.removesuffix("s"))
 
 
 def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray | float:
@@ -70,7 +71,14 @@ def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray 
     return given if given.ndim else float(given)
 
 
-def _refuse(weights, bad, reason, site="site"):
+def site_weights(values: Any, n_sites: int) -> np.ndarray:
+    """`sample_weights` of each site, (n_sites,) and read-only."""
+    weights = np.broadcast_to(sample_weights(values, n_sites), n_sites).copy()
+    weights.setflags(write=False)
+    return weights
+
+
+def _refuse(weights, bad, reason, site="site", name="weight"):
     if bad.any():
         number = np.argmax(bad)
-        raise ValueError(f"weight {weights[number]} of {site} {number} {reason}")
+        raise ValueError(f"{name} {weights[number]} of {site} {number} {reason}")

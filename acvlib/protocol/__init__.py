@@ -10,7 +10,7 @@ import numpy as np
 from autograd.tracer import isbox
 
 from .. import weighting
-from ..checks import LARGEST, check_kind, generator, real_array
+from ..checks import LARGEST, check_kind, generator, real_array, real_number
 from ..folds import Folds
 from ..folds.checks import one_fold
 from .results import CVResult, Fit, Refits
@@ -160,6 +160,21 @@ def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
     if large.any():
         raise ValueError(f"{name} holds {copied[large][0]:.2g}, whose square overflows: rescale it")
     copied.setflags(write=False)
+    return copied
+
+
+def number_or_array(
+    name: str, values: Any, size: int, each: str, above: float = -np.inf, least: float = -np.inf
+) -> float | np.ndarray:
+    """One number, or an own copy (size,) of numbers, one a `each`; all > above and >= least."""
+    copied = own_copy(values, name=name)
+    if copied.ndim == 0:
+        return real_number(name, values, above, least)
+    usable = (copied > above) & (copied >= least) & (copied < np.inf)
+    if copied.shape != (size,) or not usable.all():
+        found = f"{name} {copied.shape}, at least {copied.min(initial=np.inf):g}"
+        bound = f"> {above:g}" if above >= least else f">= {least:g}"
+        raise ValueError(f"{found}: must be {bound} and finite, one number or {size}, one a {each}")
     return copied
 
 

@@ -365,7 +365,8 @@ def test_unseen_transitions_have_a_finite_optimum():
             "sentence 1: scores .* 300 nats",
         ),
         ({"ridge": 0.0}, "ridge = 0.0: must be above 0"),
-        ({"ridge": np.ones(3)}, "must be one number > 0, or 15, one a parameter"),
+        ({"ridge": np.ones(3)}, "must be > 0 and finite, one number or 15, one a parameter"),
+        ({"ridge": np.full(15, np.inf)}, "at least inf: must be > 0 and finite"),
         ({"scheme": acv.weighting.keep_latents}, "scheme must be"),
     ],
 )

@@ -330,6 +330,7 @@ def test_an_emptied_state_is_named():
         ([np.arange(9.0)], {"concentration": 0.5}, "concentration = 0.5: must be >= 1"),
         ([np.arange(9.0)], {"concentration": np.nan}, "concentration = nan"),
         ([np.arange(9.0)], {"concentration": [2.0, 2.0]}, r"one number, \(3, 1\) or \(3, 2\)"),
+        ([np.arange(9.0)], {"concentration": [[np.inf]] * 3}, "must be >= 1 and finite"),
     ],
 )
 def test_bad_input_is_named(sequences, settings, message):

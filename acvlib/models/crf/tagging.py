@@ -13,11 +13,10 @@ from scipy.sparse import csr_array
 from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
-from ...protocol import ModelDefaults, checked
+from ...protocol import ModelDefaults, checked, number_or_array
 from ...weighting import check, hide_labels, sample_weights
 from .derivatives import TaggingDerivatives
 from .paths import FeatureParams, Paths
-from .ridge import checked_ridge
 from .tokens import Tokens, Touched, hidden_labels, whole_sentences
 
 
@@ -43,7 +42,9 @@ class Tagging(ModelDefaults):
             raise ValueError(
                 "scheme must be None (sites are sentences) or weighting.hide_labels (tokens)"
             )
-        object.__setattr__(self, "ridge", checked_ridge(self.ridge, self.n_params))
+        # not 0, as shifting all transitions changes nothing
+        ridge = number_or_array("ridge", self.ridge, self.n_params, "parameter", above=0.0)
+        object.__setattr__(self, "ridge", ridge)
         weights = sample_weights(self.sample_weight, len(self.tokens.lengths), "sentence")
         object.__setattr__(self, "sample_weight", weights)
 

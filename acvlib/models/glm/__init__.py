@@ -14,11 +14,12 @@ import numpy as np
 
 from ...checks import real_number
 from ...folds import Folds
-from ...protocol import NoFiniteOptimum, checked, own_copy
+from ...protocol import NoFiniteOptimum, checked, number_or_array, own_copy
+from ...weighting import site_weights
 from .balance import Balance
 from .families import Family, family_of
 from .likelihoods import Single
-from .regression import Regression, column, sample_weights, with_intercept
+from .regression import Regression, column, with_intercept
 from .separation import Columns, check_folds
 
 
@@ -64,10 +65,10 @@ class GLM(Regression):
             X=X,
             y=y,
             family=family_of(self.family),
-            penalty=_penalty(self.penalty, X.shape[1]),
+            penalty=number_or_array("penalty", self.penalty, X.shape[1], "column", least=0.0),
             site_penalty=real_number("site_penalty", self.site_penalty, least=0.0),
             offset=column("offset", self.offset, len(y)),
-            sample_weight=sample_weights(self.sample_weight, len(y)),
+            sample_weight=site_weights(self.sample_weight, len(y)),
             design=design,
         )
         self._set(
@@ -122,13 +123,3 @@ class GLM(Regression):
             check_folds(self.family.free_direction(self.y), self.observed, folds)
         if not self.is_penalised:
             self._columns.check_folds(self.design, folds)
-
-
-def _penalty(values, n_columns):
-    """One number >= 0, or one a column."""
-    penalty = own_copy(values, name="penalty")
-    if penalty.ndim == 0:
-        return real_number("penalty", values, least=0.0)
-    if penalty.shape != (n_columns,) or not (penalty >= 0.0).all():
-        raise ValueError(f"penalty {penalty} must be one number >= 0, or {n_columns}, one a column")
-    return penalty

@@ -204,13 +204,3 @@ def column(name: str, values: Any, n_rows: int) -> np.ndarray:
     if given.shape not in ((), (n_rows,)):
         raise ValueError(f"{name} {given.shape} must be one number, or ({n_rows},): one a row")
     return own_copy(np.broadcast_to(given, n_rows), name=name)
-
-
-def sample_weights(values: Any, n_rows: int) -> np.ndarray:
-    """A read-only copy of weights >= 0, (n_rows,), one of them positive."""
-    weights = column("sample_weight", values, n_rows)
-    if (weights < 0.0).any():
-        raise ValueError(f"sample_weight {weights.min()} must be >= 0")
-    if not (weights > 0.0).any():
-        raise ValueError("no site has a positive sample_weight: nothing to fit")
-    return weights

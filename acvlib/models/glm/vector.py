@@ -14,9 +14,10 @@ import numpy as np
 from ...checks import check_choice, real_array
 from ...folds import Folds
 from ...protocol import NoFiniteOptimum, checked, own_copy
+from ...weighting import site_weights
 from .balance import Balance
 from .likelihoods import Gaussian, Multinomial
-from .regression import Regression, sample_weights, with_intercept
+from .regression import Regression, with_intercept
 from .separation import Columns
 
 LARGEST = 2**14  # coordinates of a dense Hessian
@@ -62,7 +63,7 @@ class VectorGLM(Regression):
         if y.shape[:1] != X.shape[:1] or y.ndim != (1 if classes else 2):
             kind = "one class a row" if classes else "a row of targets for each"
             raise ValueError(f"X {X.shape} and y {y.shape}: y must have {kind}")
-        weights = sample_weights(self.sample_weight, len(y))
+        weights = site_weights(self.sample_weight, len(y))
         if classes:
             y = _checked_classes(y, weights)
         elif self.balanced:

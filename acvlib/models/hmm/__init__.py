@@ -113,21 +113,18 @@ class HMM(Parameters, Predictions, ModelDefaults):
         if given.ndim == 0:
             return real_number("concentration", self.concentration, least=1.0)
         rows = self.n_states + 1
-        if given.shape not in ((rows, 1), (rows, self.n_states)) or not (given >= 1.0).all():
-            shapes = f"({rows}, 1) or ({rows}, {self.n_states})"
-            raise ValueError(f"concentration {given.tolist()} must be >= 1: one number, {shapes}")
+        usable = (given >= 1.0) & (given < np.inf)
+        if given.shape not in ((rows, 1), (rows, self.n_states)) or not usable.all():
+            shapes = f"one number, ({rows}, 1) or ({rows}, {self.n_states})"
+            raise ValueError(f"concentration {given.tolist()} must be >= 1 and finite: {shapes}")
         return given
 
     def _weigh(self):
-        weights = own_copy(self.sample_weight, name="sample_weight")
-        weights = own_copy(np.full(self.n_sites, weights)) if weights.ndim == 0 else weights
-        weighting.check(weights, self.n_sites, "sample_weight")
+        weights = weighting.site_weights(self.sample_weight, self.n_sites)
         if self.scheme is not keep_latents and (weights != 1.0).any():
             raise ValueError(
                 "sample_weight needs scheme keep_latents: under others edges count s^2"
             )
-        if not weights.any():
-            raise ValueError("every sample_weight is 0: there is nothing to fit")
         object.__setattr__(self, "sample_weight", weights)
 
     # sites
