@@ -198,13 +198,14 @@ add(
     lambda rng: {"weights": np.ones(N), "n_sites": N},
     weights=odd.WEIGHTS,
 )
-add(
-    "weighting.sample_weights",
-    weighting.sample_weights,
-    lambda rng: {"values": rng.integers(1, 9, N) / 8.0, "n_sites": N},
-    values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
-    | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
-)
+for weights_of in (weighting.sample_weights, weighting.site_weights):
+    add(
+        f"weighting.{weights_of.__name__}",
+        weights_of,
+        lambda rng: {"values": rng.integers(1, 9, N) / 8.0, "n_sites": N},
+        values=odd.without(odd.WEIGHTS, "zero axes")  # one number for all
+        | odd.kinds("refuse", zeros=np.zeros_like, huge=lambda a: a * 1e200),
+    )
 PATH = np.stack([np.arange(N - 1), np.arange(1, N)], 1)
 for scheme in (weighting.keep_latents, weighting.drop_latents):
     add(
