@@ -14,6 +14,7 @@ from .folds import Folds
 from .methods.as_printed import as_printed, linearised
 from .methods.cv_gradient import cv_gradient
 from .methods.exact import exact
+from .methods.from_scratch import from_scratch
 from .methods.frozen_newton import frozen_newton
 from .methods.influence import most_influential
 from .methods.jackknife import infinitesimal_jackknife
@@ -70,6 +71,7 @@ __all__ = [
     "as_printed",
     "linearised",
     "exact",
+    "from_scratch",
     "ladder",
     "leave_future_out",
     "most_influential",

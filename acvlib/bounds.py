@@ -112,6 +112,7 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     folds = Folds.of(folds, model.n_sites, model.observed)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
+    radius = real_number("radius", radius, least=0.0)
     ball = Ball(model, fit.params, radius)
     c_op = ball.c_op()
     l_h = ball.l_h()

@@ -3,48 +3,29 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .checks import check_choice, check_whole, generator
 from .compare import compare_models
 from .derivatives import is_equation
-from .fit import UnconvergedFit, fit
 from .folds import Folds
 from .methods import ladder
 from .methods.exact import exact
+from .methods.from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 from .methods.run import IndefiniteFold
-from .protocol import CVResult, Fit, check_is_model, with_defaults
+from .protocol import CVResult, check_is_model, with_defaults
 from .protocol.alike import data_difference
 from .reliability import refit_unreliable
 
 METHODS = {
     method.__name__: method for method in ladder.METHODS if method is not ladder.no_adjustment
-}
-MOST_STARTS = 10_000
-SAME = 1e-4  # nats: optima closer than that in F count as one
+} | {"from_scratch": from_scratch}
 
 
 class UnrepeatedOptimum(UserWarning):
     """One start alone ended at a fit: there may be lower optima."""
-
-
-class Restarts(NamedTuple):
-    """fit: the lowest of all starts; objectives (n_starts,): where each ended."""
-
-    fit: Fit
-    objectives: np.ndarray
-
-    @property
-    def agreeing(self) -> int:
-        """How many starts ended as low as the fit; permuted states count as the same."""
-        return int(np.sum(self.objectives <= self.fit.objective + SAME))
-
-    @property
-    def unrepeated(self) -> bool:
-        """Whether one of several starts alone ended there."""
-        return self.agreeing == 1 < len(self.objectives)
 
 
 @dataclass(frozen=True)
@@ -71,7 +52,7 @@ class Choice:
 def choose(
     models: Mapping[str, Any] | Sequence[Any],
     folds: Folds,
-    method: str = "newton_step",
+    method: str | None = None,
     n_starts: int = 10,
     rng: np.random.Generator | int = 0,
 ) -> Choice:
@@ -80,15 +61,17 @@ def choose(
     Parameters
     ----------
     models: candidates for the same data, by name or numbered from "0"
-    method: "exact", or "newton_step", "frozen_newton" or "infinitesimal_jackknife", of which
-        indefinite and unreliable folds are refitted
-    n_starts: of each fit; one serves a convex model. An `HMM` runs EM from each.
+    method: "from_scratch" or "exact"; or "newton_step", "frozen_newton" or
+        "infinitesimal_jackknife", of which unreliable folds are refitted. By default of a convex
+        model "newton_step", of any other "from_scratch".
+    n_starts: of each fit, and of each fold from scratch; one serves a convex model. An `HMM` runs
+        EM from each.
 
-    Names of hidden states do not matter: all folds continue from one fit, and held-out losses are
-    the same under any permutation. Local optima do: a fold stays in the optimum of the full fit,
-    where a refit from scratch might find a lower one; only that refit could tell. What can be told
-    is that one start alone reached a fit, of which `UnrepeatedOptimum` warns: raise n_starts. One
-    standard error is that of the paired difference, over folds (`compare_models`).
+    Names of hidden states do not matter: held-out losses are the same under any permutation. Local
+    optima do. All methods but from_scratch keep the optimum of the full fit in each fold, where a
+    refit without its sites may never get: they choose too many hidden states. One start alone that
+    reached a fit is warned of by `UnrepeatedOptimum`: raise n_starts. One standard error is that of
+    the paired difference, over folds (`compare_models`).
 
     Raises
     ------
@@ -98,7 +81,8 @@ def choose(
     Source: one standard error, Breiman et al. (1984).
     """
     models = _named(models)
-    check_choice("method", method, METHODS)
+    if method is not None:
+        check_choice("method", method, METHODS)
     n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     first = next(iter(models.values()))
     folds = Folds.of(folds, first.n_sites, with_defaults(first).observed)
@@ -108,35 +92,21 @@ def choose(
     results = {}
     for (name, model), own in zip(models.items(), generator(rng).spawn(len(models)), strict=True):
         restarts[name] = fit_restarts(model, n_starts, own)
-        results[name] = _scored(model, restarts[name].fit, folds, method)
+        results[name] = _scored(model, restarts[name].fit, folds, method, n_starts, own)
     return _choice(restarts, results)
 
 
-def _scored(model, fit, folds, method):
+def _scored(model, fit, folds, method, n_starts, rng):
+    if method is None:
+        method = "newton_step" if with_defaults(model).convex else "from_scratch"
+    if method == "from_scratch":
+        return from_scratch(model, fit, folds, n_starts, rng)
     if method == "exact":
         return exact(model, fit, folds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteFold)  # such folds are refitted
         result = METHODS[method](model, fit, folds)
     return refit_unreliable(model, result)
-
-
-def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restarts:
-    """Fit from the model's `restart_points`, or its `initial_params` anew each time.
-
-    Unconverged starts are not warned of: methods warn of a fit that is.
-    """
-    defaults = with_defaults(model)
-    n_starts = 1 if defaults.convex else n_starts
-    if defaults.restart_points is None:
-        starts = [model.initial_params(rng) for _ in range(n_starts)]
-    else:
-        starts = defaults.restart_points(rng, n_starts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
-        fits = [fit(model, start) for start in starts]
-    objectives = np.array([one.objective for one in fits])
-    return Restarts(fits[int(np.argmin(objectives))], objectives)
 
 
 def _choice(restarts, results):

@@ -270,7 +270,8 @@ doors.near("words", shares, refits, topic.predict_proba(words))
 # (door-quakes)=
 # ## Symbols and counts
 # `CategoricalHMM` takes symbols: here rolls of a casino that sometimes has a loaded die. `PoissonHMM` takes counts: the world's
-# major earthquakes of each year from 1900 to 2006 (USGS). Leaving out every year in turn says how many states they have.
+# major earthquakes of each year from 1900 to 2006 (USGS). Leaving out every year in turn says how well states predict; to choose
+# [how many](15_states.ipynb), let `acv.choose` refit from scratch.
 #
 # {verdict}`beyond.doors.quakes.ratio`
 

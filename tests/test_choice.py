@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.choice import SAME, Restarts, UnrepeatedOptimum, fit_restarts
+from acvlib.choice import UnrepeatedOptimum
+from acvlib.methods.from_scratch import SAME, Restarts, fit_restarts
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
@@ -47,7 +48,8 @@ def test_a_list_is_numbered_and_methods_agree_once_refitted(states):
 
 
 def test_indefinite_and_unreliable_folds_are_refitted(states):
-    candidates, found = states
+    candidates, _ = states
+    found = acv.choose(candidates, FRAMES, "newton_step", 4, 1)
     for name, model in candidates.items():
         result = found.results[name]
         left = acv.check_result(model, result)
@@ -55,6 +57,17 @@ def test_indefinite_and_unreliable_folds_are_refitted(states):
         exact = acv.exact(model, result.fit, FRAMES)
         rows = result.diagnostics["refitted"]
         assert_allclose(result.params[rows], exact.params[rows], atol=1e-4)
+
+
+def test_folds_of_hidden_states_are_refitted_from_scratch_unless_told_otherwise(states):
+    candidates, found = states
+    assert {result.method for result in found.results.values()} == {"from_scratch"}
+    assert {r.method for r in acv.choose(COLUMNS, ROWS).results.values()} == {
+        "newton_step, 0 folds refitted"
+    }
+    continued = acv.choose(candidates, FRAMES, "exact", 4, 1)
+    own, theirs = found.results["K = 3"], continued.results["K = 3"]
+    assert own.loss > theirs.loss  # a surplus state knows the fold
 
 
 def test_the_order_of_states_does_not_matter(states):

@@ -134,6 +134,14 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """The `Frames` that are predicted."""
         return make_frames(self.sequences, self.emission, self.context)
 
+    @cached_property
+    def weighed_frames(self) -> Frames:
+        """`frames`, those of sample weight 0 missing."""
+        weighs = self.sample_weight > 0.0
+        if self.sites == "sequences":
+            weighs = np.repeat(weighs, np.diff(self.frames.starts))
+        return self.frames if weighs.all() else self.frames.only(weighs)
+
     @property
     def n_channels(self) -> int:
         """R, without inputs."""
@@ -240,10 +248,13 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
     @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
-        """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`."""
-        observed = self.frames.observed
+        """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`.
+
+        Frames of sample weight 0 have no part in it.
+        """
+        observed = self.weighed_frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
-        features = self.emission.features(self.frames)
+        features = self.emission.features(self.weighed_frames)
         labels = np.zeros(len(observed), int)
         labels[observed] = k_means(features[observed], self.n_states, seed)
         return self.params_of_labels(labels)
@@ -257,6 +268,5 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """Params with emissions fitted to frames in these states (M,), and sticky transitions."""
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
-        return self._packed(
-            self.chain_prior.rows(rows), self.emission.start(self.frames, labels, k)
-        )
+        emission = self.emission.start(self.weighed_frames, labels, k)
+        return self._packed(self.chain_prior.rows(rows), emission)

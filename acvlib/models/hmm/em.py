@@ -130,16 +130,38 @@ def starting_points(model: Any, rng: np.random.Generator, n: int) -> list[np.nda
 
 
 def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
-    """A K-means start on a random half of the sequences, or of a single one's frames."""
-    n = len(model.sequences)
-    if n > 1:
-        part = [model.sequences[i] for i in rng.choice(n, -(-n // 2), replace=False)]
+    """A K-means start on a random half of the sequences, or of a single one's frames.
+
+    Of those that have a weight; left-out frames before the first and after the last of a single
+    sequence do not count.
+    """
+    kept = [model.weighed_frames.observed[piece] for piece in model.pieces()]
+    numbers = np.flatnonzero([frames.any() for frames in kept])
+    if len(numbers) > 1:
+        half = rng.choice(len(numbers), -(-len(numbers) // 2), replace=False)
+        parts = [(n, slice(0, len(model.sequences[n]))) for n in numbers[half]]
     else:
-        x = model.sequences[0]
-        half = len(x) // 2
-        first = rng.integers(0, half + 1)
-        part = [x[first : first + len(x) - half]]
-    return replace(model, sequences=part, sample_weight=1.0).initial_params(rng)
+        frames = np.flatnonzero(kept[numbers[0]])
+        length = frames[-1] - frames[0] + 1 + model.context
+        half = length // 2
+        first = frames[0] + rng.integers(0, half + 1)
+        parts = [(numbers[0], slice(first, first + length - half))]
+    return _cut(model, parts).initial_params(rng)
+
+
+def _cut(model, parts):
+    """The model of parts of its sequences, (number, slice) each, with their sample weights."""
+    if model.sites == "sequences":
+        weights = model.sample_weight[[number for number, _ in parts]]
+    else:
+        pieces = model.pieces()
+        own = [model.sample_weight[pieces[number]] for number, _ in parts]
+        ends = [part.stop - model.context for _, part in parts]
+        starts = [part.start for _, part in parts]
+        weights = [w[start:end] for w, start, end in zip(own, starts, ends, strict=True)]
+        weights = np.concatenate(weights)
+    sequences = [model.sequences[number][part] for number, part in parts]
+    return replace(model, sequences=sequences, sample_weight=weights)
 
 
 def _warn(result):

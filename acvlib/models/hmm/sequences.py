@@ -30,6 +30,11 @@ class Frames(NamedTuple):
     def n_channels(self):
         return self.x.shape[1]
 
+    def only(self, kept):
+        """The same frames, missing where not kept (M,)."""
+        x, seen, design = ((array.T * kept).T for array in self[:3])
+        return self._replace(x=x, seen=seen, design=design, observed=self.observed & kept)
+
     def take(self, numbers):
         """The frames of these sequences."""
         parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]

@@ -5,9 +5,11 @@ cross-validation on four schemes of folds, by AIC, BIC and ICL, and on a large f
 """
 
 import hashlib
+import inspect
 import pickle
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import acvlib as acv
-from acvlib.choice import SAME, fit_restarts
+from acvlib.methods.from_scratch import SAME, fit_restarts
 
 from . import state_models
 from .state_models import EMISSIONS, Design, model_of, truth
@@ -82,7 +84,7 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
     newton = acv.newton_step(model, fit, folds)
     newton_totals = _totals(scheme, newton)
     stepped = time.thread_time()
-    flagged = acv.check_result(model, newton).unreliable | newton.indefinite
+    flagged = acv.check_result(model, newton).unreliable
     checked_totals = newton_totals.copy()
     exact_totals = newton_totals.copy()
     marks = [time.thread_time()]
@@ -140,30 +142,41 @@ def information(model: Any, fit: acv.Fit) -> dict[str, float]:
     }
 
 
-def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -> list[dict]:
-    """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
+class Drawn(NamedTuple):
+    """Training and test sequences; seeds of the folds, the same for all candidates, and starts."""
+
+    x: list[np.ndarray]
+    test: list[np.ndarray]
+    seeds: np.ndarray
+
+
+def draw(design: Design, number: int, seed: int) -> Drawn:
+    """One simulated model's data."""
     entry = [EMISSIONS.index(design.emission), *(int(10 * value) for value in design[1:])]
     rng = np.random.default_rng([seed, number, *entry])
     law = truth(design, rng)
     x = law.draw([design.n_frames // design.n_sequences] * design.n_sequences, rng)
     test = law.draw([TEST[1]] * TEST[0], rng)
-    seeds = rng.integers(2**31, size=2)
+    return Drawn(x, test, rng.integers(2**31, size=2))
+
+
+def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -> list[dict]:
+    """One simulated model: a row for each candidate, with totals of folds, seconds and marks."""
+    drawn = draw(design, number, seed)
     rows = []
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for k in candidates:
             began = time.thread_time()
-            model = model_of(design, x, k)
-            row = _row(model, test, seeds, cold=number == 0)
+            row = _row(model_of(design, drawn.x, k), drawn, cold=number == 0)
             row["seconds_all"] = time.thread_time() - began
             rows.append({**design._asdict(), "number": number, "candidate": k, **row})
     return rows
 
 
-def _row(model, test, seeds, cold):
-    """seeds: of the folds, the same for all candidates, and of the starts."""
+def _row(model, drawn, cold):
     began = time.thread_time()
-    restarts = fit_restarts(model, N_STARTS, np.random.default_rng(seeds[1]))
+    restarts = fit_restarts(model, N_STARTS, np.random.default_rng(drawn.seeds[1]))
     fit = restarts.fit
     fitted = time.thread_time()
     row = {
@@ -172,12 +185,12 @@ def _row(model, test, seeds, cold):
         "agreeing": restarts.agreeing,
         "first_start": bool(restarts.objectives[0] <= fit.objective + SAME),
         "decrement": fit.newton_decrement,
-        "test": model.sequence_losses(fit.params, test).sum() / np.prod(TEST),
+        "test": test_loss(model, fit, drawn),
         **information(model, fit),
         "seconds_information": 0.0,
     }
     row["seconds_information"] = time.thread_time() - fitted
-    for name, scheme in schemes(model, np.random.default_rng(seeds[0])).items():
+    for name, scheme in schemes(model, np.random.default_rng(drawn.seeds[0])).items():
         found = rungs(scheme, fit)
         sizes = np.array([len(sites) for sites in scheme.folds.scored])
         row |= {f"{name}_{rung}": totals for rung, totals in found.totals.items()}
@@ -187,6 +200,11 @@ def _row(model, test, seeds, cold):
         if name == "within" and cold:
             row |= _cold(scheme, found)
     return row
+
+
+def test_loss(model: Any, fit: acv.Fit, drawn: Drawn) -> float:
+    """-log p of the test sequences, a frame."""
+    return float(model.sequence_losses(fit.params, drawn.test).sum() / np.prod(TEST))
 
 
 def _cold(scheme, found):
@@ -218,28 +236,34 @@ def run(
     folder: where finished designs are kept, under the checksum of the files that make them: a run
     that was stopped goes on from there.
     """
-    shuffled = np.random.default_rng(seed).permutation(len(every))  # parts are alike in time
-    jobs = [(every[i], candidates, n_each, seed, folder) for i in shuffled]
-    with Parallel(n_jobs=2) as pool:
-        parts = pool(delayed(_kept)(*job) for job in jobs)
-    return [row for part in parts for row in part]
-
-
-def _kept(design, candidates, n_each, seed, folder):
-    if folder is None:
-        return _design_rows(design, candidates, n_each, seed)
-    files = [Path(path).read_bytes() for path in (__file__, state_models.__file__)]
-    source = hashlib.sha256(b"".join(files)).hexdigest()[:8]
-    name = "_".join(str(value) for value in (*design, len(candidates), n_each, seed, source))
-    path = Path(folder, f"{name}.pickle")
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = _design_rows(design, candidates, n_each, seed)
-        unfinished = path.with_suffix(".part")
-        unfinished.write_bytes(pickle.dumps(rows))
-        unfinished.rename(path)
-    return pickle.loads(path.read_bytes())
+    return in_processes(_design_rows, every, (candidates, n_each, seed), folder)
 
 
 def _design_rows(design, candidates, n_each, seed):
     return [row for number in range(n_each) for row in study(design, candidates, number, seed)]
+
+
+def in_processes(
+    rows_of: Callable, every: list[Design], settings: tuple, folder: str | None
+) -> list[dict]:
+    """The rows of rows_of(design, *settings) of all designs, kept in a folder if one is given."""
+    shuffled = np.random.default_rng(0).permutation(len(every))  # parts are alike in time
+    with Parallel(n_jobs=2) as pool:
+        parts = pool(delayed(_kept)(rows_of, every[i], settings, folder) for i in shuffled)
+    return [row for part in parts for row in part]
+
+
+def _kept(rows_of, design, settings, folder):
+    if folder is None:
+        return rows_of(design, *settings)
+    files = [inspect.getsourcefile(rows_of), __file__, state_models.__file__]
+    source = b"".join(Path(path).read_bytes() for path in dict.fromkeys(files))
+    key = [rows_of.__name__, *design, settings, hashlib.sha256(source).hexdigest()]
+    path = Path(folder, f"{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.pickle")
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = rows_of(design, *settings)
+        unfinished = path.with_suffix(".part")
+        unfinished.write_bytes(pickle.dumps(rows))
+        unfinished.rename(path)
+    return pickle.loads(path.read_bytes())

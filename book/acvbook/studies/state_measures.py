@@ -52,6 +52,23 @@ def _difference(found, column, a, b):
     return Measure(difference(found, column, a, b), none.value)
 
 
+def of_scratch(table: pd.DataFrame) -> dict[str, Measure]:
+    """What refits from scratch choose beside those that continue, by claim."""
+    right = table.right_scratch.astype(float) - table.right_continued
+    regret = table.regret_scratch - table.regret_continued
+    none = mean(table.right_training.astype(float) - table.right_continued)
+    worse = mean(table.regret_training - table.regret_continued)
+    return {
+        "scratch.continued": Measure(rate(table.right_continued)),
+        "scratch.recovery": Measure(rate(table.right_scratch)),
+        "scratch.onese": Measure(rate(table.onese_scratch)),
+        "scratch.gain": Measure(mean(right), none.value),
+        "scratch.regret": Measure(mean(regret), worse.value),
+        "scratch.optimism.surplus": Measure(mean(table.optimism_surplus.dropna())),
+        "scratch.optimism.true": Measure(mean(table.optimism_true)),
+    }
+
+
 def of_refits(rows: list[dict]) -> dict[str, Measure]:
     """How often refits from scratch end lower, and how often that was told, by claim."""
     table = cold(rows)

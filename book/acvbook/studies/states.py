@@ -11,6 +11,7 @@ import acvlib as acv
 from acvlib.choice import UnrepeatedOptimum
 from acvlib.models import PoissonHMM
 
+from . import states_scratch
 from .state_counts import information, run
 from .state_models import Design, designs
 
@@ -239,6 +240,45 @@ def simulated(paper: bool, seed: int) -> list[dict]:
     Finished designs are kept in the folder that `ACVBOOK_RUNS` names, if it does.
     """
     folder = os.environ.get("ACVBOOK_RUNS")
+    return run(*_extent(paper), 17 if paper else 3, seed, folder)
+
+
+def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
+    """One row a further simulated model: what folds choose continued and from scratch, at a price.
+
+    right_, onese_, regret_ and seconds_ of both; optimism: how much lower losses are continued, in
+    nats a fold, of the candidate with one state more than the truth, and of the truth.
+    """
+    folder = os.environ.get("ACVBOOK_RUNS")
+    rows = states_scratch.run(*_extent(paper), (17,) if paper else (3,), seed, folder)
+    found = []
+    for key, models in pd.DataFrame(rows).groupby([*Design._fields, "number"], sort=False):
+        n_states = key[Design._fields.index("n_states")]
+        found.append(_beside(models.sort_values("candidate"), n_states))
+    return pd.DataFrame(found)
+
+
+def _extent(paper):
+    """(designs, candidates)."""
     if paper:
-        return run(designs(), (1, 2, 3, 4, 5), 17, seed, folder)
-    return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2, 3), 3, seed, folder)
+        return designs(), (1, 2, 3, 4, 5)
+    return designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2, 3)
+
+
+def _beside(models, n_states):
+    regret = NATS * (models.test - models.test.min()).to_numpy()
+    candidate = models.candidate.to_numpy()
+    row = {}
+    for way in ("continued", "scratch"):
+        best, simplest = chosen(np.stack(list(models[way])), models.sizes.iloc[0])
+        row |= {
+            f"right_{way}": candidate[best] == n_states,
+            f"onese_{way}": candidate[simplest] == n_states,
+            f"regret_{way}": regret[best],
+            f"seconds_{way}": models[f"seconds_{way}"].sum(),
+        }
+    apart = [np.mean(a - b) for a, b in zip(models.scratch, models.continued, strict=True)]
+    for name, k in (("optimism_true", n_states), ("optimism_surplus", n_states + 1)):
+        row[name] = apart[k - 1] if k in candidate else np.nan
+    most = int(np.argmax(candidate))  # what the likelihood of the training data takes
+    return row | {"right_training": candidate[most] == n_states, "regret_training": regret[most]}

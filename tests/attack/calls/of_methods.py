@@ -90,6 +90,10 @@ OWN = {
         {"tolerance": 1e-6},
         {"tolerance": odd.NONNEGATIVE | odd.kinds("sane", inf=odd.constant(np.inf))},
     ),
+    "from_scratch": (
+        {"n_starts": 2, "rng": 5},
+        {"n_starts": odd.LIMITED, "rng": odd.without(odd.RNG, "None ")},
+    ),
     "ladder": ({}, {}),
 }
 for name, (plain, families) in OWN.items():

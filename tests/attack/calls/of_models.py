@@ -105,6 +105,8 @@ def vector_rows(family):
 
 for name, labels in {"multinomial": odd.LABELS, "gaussian": odd.TABLE}.items():
     of_both = {key: kinds for key, kinds in OF_GLM.items() if key not in ("offset", "site_penalty")}
+    if name == "gaussian":  # one penalty for each of its targets
+        of_both["penalty"] = odd.without(odd.NONNEGATIVE, "three numbers")
     add(f"VectorGLM {name}", built(models.VectorGLM), vector_rows(name), y=labels, **of_both)
 
 

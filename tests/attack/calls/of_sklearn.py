@@ -137,7 +137,7 @@ add(
         dict(zip(("estimator", "X", "y"), logistic(), strict=True)) | {"sample_weight": np.ones(N)}
     ),
     estimator=odd.OBJECTS,
-    X=SK_X,
+    X=SK_X | odd.kinds("refuse", sparse=csr_array),
     y=SK_Y,
     sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
 )

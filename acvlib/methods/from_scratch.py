@@ -1,0 +1,132 @@
+"""theta_o = argmin F(theta, w_o) from starts of its own: what refitting without the fold would get.
+
+Where F has one optimum that is `exact`. Where it has several, `exact` keeps that of the full fit,
+which was found with the sites that the fold leaves out. Of surplus hidden states it may suit just
+these sites; then held-out losses are too low, and too many states seem to predict better.
+"""
+
+import warnings
+from collections import Counter
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..checks import check_whole, generator
+from ..derivatives import Derivatives, derivatives_of
+from ..fit import TOLERANCE, UnconvergedFit
+from ..fit import fit as fit_model
+from ..folds import Folds
+from ..folds import weights as fold_weights
+from ..parallel import track
+from ..protocol import CVResult, Fit, with_defaults
+from .exact import exact
+from .run import Run
+
+MOST_STARTS = 10_000
+SAME = 1e-4  # nats: optima closer than that in F count as one
+ROUNDING = 1e-6  # of a gradient's length
+
+
+class Restarts(NamedTuple):
+    """fit: the lowest of all starts; objectives (n_starts,): where each ended."""
+
+    fit: Fit
+    objectives: np.ndarray
+
+    @property
+    def agreeing(self) -> int:
+        """How many starts ended as low as the fit; permuted states count as the same."""
+        return int(np.sum(self.objectives <= self.fit.objective + SAME))
+
+    @property
+    def unrepeated(self) -> bool:
+        """Whether one of several starts alone ended there."""
+        return self.agreeing == 1 < len(self.objectives)
+
+
+def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restarts:
+    """Fit from the model's `restart_points`, or its `initial_params` anew each time.
+
+    Unconverged starts are not warned of: methods warn of a fit that is.
+    """
+    defaults = with_defaults(model)
+    n_starts = 1 if defaults.convex else n_starts
+    if defaults.restart_points is None:
+        starts = [model.initial_params(rng) for _ in range(n_starts)]
+    else:
+        starts = defaults.restart_points(rng, n_starts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnconvergedFit)
+        fits = [fit_model(model, start) for start in starts]
+    objectives = np.array([one.objective for one in fits])
+    return Restarts(fits[int(np.argmin(objectives))], objectives)
+
+
+def from_scratch(
+    model: Any,
+    fit: Fit,
+    folds: Folds,
+    n_starts: int = 10,
+    rng: np.random.Generator | int = 0,
+) -> CVResult:
+    """Refit each fold from starts that have not seen its sites, and keep the lowest optimum.
+
+    A fold's sites are left out by sample weights of 0, of which a model's `restart_points` or
+    `initial_params` must make nothing. The fit is what the result is compared with; no refit
+    starts there. Folds that did not converge are warned of once. A convex model has one optimum,
+    and the result is that of `exact`.
+
+    diagnostics: decrement, converged, and agreeing, how many starts ended as low as the lowest.
+
+    Raises
+    ------
+    TypeError : a model that is not convex and has no `sample_weight`
+    ValueError : one whose sample weight 0 is not weight 0, as under `drop_latents`
+    """
+    n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
+    rng = generator(rng)
+    if with_defaults(model).convex:
+        return replace(exact(model, fit, folds), method="from_scratch")
+    if not hasattr(model, "sample_weight"):
+        name = type(model).__name__
+        raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
+    run = Run("from_scratch", model, fit, folds, n_starts=n_starts)
+    params = np.empty((len(run.folds), len(fit.params)))
+    decrement = np.empty(len(params))
+    agreeing = np.empty(len(params), int)
+    for n, fold in enumerate(track(run.folds, "folds")):
+        kept = _without(run.derivatives, fold, fit.params)
+        found = fit_restarts(kept, n_starts, rng)
+        params[n] = found.fit.params
+        decrement[n] = found.fit.newton_decrement
+        agreeing[n] = found.agreeing
+    converged = decrement <= TOLERANCE
+    if not converged.all():
+        lost = f"{(~converged).sum()} of {len(converged)} folds did not converge"
+        worst = decrement[~converged].max()
+        message = f"from_scratch: {lost}; largest decrement {worst:.2g}"
+        warnings.warn(message, UnconvergedFit, stacklevel=2)
+    return run.finish(
+        params,
+        Counter(fits=n_starts * len(params)),
+        decrement=decrement,
+        converged=converged,
+        agreeing=agreeing,
+    )
+
+
+def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> Any:
+    """The model with sample weight 0 at a fold's sites: F(theta, w_o), as a gradient shows."""
+    model = derivatives.model
+    weights = fold_weights(derivatives.n_sites, fold)
+    kept = replace(model, sample_weight=weights * model.sample_weight)
+    aside = params + 0.1 * np.cos(np.arange(len(params)))  # where states are not alike
+    _, expected = derivatives.value_and_gradient(aside, weights)
+    _, found = derivatives_of(kept).value_and_gradient(aside, np.ones(len(weights)))
+    if np.linalg.norm(found - expected) > ROUNDING * (1.0 + np.linalg.norm(expected)):
+        raise ValueError(
+            f"sample_weight 0 does not leave out a site of this {type(model).__name__}, whose "
+            "scheme weighs more than observations: use acv.exact"
+        )
+    return kept

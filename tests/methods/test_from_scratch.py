@@ -1,0 +1,151 @@
+"""`from_scratch`: against `exact` where there is one optimum, and blind to what it leaves out."""
+
+from dataclasses import dataclass, replace
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.toy_models import Saddle
+
+import acvlib as acv
+from acvlib.fit import UnconvergedFit
+from acvlib.methods.from_scratch import fit_restarts
+from acvlib.models import (
+    GLM,
+    AutoRegressiveHMM,
+    CategoricalHMM,
+    GaussianHMM,
+    HiddenMRF,
+    PoissonHMM,
+)
+from acvlib.weighting import drop_latents, keep_latents
+
+RNG = np.random.default_rng(5)
+HIDDEN = np.repeat(RNG.integers(0, 2, 12), 10)
+SERIES = 4.0 * HIDDEN + RNG.standard_normal(120)
+PARTS = np.split(SERIES, 4)
+FOLDS = acv.folds.k_fold(120, 5, RNG)
+
+
+def test_one_optimum_is_that_of_exact():
+    x = RNG.standard_normal((40, 2))
+    model = GLM(x, (x[:, 0] + RNG.standard_normal(40) > 0).astype(float))
+    fit = acv.fit(model)
+    folds = acv.folds.k_fold(40, 5)
+    found = acv.from_scratch(model, fit, folds)
+    assert found.method == "from_scratch"
+    assert_array_equal(found.params, acv.exact(model, fit, folds).params)
+
+
+def test_states_that_are_clear_have_one_optimum_but_for_their_names():
+    model = GaussianHMM(PARTS, 2)
+    fit = acv.fit(model, rng=RNG)
+    found = acv.from_scratch(model, fit, FOLDS, 3)
+    exact = acv.exact(model, fit, FOLDS)
+    assert_allclose(found.fold_totals, exact.fold_totals, rtol=1e-7)
+    assert found.diagnostics["converged"].all()
+    assert (found.diagnostics["agreeing"] >= 1).all()
+    assert found.evaluations["fits"] == 15
+
+
+def test_a_left_out_sequence_is_cut_off():
+    model = GaussianHMM(PARTS, 2, sites="sequences")
+    fit = acv.fit(model, rng=RNG)
+    found = acv.from_scratch(model, fit, acv.folds.leave_one_out(4)[[1]], 2)
+    rest = replace(GaussianHMM(PARTS[:1] + PARTS[2:], 2), emission=model.emission)
+    alone = fit_restarts(rest, 2, np.random.default_rng(0)).fit
+    loss = model.sequence_losses(alone.params, PARTS[1:2]).sum()
+    assert found.fold_totals[0] == pytest.approx(loss, rel=1e-7)
+
+
+@pytest.mark.parametrize(("n_sequences", "sites"), [(1, "steps"), (4, "steps"), (4, "sequences")])
+@pytest.mark.parametrize("kind", ["gaussian", "poisson", "categorical", "autoregressive"])
+def test_a_refit_does_not_depend_on_what_it_leaves_out(kind, n_sequences, sites):
+    fold = np.arange(1, 2) if sites == "sequences" else np.array([3, 7, 8, 63, 119])
+
+    def refit(values):
+        model = _model(kind, np.split(values, n_sequences), sites)
+        fit = acv.fit(model)
+        return acv.from_scratch(model, fit, acv.Folds([fold]), 3, rng=1).params[0]
+
+    counts = np.round(np.abs(SERIES))
+    other = counts.copy()
+    left_out = np.arange(30, 60) if sites == "sequences" else fold
+    if kind == "autoregressive" and sites == "steps":
+        left_out = fold[-1:]  # the others are lags of frames that stay
+        fold = left_out - n_sequences
+    other[left_out] = 5.0 - np.minimum(counts[left_out], 5.0)
+    assert (other != counts).any()
+    assert_array_equal(refit(other), refit(counts))
+
+
+def _model(kind, sequences, sites):
+    if kind == "gaussian":
+        known = GaussianHMM([np.round(np.abs(part)) for part in PARTS], 2).emission
+        return replace(GaussianHMM(sequences, 2, sites=sites), emission=known)
+    if kind == "poisson":
+        return PoissonHMM(sequences, 2, sites=sites)
+    if kind == "categorical":
+        return CategoricalHMM([np.minimum(x, 5.0) for x in sequences], 2, 6, sites=sites)
+    return AutoRegressiveHMM(sequences, 2, order=1, sites=sites)
+
+
+@dataclass(frozen=True)
+class Unheeded:
+    """Two wells, and sample weights that do nothing."""
+
+    sample_weight: float = 1.0
+    n_sites = 4
+
+    def objective(self, params, weights):
+        return (params[0] ** 2 - 1.0) ** 2 + anp.sum(weights) * params[0]
+
+    def heldout_loss(self, params, fold):
+        return params[0] * np.ones(len(fold))
+
+    def initial_params(self, rng):
+        return -np.ones(1)
+
+
+def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
+    x = RNG.standard_normal((4, 2))
+    folds = acv.folds.k_fold(4, 2)
+    saddle = Saddle(x, x[:, 0])
+    with pytest.raises(TypeError, match=r"Saddle has no sample_weight .*: use acv\.exact"):
+        acv.from_scratch(saddle, acv.fit_at(saddle, np.zeros(2)), folds)
+    fit = acv.fit(Unheeded())
+    with pytest.raises(ValueError, match=r"sample_weight 0 does not leave out .* acv\.exact"):
+        acv.from_scratch(Unheeded(), fit, folds)
+    with pytest.raises(ValueError, match="n_starts = 0"):
+        acv.from_scratch(Unheeded(), fit, folds, 0)
+    whole = GaussianHMM(PARTS, 2, scheme=drop_latents)
+    with pytest.raises(ValueError, match="sample_weight needs scheme keep_latents"):
+        acv.from_scratch(whole, acv.fit(whole, rng=RNG), FOLDS)
+
+
+@pytest.mark.parametrize("scheme", [keep_latents, drop_latents])
+def test_nodes_of_a_map_are_left_out_under_both_schemes(scheme):
+    edges = np.column_stack([np.arange(29), np.arange(1, 30)])
+    counts = RNG.poisson(np.repeat([1.0, 9.0, 1.0], 10))
+    field = HiddenMRF(counts, edges, 0.5, scheme=scheme)
+    fit = acv.fit(field)
+    folds = acv.folds.k_fold(30, 3)
+    found = acv.from_scratch(field, fit, folds, 2)
+    assert_allclose(found.fold_totals, acv.exact(field, fit, folds).fold_totals, rtol=1e-7)
+
+
+def test_unconverged_folds_are_warned_of_once(monkeypatch):
+    model = GaussianHMM(PARTS, 2)
+    fit = acv.fit(model, rng=RNG)
+
+    def unfinished(model, n_starts, rng):
+        found = fit_restarts(model, n_starts, rng)
+        return found._replace(fit=replace(found.fit, newton_decrement=0.5))
+
+    monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", unfinished)
+    with pytest.warns(UnconvergedFit, match=r"5 of 5 folds did not converge; .* 0\.5") as record:
+        found = acv.from_scratch(model, fit, FOLDS, 1)
+    assert len(record) == 1
+    assert record[0].filename == __file__
+    assert not found.diagnostics["converged"].any()
