@@ -56,7 +56,6 @@ for name, (own, baseline) in measures.items():
     settings = {"baseline": baseline, "draws": own.n, "spread": [own.low, own.high]}
     ledger.record(f"beyond.states.{name}", own.value, **settings)
 ledger.record("beyond.states.models", len(found[found.criterion == "bic"]))
-ledger.record("beyond.states.minutes", states.minutes(rows))
 seconds = table.seconds["within"]
 ledger.record("beyond.states.speed.newton", seconds["exact"] / seconds["newton"])
 ledger.record("beyond.states.speed.checked", seconds["exact"] / seconds["checked"])
@@ -142,6 +141,8 @@ for name, (own, baseline) in state_measures.of_scratch(scratch).items():
     ledger.record(f"beyond.states.{name}", own.value, **settings)
 price = scratch.seconds_scratch.sum() / scratch.seconds_continued.sum()
 ledger.record("beyond.states.scratch.price", price)
+refits = (scratch.seconds_scratch + scratch.seconds_continued).sum() / 60.0 / 2.0
+ledger.record("beyond.states.minutes", states.minutes(rows) + refits)
 
 # %% [markdown]
 # With one state too many, a fold of the refit that continues is too good by {value}`beyond.states.scratch.optimism.surplus | .2f` nats; with the

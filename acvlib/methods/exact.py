@@ -39,7 +39,8 @@ def exact(
 ) -> CVResult:
     """Refit each fold from the full fit until its Newton decrement is at most `tolerance`.
 
-    A cold start may reach another local optimum, so exact means the continuation from the full fit.
+    A cold start may reach another local optimum, so exact means the continuation from the full fit;
+    `from_scratch` starts anew.
     The first move is a frozen step, or a Newton step where the model has all folds' Hessians
     cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
     there yet. A decrement below 1e-9 need only stop falling: the rest is rounding. Hessians are in
