@@ -11,6 +11,7 @@ import numpy as np
 from ..checks import real_array
 from ..extras import require
 from ..folds import Folds
+from ..folds.checks import end_to_end
 from ..scores import HeldOutLosses, error_of_sum
 
 
@@ -132,14 +133,13 @@ class CVResult(HeldOutLosses):
 
     @cached_property
     def _pairs(self):
-        scored = np.array([len(sites) for sites in self.folds.scored])
-        given = np.array([np.size(losses) for losses in self.losses])
+        sites, scored = end_to_end(self.folds.scored)
+        losses, given = _losses_end_to_end(self.losses)
         if (scored != given).any():
             number = np.argmax(scored != given)
-            sites = f"the {scored[number]} sites that fold {number} scores"
-            raise ValueError(f"heldout_loss gives {given[number]} losses of {sites}: one a site")
-        fold = np.repeat(np.arange(len(scored)), scored)
-        return fold, np.concatenate(self.folds.scored), np.concatenate(self.losses)
+            wanted = f"the {scored[number]} sites that fold {number} scores"
+            raise ValueError(f"heldout_loss gives {given[number]} losses of {wanted}: one a site")
+        return np.repeat(np.arange(len(scored)), scored), sites, losses
 
     @cached_property
     def fitted_losses(self) -> np.ndarray:
@@ -197,3 +197,10 @@ class CVResult(HeldOutLosses):
         loss = f"loss {self.loss:.6g} {error}, {len(self.folds)} folds"
         head = f"<p><b>{self.method}</b>: {loss}, {self.seconds:.3g} s</p>"
         return head + self.to_frame().describe().to_html(float_format="%.4g")
+
+
+def _losses_end_to_end(losses):
+    """(all of them, how many of each fold), of a table or of one array a fold."""
+    if isinstance(losses, np.ndarray) and losses.ndim == 2:
+        return losses.ravel(), np.full(*losses.shape)
+    return np.concatenate(losses), np.array([np.size(own) for own in losses])
