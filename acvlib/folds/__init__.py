@@ -84,10 +84,10 @@ def leave_future_out(
     mask = observed_mask(n_sites, observed)
     omitted = []
     scored = []
-    for start in check_starts(starts, n_sites, horizon, gap):
-        end = start + (horizon or n_sites)
-        omitted.append(_between(mask, start - gap, n_sites))
-        scored.append(_between(mask, start, end))
+    length = n_sites if horizon is None else check_whole("horizon", horizon, 1)
+    for start in check_starts(starts, n_sites, horizon, gap).tolist():
+        omitted.append(_between(mask, start - int(gap), n_sites))
+        scored.append(_between(mask, start, start + length))
     return Folds(omitted, scored)
 
 

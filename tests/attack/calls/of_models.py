@@ -608,7 +608,7 @@ for kind, plain in (
         lambda kind=kind, **a: probe(models.HMM(sequences(np.random.default_rng(0)), 2, kind(**a))),
         lambda rng, plain=plain: dict(plain),
         **{
-            name: odd.POSITIVE
+            name: odd.without(odd.POSITIVE, "inf")  # a flat prior
             if name == "mean_scale"
             else odd.WHOLE_0
             if (kind, name) == (AutoRegression, "order")

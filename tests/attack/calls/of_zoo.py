@@ -139,7 +139,7 @@ method(
     "AutoRegressiveHMM",
     "sequence_losses",
     params=(zoo()[1]["AutoRegressiveHMM"], odd.PARAMS),
-    sequences=(sequences, odd.without(SEQUENCES, "none")),
+    sequences=(sequences, odd.without(SEQUENCES, "none", "None ")),  # its own
 )
 for attribute in ("posterior", "predict", "decode"):
     add(
