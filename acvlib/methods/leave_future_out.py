@@ -27,10 +27,12 @@ from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_starts, observed_mask
+from ..parallel import one_blas_thread, pieces
 from ..protocol import Fit, Refits, check_fit
 from ..scores import HeldOutLosses
 from .refits import refit_folds
 
+AT_ONCE = 2048  # origins whose numbers stay in cache
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit
 
 
@@ -210,7 +212,8 @@ class _Origins:
             futures = self.derivatives.futures(self.anchors[end].params, served, *self.window)
             if i > 0:
                 here = _part(futures, slice(end - reach[i] + 1))
-                self._between(ends[i - 1], end, before, here)
+                with one_blas_thread:  # threads would wait for each other, a column a parameter
+                    self._between(ends[i - 1], end, before, here)
             before = _part(futures, slice(end - reach[i], None))
         self.evaluations["pass"] += len(ends)
 
@@ -219,12 +222,21 @@ class _Origins:
 
         H_s^-1 = V diag(scale) V', as V'H_a V = I and V'H_b V = diag(curvature).
         """
-        rows = slice(first, last + 1)
         a = self.anchors[first]
         b = self.anchors[last]
-        curvature, V = eigh(b.hessian, a.hessian)
-        starts = self.starts[rows, None]
-        s = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
+        basis = eigh(b.hessian, a.hessian)
+        starts = self.starts[first : last + 1, None]
+        share = (starts - starts[0]) / max(starts[-1] - starts[0], 1)
+        for part in pieces(len(share), AT_ONCE):
+            rows = slice(first + part.start, first + part.stop)
+            self._interpolate(
+                rows, share[part], basis, (a, b), _part(at_a, part), _part(at_b, part)
+            )
+
+    def _interpolate(self, rows, s, basis, anchors, at_a, at_b):
+        """Some of these origins, at shares s (n, 1) of the way."""
+        curvature, V = basis
+        a, b = anchors
         scale = 1.0 / (1.0 - s + s * curvature)
         g_a = (a.prior - at_a.gradient) @ V
         g_b = (b.prior - at_b.gradient) @ V

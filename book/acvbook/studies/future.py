@@ -224,7 +224,7 @@ def by_draw(found: pd.DataFrame, exact: Scores, n_draws: int, rng: np.random.Gen
     return pd.DataFrame(draws)
 
 
-def gradients(series: Series, anchors: int, repeats: int = 5) -> float:
+def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
     """Processor time of all origins without the refits, in evaluations of F with its gradient."""
     model, fit, _ = series
     own = acv.derivatives_of(model)
