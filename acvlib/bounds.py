@@ -67,6 +67,7 @@ class Ball:
         self._length = np.linalg.norm(model.design, axis=1)
         self._total = abs(model.design).sum(axis=1)
         eta = model.design @ params + model.offset
+        self.radius = radius
         reach = radius * self._length
         self._ends = np.array([eta - reach, eta + reach])
 
@@ -112,8 +113,8 @@ def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> T
     folds = Folds.of(folds, model.n_sites, model.observed)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
-    radius = real_number("radius", radius, least=0.0)
     ball = Ball(model, fit.params, radius)
+    radius = ball.radius
     c_op = ball.c_op()
     l_h = ball.l_h()
     c_ij = 1.0 + len(fit.params) * l_h * c_op  # C_w <= 1: weights of 0 and 1

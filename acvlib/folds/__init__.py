@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_whole, generator, real_number
-from .checks import Flags, as_fold, check_starts, observed_mask
+from .checks import Flags, as_fold, check_windows, observed_mask
 from .folds import WHOLE, Folds, weights
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
@@ -84,10 +84,10 @@ def leave_future_out(
     mask = observed_mask(n_sites, observed)
     omitted = []
     scored = []
-    length = n_sites if horizon is None else check_whole("horizon", horizon, 1)
-    for start in check_starts(starts, n_sites, horizon, gap).tolist():
-        omitted.append(_between(mask, start - int(gap), n_sites))
-        scored.append(_between(mask, start, start + length))
+    firsts, horizon, gap = check_windows(starts, n_sites, horizon, gap)
+    for start in firsts:
+        omitted.append(_between(mask, start - gap, n_sites))
+        scored.append(_between(mask, start, start + (horizon or n_sites)))
     return Folds(omitted, scored)
 
 

@@ -47,16 +47,19 @@ def as_fold(sites: Any, name: str) -> np.ndarray:
     return _as_integers(sites, name)
 
 
-def check_starts(starts: Any, n_sites: int, horizon: int | None, gap: int) -> np.ndarray:
-    """Copy the first scored sites of windows in time; ValueError for one that has no room."""
-    check_whole("gap", gap, 0)
-    latest = n_sites - (1 if horizon is None else check_whole("horizon", horizon, 1))
+def check_windows(
+    starts: Any, n_sites: int, horizon: int | None, gap: int
+) -> tuple[np.ndarray, int | None, int]:
+    """Copy (starts, horizon, gap) of windows in time; ValueError for one that has no room."""
+    gap = check_whole("gap", gap, 0)
+    horizon = None if horizon is None else check_whole("horizon", horizon, 1)
+    latest = n_sites - (horizon or 1)
     sites = as_fold(starts, "starts")
     for number in np.flatnonzero((sites <= gap) | (sites > latest)):
         found = f"fold {number} starts at site {sites[number]}"
         bounds = f"from {gap + 1} to {latest}, with gap {gap} and horizon {horizon}"
         raise ValueError(f"{found}: must be {bounds}")
-    return sites
+    return sites, horizon, gap
 
 
 def one_fold(sites: Any, n_sites: int) -> np.ndarray:

@@ -82,7 +82,7 @@ def from_scratch(
     Raises
     ------
     TypeError : a model that is not convex and has no `sample_weight`
-    ValueError : one whose sample weight 0 is not weight 0, as under `drop_latents`
+    ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
     """
     n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     rng = generator(rng)

@@ -26,7 +26,7 @@ from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
-from ..folds.checks import check_starts, observed_mask
+from ..folds.checks import check_windows, observed_mask
 from ..parallel import one_blas_thread, pieces
 from ..protocol import Fit, Refits, check_fit
 from ..scores import HeldOutLosses
@@ -136,8 +136,8 @@ class _Origins:
         self.n_sites = model.n_sites
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
-        self.window = check_whole("horizon", horizon, 1), check_whole("gap", gap, 0)
-        self.starts = check_starts(starts, self.n_sites, *self.window)
+        horizon = check_whole("horizon", horizon, 1)  # None would score all from a start on
+        self.starts, *self.window = check_windows(starts, self.n_sites, horizon, gap)
         self._check()
         n = len(self.starts)
         self.params = np.empty((n, len(fit.params)))

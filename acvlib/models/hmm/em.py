@@ -155,11 +155,11 @@ def _cut(model, parts):
         weights = model.sample_weight[[number for number, _ in parts]]
     else:
         pieces = model.pieces()
-        own = [model.sample_weight[pieces[number]] for number, _ in parts]
-        ends = [part.stop - model.context for _, part in parts]
-        starts = [part.start for _, part in parts]
-        weights = [w[start:end] for w, start, end in zip(own, starts, ends, strict=True)]
-        weights = np.concatenate(weights)
+        kept = []
+        for number, part in parts:
+            weights = model.sample_weight[pieces[number]]
+            kept.append(weights[part.start : part.stop - model.context])
+        weights = np.concatenate(kept)
     sequences = [model.sequences[number][part] for number, part in parts]
     return replace(model, sequences=sequences, sample_weight=weights)
 
