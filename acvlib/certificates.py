@@ -3,8 +3,9 @@
 `acvlib.concordance` has the proof. One-row folds of a GLM are first looked at from the full fit,
 by the leverages that a Newton step has at hand; where this proves nothing, and folds of several
 rows, from the params that the method gave them, by a gradient of their own and the Hessians around
-the full fit; where that proves nothing, and folds of other models, by a Hessian of their own; then
-from where Newton's method goes from there; and last, if that is asked for, they are refitted.
+the full fit, and again from where such steps lead; where that proves nothing, and folds of other
+models, by a Hessian of their own, and from where Newton's method goes from there; and last, if that
+is asked for, they are refitted.
 """
 
 import time
@@ -23,7 +24,8 @@ from .reliability import refit_unreliable
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
 FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at
-LADDER = (GRADIENT, HESSIAN, FURTHER, FURTHER, FURTHER)
+BY_CHORDS = (GRADIENT, FURTHER, FURTHER, FURTHER)  # by the Hessians around the full fit
+BY_HESSIANS = (HESSIAN, FURTHER, FURTHER, FURTHER)  # by the folds' own
 SAME = 1e-9  # relative difference of objectives that are the same
 SHARE = 0.5  # of a wanted width that may be left to folds that are not made sharper
 
@@ -115,7 +117,9 @@ def certify(
         sought.look(np.arange(len(result.folds)), HESSIAN)
     elif sought.known.cheap(result.folds):
         sought.look(np.arange(len(result.folds)), FIT)
-    for anchor in LADDER:
+    for anchor in BY_CHORDS if sought.known.shared else ():
+        sought.look(sought.widest(wanted), anchor, chord=True)
+    for anchor in BY_HESSIANS:
         sought.look(sought.widest(wanted), anchor)
     if complete or width is not None:
         sought.refit(model, sought.widest(wanted))
@@ -150,10 +154,11 @@ class _Search:
         self.ends = np.concatenate([[0], np.cumsum(sizes)])
         self.losses = np.tile([[-np.inf], [np.inf]], self.ends[-1])
 
-    def look(self, rows: np.ndarray, anchor: int) -> None:
-        """Put balls around the Newton steps of some folds, from one of ANCHORS."""
-        if anchor == GRADIENT and not self.known.shared:
-            return
+    def look(self, rows: np.ndarray, anchor: int, chord: bool = False) -> None:
+        """Put balls around the Newton steps of some folds, from one of ANCHORS.
+
+        chord: by the Hessians around the full fit.
+        """
         start = self.balls.centre if anchor == FURTHER else self.result.params
         if anchor != FIT:
             rows = rows[np.isfinite(start[rows]).all(axis=1)]
@@ -161,13 +166,13 @@ class _Search:
             return
         for part in self.derivatives.portions(self.result.folds[rows], start.shape[1]):
             few = rows[part]
-            self._look_at(few, anchor, self.result.fit.params if anchor == FIT else start[few])
+            own = self.result.fit.params if anchor == FIT else start[few]
+            self._look_at(few, anchor, own, chord)
 
-    def _look_at(self, rows, anchor, start):
+    def _look_at(self, rows, anchor, start, chord):
         every = len(rows) == len(self.anchor)
         folds = self.result.folds if every else self.result.folds[rows]
         points = self.result.params if every else self.result.params[rows]
-        chord = anchor == GRADIENT
         found = balls(self.derivatives, self.known, start, points, folds, chord)
         known = np.flatnonzero(np.isfinite(found.radius))
         if known.size == len(self.anchor):

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .folds import Folds
-from .parallel import pieces
+from .parallel import blas_for, pieces
 from .protocol import Fit, with_defaults
 from .solvers.inverse import FoldSolver
 
@@ -79,6 +79,10 @@ class Concordance:
         A sum of terms changes as fast as the fastest of them.
         """
         raise NotImplementedError
+
+    def own_rates(self, matrix: np.ndarray, share: float) -> np.ndarray:
+        """Bound `rates` of a fold's own H = matrix, which is at least share of the fit's."""
+        return self.rates(matrix)
 
     def rate(
         self, params: np.ndarray, folds: Folds, radius: np.ndarray, rates: np.ndarray
@@ -198,6 +202,11 @@ def _expanded(derivatives, known, anchors, folds, chord):
 
 def _balls(derivatives, known, anchors, points, folds, chord):
     gradients, H, changed = _expanded(derivatives, known, anchors, folds, chord)
+    with blas_for(float(len(known.factor)) ** 3):
+        return _around(known, gradients, H, changed, anchors, points, folds, chord)
+
+
+def _around(known, gradients, H, changed, anchors, points, folds, chord):
     if H.indefinite.any():
         raise np.linalg.LinAlgError("a Hessian is not positive definite")
     centre, nu = H.newton(anchors, gradients)
@@ -231,7 +240,8 @@ def _rate(known, matrices, anchors, folds, furthest, share):
     rates = []
     for number, matrix in enumerate(matrices):
         one = slice(number, number + 1)
-        rates.append(known.rate(anchors[one], folds[one], furthest[one], known.rates(matrix)))
+        own = known.own_rates(matrix, share[number])
+        rates.append(known.rate(anchors[one], folds[one], furthest[one], own))
     return np.concatenate(rates)
 
 

@@ -248,6 +248,10 @@ acv.compare_models(exact_results).drop(columns="se_over").round(1)
 # orders is best, over the draws. The IJ, exact refits and the test recordings agree in a share of
 # {value}`ghosh.fig6.same_choice_drawn | .2f` of them, and doing nothing with these in
 # {value}`ghosh.fig6.same_choice_drawn baseline | .2f`: the orders differ by more than refits move, so that every rung finds the same.
+#
+# Every rung here, *exact* too, continues from the full fit, which has seen the recording that it leaves out, and the orders are
+# compared at equal numbers of states. To choose that number, too, refit from starts that have not seen the fold: how much
+# continuing brings along is measured under [how many states](15_states.ipynb).
 
 # %%
 winners_by_draw = mocap_draws.winners_of(drawn)

@@ -79,7 +79,7 @@ figures.save(fig, "certified_fold")
 #
 # Nothing is asked of $a$. It need not come from a converged fit, nor from a good method. Nothing is sampled. What is
 # proved of real numbers has to survive their rounding: every bound carries the slack of a gradient that is off by
-# $(n + D)$ machine epsilons of all it sums up, and of a Hessian off by $4(n + D)D$ epsilons of its condition number; a fold
+# as many machine epsilons of all it sums up as it adds terms at a time, and of a Hessian off by $4(n + D)D$ epsilons of its condition number; a fold
 # whose Hessian may be off by a tenth is not certified. `Certificate.slack` has the share.
 #
 # For a chain CRF the third cumulant of a feature sum $u^\top S(z)$ is at most its range over tag sequences times the second
@@ -91,7 +91,7 @@ figures.save(fig, "certified_fold")
 # %% [markdown]
 # ## In use
 # For single rows the first look takes little more than the Newton step, which has all leverages at hand. Rows that it does not
-# certify are looked at again, by a gradient of their own. The data are scikit-learn's breast cancer set.
+# certify are looked at again, by gradients of their own. The data are scikit-learn's breast cancer set.
 
 # %%
 models = certified.given_regressions(rng, 10_000 if paper else 800)
@@ -200,7 +200,7 @@ figures.save(fig, "certified_grid")
 # score is wider: up to {value}`beyond.certify.loo.width | .2f` of the gap from the full fit,
 # {value}`beyond.certify.loo.sharp.width | .4f` from own parameters. Now folds of many rows, logistic, $n = 500$, $D = 20$, by
 # what they were looked at (*by_gradient*: their own, and the Hessians around the full fit; *by_hessian*: a Hessian of their own,
-# too; *further*: after more Newton steps); *sharp*: all by a Hessian of their own:
+# too; *further*: after more steps of either kind); *sharp*: all by a Hessian of their own:
 
 # %%
 sizes = {}

@@ -229,6 +229,38 @@ def test_third_derivatives_of_families_are_within_their_steepness(family):
             assert (np.diff(family.steepness(eta, 0.0, y)) * (2 * y[1:] - 1) >= 0).all()
 
 
+def test_gradients_are_within_their_noise_of_those_in_extended_precision(rng):
+    x = rng.normal(size=(3000, 4)) * 10.0 ** rng.uniform(-3, 3, size=(3000, 1))
+    y = (rng.random(3000) < 0.5).astype(float)
+    model = GLM(x, y, "logistic", penalty=1.0)
+    fit = acv.fit(model)
+    folds = acv.Folds(np.arange(40)[:, None])
+    params = fit.params + rng.normal(size=(40, 5)) / np.sqrt(np.diag(fit.metric))
+    known = model.derivatives.concordance(fit)
+    _, gradients = model.derivatives.fold_gradients(params, folds, values=False)
+    design = model.design.astype(np.longdouble)
+    for theta, gradient, omitted, noise in zip(
+        params, gradients, folds.omitted, known.noise(params, folds), strict=True
+    ):
+        slope = 1 / (1 + np.exp(-(design @ theta.astype(np.longdouble)))) - y
+        slope[omitted] = 0.0
+        error = gradient - (slope @ design + model.prior * theta.astype(np.longdouble))
+        assert 0.0 < known.lengths(error.astype(float)[None])[0] <= noise < 1e-9
+
+
+def test_rates_of_a_fold_are_bounded_and_the_largest_is_exact(rng):
+    model = problem(rng, "logistic", 400, 6, 1.0, 0.1, 1)
+    fit = fit_of(model)
+    known = model.derivatives.concordance(fit)
+    fold = acv.Folds([np.arange(30, 90)])
+    H = model.derivatives.fold_hessians(fit.params[None] + 0.1, fold)
+    share = H.least_shares(known.factor)[0]
+    rates = known.rates(H.matrices[0])
+    bounds = known.own_rates(H.matrices[0], share)
+    assert (bounds >= rates * (1 - 1e-12)).all()
+    assert bounds.max() == pytest.approx(rates.max(), rel=1e-12)
+
+
 def test_a_certificate_needs_no_converged_fit():
     rng = np.random.default_rng(4)
     model = problem(rng, "logistic", 80, 4, 1.0, 1.0, False)

@@ -52,7 +52,8 @@ class DenseHessian:
         return self.matrix if dtype is None else self.matrix.astype(dtype)
 
     def __rmatmul__(self, rows):
-        return rows @ self.matrix
+        with blas_for(np.size(rows) * len(self.matrix)):
+            return rows @ self.matrix
 
     def __matmul__(self, columns):
         return self.matrix @ columns
@@ -80,9 +81,10 @@ class DenseHessian:
                 f"{max(-smallest, 0.0):.3g}"
             )
         few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
-        if few or self.inverse is None:
-            return cho_solve(self._factor, columns)
-        return self.inverse @ columns
+        with blas_for(columns.size * len(self.matrix)):
+            if few or self.inverse is None:
+                return cho_solve(self._factor, columns)
+            return self.inverse @ columns
 
     @cached_property
     def inverse(self) -> np.ndarray | None:
@@ -182,8 +184,11 @@ class DenseFolds(FoldSolver):
     @cached_property
     def factors(self) -> np.ndarray | None:
         """Cholesky factors (n, D, D); None where some matrix has none, and for Jacobians."""
+        if not self.symmetric:
+            return None
         try:
-            return np.linalg.cholesky(self.matrices) if self.symmetric else None
+            with blas_for(self.matrices.shape[-1] ** 3):
+                return np.linalg.cholesky(self.matrices)
         except np.linalg.LinAlgError:
             return None
 
@@ -207,7 +212,10 @@ class DenseFolds(FoldSolver):
         if self.factors is None:
             return np.linalg.solve(self.matrices[rows], vectors[..., None])[..., 0]
         pairs = zip(rows, vectors, strict=True)
-        solutions = [cho_solve((self.factors[i], True), v, check_finite=False) for i, v in pairs]
+        with blas_for(self.matrices.shape[-1] ** 2):
+            solutions = [
+                cho_solve((self.factors[i], True), v, check_finite=False) for i, v in pairs
+            ]
         return np.array(solutions).reshape(vectors.shape)
 
     def lengths(self, moves: np.ndarray) -> np.ndarray:

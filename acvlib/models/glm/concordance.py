@@ -17,14 +17,15 @@ import numpy as np
 from ...concordance import EPSILON, Concordance, NotConcordant
 from ...folds import Folds
 from ...folds.checks import end_to_end
-from ...parallel import pieces
+from ...parallel import one_blas_thread, pieces
 from ...protocol import Fit
 from ...solvers.inverse import FoldSolver
 from .folds import SingleSites
 from .hessians import JointHessian
-from .sums import row_sums, span
+from .sums import SITES, row_sums, span
 
 AT_ONCE = 2**21  # numbers eta that are in memory together
+ROWS = 64  # whose leverages are computed together, until no other may be larger
 
 
 class RegressionConcordance(Concordance):
@@ -43,6 +44,29 @@ class RegressionConcordance(Concordance):
             return np.zeros(model.n_sites)
         leverages = JointHessian(metric).leverages(model.design, model.n_outputs)
         return model.likelihood.spreads(leverages) * model.observed
+
+    def own_rates(self, matrix: np.ndarray, share: float) -> np.ndarray:
+        """Exact where they may be the largest; elsewhere by the share of the fit's metric."""
+        model = self.model
+        with np.errstate(all="ignore"):
+            bounds = self.whole_rates / np.sqrt(share) * (1.0 + 1e-9)
+        if not np.isfinite(bounds).all():
+            return self.rates(matrix)
+        solved = JointHessian(matrix)
+        largest = 0.0
+        for rows in pieces(model.n_sites, ROWS):
+            sites = self.by_rate[rows]
+            if bounds[sites[0]] <= largest:
+                break
+            leverages = solved.leverages(model.design[sites], model.n_outputs)
+            bounds[sites] = model.likelihood.spreads(leverages) * model.observed[sites]
+            largest = max(largest, bounds[sites].max())
+        return bounds
+
+    @cached_property
+    def by_rate(self) -> np.ndarray:
+        """The sites, those of the largest `whole_rates` first."""
+        return np.argsort(-self.whole_rates)
 
     def learn(self, hessians: FoldSolver) -> None:
         """The leverages of single sites, where each of them is a fold, are the spreads squared."""
@@ -137,14 +161,18 @@ class GLMConcordance(RegressionConcordance):
         """4 epsilons of what makes a slope, and n + D of all that a gradient sums up.
 
         A slope is off by an epsilon of itself, of y, and of eta's sum of products times curvature.
-        |x_nd| is at most the spread of x_n times sqrt(H_dd).
+        |x_nd| is at most the spread of x_n times sqrt(H_dd). Gradients of several points are sums
+        over tiles of sites, less what each fold omits: they add up fewer terms at a time.
         """
         model = self.model
         points = np.atleast_2d(params)
         dim = points.shape[1]
+        terms = self.terms
+        if len(folds) > 1 and params.ndim == 2:
+            terms = min(terms, SITES + terms // SITES + 1 + folds.sizes.max())
         tall = np.linalg.norm(self.factor, axis=1)  # sqrt(H_dd)
         spread = model.sample_weight * self.spreads
-        summed = 4.0 + (self.terms + dim) * tall @ self.units
+        summed = 4.0 + (terms + dim) * tall @ self.units
         bent = 4.0 * (dim + 2.0) * (1.0 + np.abs(points) @ tall)
         ridge = model.ridge(model.sample_weight.sum())
         total = 4.0 * dim * np.abs(points * ridge) @ self.units
@@ -160,7 +188,9 @@ class GLMConcordance(RegressionConcordance):
     def _etas(self, points):
         """Yield (slice, eta (m, n_sites)) of rows of points."""
         for few in pieces(len(points), max(1, AT_ONCE // self.model.n_sites)):
-            yield few, points[few] @ self.model.design.T + self.model.offset
+            with one_blas_thread:
+                eta = points[few] @ self.model.design.T
+            yield few, eta + self.model.offset
 
 
 def concordance_of(model: Any, fit: Fit, cheap: Callable) -> Concordance:
