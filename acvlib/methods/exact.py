@@ -75,7 +75,7 @@ def exact(
         scoring = True
         return finished(run, found)
     except KeyboardInterrupt as error:
-        raise _interrupted(run, found, scoring) from error
+        raise interrupted(run, found, REFIT, scoring) from error
 
 
 def finished(run: Run, found: Refits) -> CVResult:
@@ -91,7 +91,7 @@ def finished(run: Run, found: Refits) -> CVResult:
     return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
 
 
-def _interrupted(run, found, scoring):
+def interrupted(run: Run, found: Refits, remedy: str, scoring: bool = False) -> Interrupted:
     """What Ctrl-C leaves: the folds that have converged, scored unless it came while `scoring`."""
     converged = _sound(run, found)
     rows = np.flatnonzero(converged)
@@ -113,7 +113,7 @@ def _interrupted(run, found, scoring):
         converged=converged,
     )
     finished = f"{rows.size} of {len(run.folds)} folds are finished"
-    return Interrupted(f"{finished}. {REFIT}{advice}", result)
+    return Interrupted(f"{finished}. {remedy}{advice}", result)
 
 
 def _sound(run, found):

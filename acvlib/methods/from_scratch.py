@@ -6,7 +6,6 @@ these sites; then held-out losses are too low, and too many states seem to predi
 """
 
 import warnings
-from collections import Counter
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,13 +18,18 @@ from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..parallel import track
-from ..protocol import CVResult, Fit, with_defaults
-from .exact import exact
+from ..protocol import CVResult, Fit, Refits, with_defaults
+from .exact import exact, interrupted
 from .run import Run
 
 MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
 ROUNDING = 1e-6  # of a gradient's length
+REMEDY = (
+    "Refit only the others: acv.from_scratch(model, result.fit, "
+    'result.folds[~result.diagnostics["converged"]]), `result` being this exception\'s '
+    "(sys.last_value.result in a console)"
+)
 
 
 class Restarts(NamedTuple):
@@ -83,6 +87,7 @@ def from_scratch(
     ------
     TypeError : a model that is not convex and has no `sample_weight`
     ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
+    Interrupted : Ctrl-C; its `result` has the folds that have converged, all others nan losses
     """
     n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     rng = generator(rng)
@@ -92,28 +97,36 @@ def from_scratch(
         name = type(model).__name__
         raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
     run = Run("from_scratch", model, fit, folds, n_starts=n_starts)
-    params = np.empty((len(run.folds), len(fit.params)))
-    decrement = np.empty(len(params))
-    agreeing = np.empty(len(params), int)
-    for n, fold in enumerate(track(run.folds, "folds")):
-        kept = _without(run.derivatives, fold, fit.params)
-        found = fit_restarts(kept, n_starts, rng)
-        params[n] = found.fit.params
-        decrement[n] = found.fit.newton_decrement
-        agreeing[n] = found.agreeing
-    converged = decrement <= TOLERANCE
-    if not converged.all():
-        lost = f"{(~converged).sum()} of {len(converged)} folds did not converge"
-        worst = decrement[~converged].max()
+    found = Refits.unfinished(len(run.folds), len(fit.params))
+    agreeing = np.zeros(len(run.folds), int)
+    try:
+        for n, fold in enumerate(track(run.folds, "folds")):
+            kept = _without(run.derivatives, fold, fit.params)
+            agreeing[n] = _refit(kept, n_starts, rng, found.part(slice(n, n + 1)))
+    except KeyboardInterrupt as error:
+        raise interrupted(run, found, REMEDY) from error
+    if not found.converged.all():
+        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
+        worst = found.decrement[~found.converged].max()
         message = f"from_scratch: {lost}; largest decrement {worst:.2g}"
         warnings.warn(message, UnconvergedFit, stacklevel=2)
     return run.finish(
-        params,
-        Counter(fits=n_starts * len(params)),
-        decrement=decrement,
-        converged=converged,
+        found.params,
+        found.evaluations,
+        decrement=found.decrement,
+        converged=found.converged,
         agreeing=agreeing,
     )
+
+
+def _refit(model, n_starts, rng, found):
+    """Write where the lowest start of one fold ends; how many ended as low."""
+    restarts = fit_restarts(model, n_starts, rng)
+    found.params[0] = restarts.fit.params
+    found.decrement[0] = restarts.fit.newton_decrement
+    found.evaluations["fits"] += n_starts
+    found.converged[0] = restarts.fit.newton_decrement <= TOLERANCE
+    return restarts.agreeing
 
 
 def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> Any:

@@ -149,3 +149,29 @@ def test_unconverged_folds_are_warned_of_once(monkeypatch):
     assert len(record) == 1
     assert record[0].filename == __file__
     assert not found.diagnostics["converged"].any()
+
+
+def test_ctrl_c_keeps_the_folds_that_are_finished(monkeypatch):
+    model = GaussianHMM(PARTS, 2)
+    fit = acv.fit(model, rng=RNG)
+    left = 3
+
+    def stopped(model, n_starts, rng):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return fit_restarts(model, n_starts, rng)
+
+    whole = acv.from_scratch(model, fit, FOLDS, 2)
+    monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", stopped)
+    with pytest.raises(acv.Interrupted, match="3 of 5 folds are finished") as caught:
+        acv.from_scratch(model, fit, FOLDS, 2)
+    found = caught.value.result
+    assert_array_equal(found.diagnostics["converged"], [True, True, True, False, False])
+    assert_array_equal(found.fold_totals[:3], whole.fold_totals[:3])
+    assert np.isnan(found.fold_totals[3:]).all()
+    assert found.evaluations["fits"] == 6
+    monkeypatch.undo()
+    others = acv.from_scratch(model, found.fit, found.folds[~found.diagnostics["converged"]], 2)
+    assert_allclose(others.fold_totals, whole.fold_totals[3:], rtol=1e-7)
