@@ -127,12 +127,13 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # therefore subtracts the *baseline*, which does nothing: it keeps $\hat\theta$.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 4, figsize=(11, 5.6))
+fig, axes = figures.subplots(2, 4, figsize=(11, 6))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     none, ij, frozen, ns, exact = field.results.values()
     figures.scatter(top, exact, ij).set_title(f"β = {beta}")
-    figures.differences(bottom, exact, none, ij, frozen).locator_params(axis="x", nbins=4)
-axes[1, 0].legend(markerscale=4, fontsize="small")
+    figures.differences(bottom, exact, none, ij, frozen).locator_params(axis="x", nbins=3)
+figures.plt.setp(axes[:, 1:], ylabel="")
+axes[1, 0].legend(markerscale=3, fontsize="small")
 figures.save(fig, "mrf_scatter", june)
 
 # %% [markdown]
@@ -183,12 +184,11 @@ for beta in betas:
 # standard errors, more than the {value}`ghosh.fig3.june.80.theta_max baseline` of the baseline's worst.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 4, figsize=(11, 3.4), sharey=True)
+fig, axes = figures.subplots(1, 4, figsize=(11, 3.9), sharey=True)
 for ax, (beta, field) in zip(axes, fields.items(), strict=True):
     figures.error_ladder(ax, dict(mrf.theta_table(field))).set_title(f"β = {beta}")
     ax.tick_params("x", rotation=60)
-for ax in axes[1:]:
-    ax.set_ylabel("")
+figures.plt.setp(axes[1:], ylabel="")
 figures.save(fig, "mrf_ladder", june)
 
 # %% [markdown]
@@ -409,7 +409,7 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
 for ax, name in zip(axes, ("may", "toy"), strict=True):
     none, ij, frozen, _, exact = others[name][0.4].results.values()
     figures.differences(ax, exact, none, ij, frozen).set_title(f"{name}, β = 0.4")
-axes[0].legend(markerscale=4, fontsize="small")
+axes[0].legend(markerscale=2, fontsize="small")
 figures.save(fig, "mrf_others", may)
 
 # %% [markdown]
@@ -445,12 +445,13 @@ larger[columns].round(5)
 mrf.errors(parts).groupby(level="rung", sort=False).median()[columns].round(5)
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 3, figsize=(11, 3.6), sharey=True)
+fig, axes = figures.subplots(1, 3, figsize=(11, 4), sharey=True)
 errors_of = {name: mrf.theta_table(runs) for name, runs in more.items()}
 errors_of["regions"] = pd.concat([mrf.theta_table(runs) for runs in parts.values()])
 for ax, (name, errors_theta) in zip(axes, errors_of.items(), strict=True):
     figures.error_ladder(ax, dict(errors_theta)).set_title(name)
     ax.tick_params("x", rotation=60)
+figures.plt.setp(axes[1:], ylabel="")
 figures.save(fig, "mrf_larger", june)
 
 # %% [markdown]

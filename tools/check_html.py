@@ -3,8 +3,8 @@ as a reader offline would, on a wide screen and on a phone.
 
 A page passes when it loads without a console error, asks for nothing outside FOLDER, is painted in
 1.5 s and reads at most 3 MB, shows its formulas, cuts nothing off, has badges that lead to a place
-that is there, and when axe (the script AXE) finds no barrier that is more than minor; the search
-must find "jackknife".
+that is there, and when axe (the script AXE) finds no barrier that is more than minor. No text of a
+figure may reach beyond it, and the search must find "jackknife".
 Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
@@ -53,6 +53,13 @@ const free = element => {
 return [...document.querySelectorAll('article :is(table, pre, img, mjx-container)')]
   .filter(element => !hidden(element) && !free(element))
   .map(element => `${element.tagName} ${element.textContent.trim().slice(0, 40)}`)"""
+# Text of a figure that reaches beyond the drawing, of which the page shows nothing.
+OUTSIDE = """const page = document.documentElement.getBoundingClientRect();
+return [...document.querySelectorAll('g[id^=text_]')].filter(text => {
+  const box = text.getBoundingClientRect();
+  return box.left < page.left - 1 || box.top < page.top - 1
+    || box.right > page.right + 1 || box.bottom > page.bottom + 1;
+}).length"""
 PAINT = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 SIZES = {"wide": (1400, True), "phone": (390, False)}  # width, and whether all must fit
 LONGEST, LARGEST = 1500.0, 3e6  # milliseconds to the first paint, bytes
@@ -122,6 +129,13 @@ def cut_off(driver):
     return found
 
 
+def cut_text(driver, figure):
+    """What reaches beyond a figure, a drawing of matplotlib's."""
+    driver.get(figure.as_uri())
+    count = driver.execute_script(OUTSIDE)
+    return [f"{count} of its texts are cut off"] if count else []
+
+
 def set_width(driver, width):
     """A window of this width: Chromium's own cannot be as narrow as a phone."""
     metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
@@ -154,6 +168,8 @@ def main(folder, axe):
     with browser() as driver:
         script = Path(axe).read_text("utf-8")
         results = {page: faults(driver, site, page, script) for page in pages}
+        drawings = sorted(folder.glob("_images/*.svg"))
+        results |= {figure.name: cut_text(driver, figure) for figure in drawings}
         results["search"] = search_faults(driver, site, "jackknife")
     for page, found in results.items():
         print(f"{page}: {'; '.join(found) or 'ok'}")

@@ -23,9 +23,9 @@ def save(fig, name, data=None, folder=None):
     width, height = fig.get_size_inches()
     strip = 0.0  # inches below the figure
     if data is not None and data.provenance in ("simulated", "rebuilt"):
-        strip = 0.25
+        strip = 0.4
         text = f"{data.provenance} data"
-        below = -0.01 / height
+        below = -0.15 / height  # and below what a legend outside the axes may take
         fig.text(0.995, below, text, ha="right", va="top", color="#b00020", fontsize=11)
     page = Bbox([[0.0, -strip], [width, height]])
     folder = folder or os.environ.get("ACVLIB_OUTPUT", "build/interactive")
