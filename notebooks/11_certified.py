@@ -79,8 +79,8 @@ figures.save(fig, "certified_fold")
 #
 # Nothing is asked of $a$. It need not come from a converged fit, nor from a good method. Nothing is sampled. What is
 # proved of real numbers has to survive their rounding: every bound carries the slack of a gradient that is off by
-# as many machine epsilons of all it sums up as it adds terms at a time, and of a Hessian off by $4(n + D)D$ epsilons of its condition number; a fold
-# whose Hessian may be off by a tenth is not certified. `Certificate.slack` has the share.
+# as many machine epsilons of all it sums up as it adds terms at a time, and of a Hessian off by $4(n + D)D$ epsilons of its
+# condition number; a fold whose Hessian may be off by a tenth is not certified. `Certificate.slack` has the share.
 #
 # For a chain CRF the third cumulant of a feature sum $u^\top S(z)$ is at most its range over tag sequences times the second
 # one; the range splits into first tag, transitions and last tag. Rankings and semi-supervised learning are sums of logistic
@@ -114,9 +114,10 @@ figures.save(fig, "certified_true")
 # %% [markdown]
 # ```{figure} figures/certified_true.svg
 # :name: fig-certified-true
-# :alt: Dots above a dashed diagonal over many decades; one colour well above it, the other on it until both flatten at small errors.
+# :alt: Dots above a dashed diagonal over many decades; one colour well above it, the other on it.
 # The proved bound of each left-out patient against the true error of the Newton step. No dot may lie below the diagonal. From the
-# full fit bounds are wide; from a fold's own parameters they are the error itself, down to where rounding takes over.
+# full fit bounds are wide; from a fold's own parameters they are the error itself, up to the slack for rounding. True errors
+# below a billionth of a standard error are drawn there.
 # {verdict}`beyond.certify.real.violations`
 # ```
 #
