@@ -23,9 +23,10 @@ def save(fig, name, data=None, folder=None):
     width, height = fig.get_size_inches()
     strip = 0.0  # inches below the figure
     if data is not None and data.provenance in ("simulated", "rebuilt"):
-        strip = 0.4
+        strip = 0.25
         text = f"{data.provenance} data"
-        below = -0.15 / height  # and below what a legend outside the axes may take
+        below = -0.01 / height
+        _hold_legends(fig)
         fig.text(0.995, below, text, ha="right", va="top", color="#b00020", fontsize=11)
     page = Bbox([[0.0, -strip], [width, height]])
     folder = folder or os.environ.get("ACVLIB_OUTPUT", "build/interactive")
@@ -36,3 +37,14 @@ def save(fig, name, data=None, folder=None):
         draft.write_text(OUTLINE.sub(lambda path: TOO_FINE.sub(r"\1", path[0]), drawing), "utf-8")
     plt.close(fig)
     return fig
+
+
+def _hold_legends(fig):
+    """Keep legends outside the axes where they are: their places are of the page, which grows."""
+    fig.draw_without_rendering()
+    fig.set_layout_engine("none")
+    for legend in fig.legends:
+        corner = fig.transFigure.inverted().transform(legend.get_window_extent().min)
+        legend.borderaxespad = 0.0
+        legend.set_loc("lower left")
+        legend.set_bbox_to_anchor(corner, fig.transFigure)
