@@ -174,7 +174,8 @@ def balls(
     whose Hessian is singular have none.
     """
     try:
-        return _balls(derivatives, known, anchors, points, folds, chord)
+        with blas_for(len(known.factor) ** 3):
+            return _balls(derivatives, known, anchors, points, folds, chord)
     except np.linalg.LinAlgError:
         if len(folds) == 1:
             own_radius, radius, gap, reach = np.full((4, 1), np.inf)
@@ -202,11 +203,6 @@ def _expanded(derivatives, known, anchors, folds, chord):
 
 def _balls(derivatives, known, anchors, points, folds, chord):
     gradients, H, changed = _expanded(derivatives, known, anchors, folds, chord)
-    with blas_for(float(len(known.factor)) ** 3):
-        return _around(known, gradients, H, changed, anchors, points, folds, chord)
-
-
-def _around(known, gradients, H, changed, anchors, points, folds, chord):
     if H.indefinite.any():
         raise np.linalg.LinAlgError("a Hessian is not positive definite")
     centre, nu = H.newton(anchors, gradients)

@@ -81,14 +81,20 @@ def exact(
 def finished(run: Run, found: Refits) -> CVResult:
     """The result of refits; warns of those that did not converge."""
     run.derivatives.defaults.check_refits(found.params, run.folds)
-    if not found.converged.all():
-        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
-        worst = found.decrement[~found.converged].max()
-        warnings.warn(f"exact: {lost}; largest decrement {worst:.2g}", UnconvergedFit, stacklevel=3)
+    warn_of_refits(run, found, stacklevel=4)
     diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
     if is_equation(run.derivatives.model):
         diagnostics["residual"] = found.residual
     return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
+
+
+def warn_of_refits(run: Run, found: Refits, stacklevel: int = 3) -> None:
+    """Warn once of the folds that did not converge."""
+    if not found.converged.all():
+        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
+        worst = found.decrement[~found.converged].max()
+        message = f"{run.method}: {lost}; largest decrement {worst:.2g}"
+        warnings.warn(message, UnconvergedFit, stacklevel=stacklevel)
 
 
 def interrupted(run: Run, found: Refits, remedy: str, scoring: bool = False) -> Interrupted:

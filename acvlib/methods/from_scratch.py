@@ -19,7 +19,7 @@ from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..parallel import track
 from ..protocol import CVResult, Fit, Refits, with_defaults
-from .exact import exact, interrupted
+from .exact import exact, interrupted, warn_of_refits
 from .run import Run
 
 MOST_STARTS = 10_000
@@ -100,16 +100,15 @@ def from_scratch(
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
     try:
-        for n, fold in enumerate(track(run.folds, "folds")):
-            kept = _without(run.derivatives, fold, fit.params)
-            agreeing[n] = _refit(kept, n_starts, rng, found.part(slice(n, n + 1)))
+        for n, restarts in enumerate(_refits(run, n_starts, rng)):
+            agreeing[n] = restarts.agreeing
+            found.params[n] = restarts.fit.params
+            found.decrement[n] = restarts.fit.newton_decrement
+            found.evaluations["fits"] += n_starts
+            found.converged[n] = found.decrement[n] <= TOLERANCE
     except KeyboardInterrupt as error:
         raise interrupted(run, found, REMEDY) from error
-    if not found.converged.all():
-        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
-        worst = found.decrement[~found.converged].max()
-        message = f"from_scratch: {lost}; largest decrement {worst:.2g}"
-        warnings.warn(message, UnconvergedFit, stacklevel=2)
+    warn_of_refits(run, found)
     return run.finish(
         found.params,
         found.evaluations,
@@ -119,14 +118,10 @@ def from_scratch(
     )
 
 
-def _refit(model, n_starts, rng, found):
-    """Write where the lowest start of one fold ends; how many ended as low."""
-    restarts = fit_restarts(model, n_starts, rng)
-    found.params[0] = restarts.fit.params
-    found.decrement[0] = restarts.fit.newton_decrement
-    found.evaluations["fits"] += n_starts
-    found.converged[0] = restarts.fit.newton_decrement <= TOLERANCE
-    return restarts.agreeing
+def _refits(run, n_starts, rng):
+    """Yield where the starts of each fold end."""
+    for fold in track(run.folds, "folds"):
+        yield fit_restarts(_without(run.derivatives, fold, run.fit.params), n_starts, rng)
 
 
 def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> Any:
