@@ -6,6 +6,7 @@ right-hand sides asked for. It may have `rough`, a cheaper operator close to it,
 takes its steps.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,11 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 FLAT = 1e-3  # curvature, relative to the preconditioner's, that counts as no less curved
 MAX_ITERATIONS = 1000
-MAX_REFINEMENTS = 20
+NEARER = 0.7  # of its residual, to which a correction by the rough operator must bring a row
+
+
+class UnsolvedSystem(UserWarning):
+    """A linear system is left unsolved: the step that it gives is inaccurate."""
 
 
 @dataclass
@@ -64,34 +69,72 @@ def conjugate_gradient(
     return state.solutions()
 
 
-def solve(products: Any, b: np.ndarray, tolerance: float = 1e-6, damping: float = 0.0) -> Solutions:
+def solve(
+    products: Any,
+    b: np.ndarray,
+    tolerance: float = 1e-6,
+    damping: float = 0.0,
+    max_iterations: int = MAX_ITERATIONS,
+) -> Solutions:
     """Solve as `conjugate_gradient`, by refinement where `products.rough` is a cheaper operator.
 
     Residuals come from the accurate operator, corrections from conjugate gradients on the rough
-    one, until the residuals are small; a row whose rough operator is indefinite stops at its first
-    correction.
+    one, until the residuals are small. A row whose rough operator is indefinite stops at its first
+    correction. A row that a correction does not bring nearer is solved by the accurate operator
+    alone: its least curvature is below what the two differ by, and may be negative.
+
+    Warns of rows that are left above the tolerance (`UnsolvedSystem`).
     """
-    rough = getattr(products, "rough", None)
-    if rough is None:
-        return conjugate_gradient(products, b, tolerance, damping=damping)
+    if getattr(products, "rough", None) is None:
+        found = conjugate_gradient(products, b, tolerance, max_iterations, damping)
+    else:
+        found = _refined(products, b, tolerance, damping, max_iterations)
+    unsolved = (found.residual > tolerance) & (found.smallest > 0.0)
+    if unsolved.any():
+        warnings.warn(
+            f"{unsolved.sum()} of {len(b)} linear systems are left with relative residuals up to "
+            f"{found.residual[unsolved].max():.2g}, above {tolerance:.2g}, after {max_iterations} "
+            "products with the Hessian: steps are no better than that. Scale the parameters "
+            "alike, or pass damping",
+            UnsolvedSystem,
+            stacklevel=2,
+        )
+    return found
+
+
+def _refined(products, b, tolerance, damping, max_iterations):
     found = Solutions(np.zeros_like(b), np.zeros(len(b)), np.full(len(b), np.inf))
     size = np.linalg.norm(b, axis=1)
     rows = np.flatnonzero(size)
+    found.residual[rows] = 1.0
     left = b[rows]
     accuracy = 0.5 * np.sqrt(tolerance)
-    for _ in range(MAX_REFINEMENTS):
-        step = conjugate_gradient(ChosenRows(rough, rows), left, accuracy, damping=damping)
+    stalled = []
+    while rows.size:
+        rough = ChosenRows(products.rough, rows)
+        step = conjugate_gradient(rough, left, accuracy, max_iterations, damping)
         found.x[rows] += step.x
         found.smallest[rows] = np.minimum(found.smallest[rows], step.smallest)
         left = b[rows] - products.multiply(found.x[rows], rows) - damping * found.x[rows]
-        found.residual[rows] = np.linalg.norm(left, axis=1) / size[rows]
+        before = found.residual[rows]
+        after = np.linalg.norm(left, axis=1) / size[rows]
+        found.residual[rows] = after
         found.products += step.products + len(rows)
-        more = (found.residual[rows] > tolerance) & (step.smallest > 0.0)
-        rows = rows[more]
-        left = left[more]
-        if not rows.size:
-            break
+        more = (after > tolerance) & (step.smallest > 0.0)
+        nearer = after < NEARER * before
+        stalled.extend(rows[more & ~nearer])
+        rows = rows[more & nearer]
+        left = left[more & nearer]
         accuracy = np.minimum(0.7 * tolerance / found.residual[rows], 0.5)  # what is still wanted
+    if stalled:
+        rows = np.array(stalled)
+        alone = conjugate_gradient(
+            ChosenRows(products, rows), b[rows], tolerance, max_iterations, damping
+        )
+        found.x[rows] = alone.x
+        found.residual[rows] = alone.residual
+        found.smallest[rows] = alone.smallest
+        found.products += alone.products
     return found
 
 

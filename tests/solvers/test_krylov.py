@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from acvlib.solvers.krylov import conjugate_gradient, solve
+from acvlib.solvers.krylov import UnsolvedSystem, conjugate_gradient, solve
 from acvlib.solvers.operators import HessianOperator
 
 N, D = 5, 30
@@ -108,3 +108,37 @@ def test_operator_multiplies_rows_and_solves_columns(rng):
     b = rng.normal(size=(D, 4))
     assert_allclose(operator.solve(b), np.linalg.solve(matrices[0], b), atol=1e-9)
     assert_allclose(operator.solve(b[:, 0]), np.linalg.solve(matrices[0], b[:, 0]), atol=1e-9)
+
+
+def with_least_eigenvalues(rng, least):
+    """Matrices of diagonal about 1 whose least eigenvalues are these, and those eigenvectors."""
+    q = np.linalg.qr(rng.normal(size=(len(least), D, D)))[0]
+    values = np.ones((len(least), D))
+    values[:, 0] = least
+    return np.einsum("nik,nk,njk->nij", q, values, q), q[:, :, 0]
+
+
+@pytest.mark.parametrize("accurate", [-0.008, 0.004])
+def test_a_rough_operator_of_the_wrong_least_curvature_is_left_for_the_accurate_one(accurate, rng):
+    matrices, along = with_least_eigenvalues(rng, [0.5, accurate])
+    rough = matrices.copy()
+    rough[1] += (0.0056 - accurate) * np.outer(along[1], along[1])
+    products = Dense(matrices)
+    products.rough = Dense(rough)
+    b = rng.normal(size=(2, D))
+    found = solve(products, b, 1e-8)
+    assert found.residual[0] <= 1e-8
+    assert np.linalg.norm(found.x[1]) < 1e3 * np.linalg.norm(b[1])
+    assert (found.smallest[1] > 0.0) == (accurate > 0.0)
+    if accurate > 0.0:
+        assert_allclose(found.x, np.linalg.solve(matrices, b[..., None])[..., 0], rtol=1e-6)
+    else:
+        alone = conjugate_gradient(Dense(matrices[1:]), b[1:], 1e-8)
+        assert_allclose(found.x[1], alone.x[0], rtol=1e-9)
+
+
+def test_unsolved_systems_are_warned_of(rng):
+    matrices, b = definite(rng), rng.normal(size=(N, D))
+    b[0] = 0.0
+    with pytest.warns(UnsolvedSystem, match=r"4 of 5 linear systems .* after 3 products"):
+        solve(Dense(matrices), b, 1e-10, max_iterations=3)
