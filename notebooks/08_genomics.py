@@ -135,7 +135,7 @@ for ax, k in zip(axes, (1, 2, 3), strict=True):
     figures.by_df(ax, table.xs(k, level=1)[shown], theirs)
     ax.set_title(f"{k} left out")
 axes[0].set_ylabel("mean absolute error (log2 units)")
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=5)
+fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
 figures.save(fig, "genomics_errors", data=data)
 
 # %% [markdown]

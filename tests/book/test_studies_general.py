@@ -149,14 +149,14 @@ def test_choices_over_draws_are_inside_or_at_an_edge():
 
 def test_all_ways_of_table_1_give_the_same_exact_loss():
     data, rng = small()
-    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=2)
-    assert table.index.tolist() == [(3, 0), (3, 1), (4, 0), (4, 1)]
+    table = general_timing.table1(general.semi_supervised(data, rng), rng, (3, 4), calls=3)
+    assert table.index.tolist() == [(t, call) for t in (3, 4) for call in range(3)]
     assert table.gap.max() < 1e-6
     assert (table[["cv", "acv", "shared"]] > 0).all(axis=None)
     assert_allclose(table.ratio, table.cv / table.acv)
-    assert general_timing.medians(table).calls.tolist() == [2, 2]
-    one = general_timing.table1(general.semi_supervised(data, rng), rng, (3,), patience=0.0)
-    assert one.fits.tolist() == [1]  # one call, and one fold of three
+    assert general_timing.medians(table).calls.tolist() == [3, 3]
+    one = general_timing.table1(general.semi_supervised(data, rng), rng, (4,), patience=0.0)
+    assert one.fits.tolist() == [3, 3, 3]  # three calls, and three folds of four
     assert one.gap.max() < 1e-6
     assert general_timing.peak_gigabytes() > 0.01
 

@@ -16,7 +16,8 @@ from acvlib.methods.exact import exact
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.models import ManifoldEnergy
 
-CALLS, PATIENCE = 20, 6.0  # calls of each way; no more calls or folds after so many seconds
+CALLS, PATIENCE = 20, 6.0  # calls of each way; no more calls or folds after so many seconds,
+LEAST = 3  # but this many of both, as one fold may take twice as long as the next
 TOLERANCE = 1e-8  # of the fits that the others are measured against, in standard errors
 
 
@@ -39,7 +40,7 @@ def table1(model, rng, numbers=(5, 10, 20), calls=CALLS, patience=PATIENCE):
 
 def _cell(model, folds, calls, patience):
     rows, start = [], time.perf_counter()
-    while not rows or (len(rows) < calls and time.perf_counter() - start < patience):
+    while len(rows) < LEAST or (len(rows) < calls and time.perf_counter() - start < patience):
         rows.append(_row(model, folds, patience))
     return pd.DataFrame(rows)
 
@@ -76,13 +77,13 @@ def without(model, fold):
 
 def fold_by_fold(model, folds, patience=np.inf):
     """(seconds, losses of each fold) of t-fold CV, each fold's model built and fitted from nothing,
-    until the patience ends.
+    until the patience ends, the first three at least.
     """
     start, losses = time.perf_counter(), []
     for fold in folds:
         full = fit(without(model, fold), tolerance=TOLERANCE)
         losses.append(model.heldout_loss(full.params, fold))
-        if time.perf_counter() - start > patience:
+        if len(losses) >= LEAST and time.perf_counter() - start > patience:
             break
     return time.perf_counter() - start, losses
 
