@@ -147,14 +147,14 @@ rungs = acv.ladder(showers, fit, folds)
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
-# Read the column `theta_error`: the distance of each fold's parameters from those of the exact refit, in standard
+# Read the column *parameter error (SE)*: the distance of each fold's parameters from those of the exact refit, in standard
 # errors. The bottom row did nothing; every rung above should beat it. If one does not, do not use it. One series is one draw,
 # so here are medians over several, with folds of their own:
 
 # %%
 n_draws = {"quick": 4, "paper": 20}[scale]
 errors = own_model.theta_errors(draw, n_draws, rng)
-errors.median().round(4)
+errors.median().to_frame("median parameter error (SE)").round(4)
 
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
@@ -285,7 +285,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 
 # %%
 errors = own_model.theta_errors(draw_doses, n_draws, rng)
-errors.median().round(4)
+errors.median().to_frame("median parameter error (SE)").round(4)
 
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
@@ -316,7 +316,7 @@ ledger.record_draws(
 #
 # - A model needs four methods. Check it with `check_model` before anything else, with `without` if you can build it anew
 #   from part of the data.
-# - *No adjustment* is what every rung has to beat: look at `theta_error` of some exact folds before you trust any of them.
+# - *No adjustment* is what every rung has to beat: look at the parameter errors of some exact folds before you trust any of them.
 # - The *IJ* needs one pass over the data for all folds. Here it keeps {value}`beyond.ladder.showers.infinitesimal_jackknife` of
 #   {value}`beyond.ladder.showers.no_adjustment` standard errors. *One frozen step* costs one gradient a fold and is far nearer
 #   to the refit, so take it first.

@@ -118,7 +118,7 @@ for family in ("logistic", "poisson"):
 # %% [markdown]
 # A mean error can hide compensating errors, so here is how far each rung's parameters are from the exact refit's, fold
 # by fold, in standard errors of the full fit: medians over folds, then over data sets. First leave-one-out, then ten
-# random folds of the same data (`ten_`).
+# random folds of the same data (*ten*).
 
 # %%
 of_rungs = [
@@ -141,7 +141,7 @@ for name, values, baseline in glm_errors.ladder_records(errors):
 
 # %% [markdown]
 # The second table has the share of folds in which one frozen step is nearer to the refit than doing nothing
-# (`beats_train`) or than the jackknife (`beats_ij`). With one row left out the frozen step is hardly better than the jackknife,
+# (*beats train*) or than the jackknife (*beats ij*). With one row left out the frozen step is hardly better than the jackknife,
 # {value}`beyond.ladder.glm.logistic.frozen_newton` against {value}`beyond.ladder.glm.logistic.infinitesimal_jackknife` standard
 # errors in logistic regression. With a tenth left out it errs by {value}`beyond.ladder.glm.tenfold.frozen_newton` against
 # {value}`beyond.ladder.glm.tenfold.infinitesimal_jackknife`, and the Newton step by {value}`beyond.ladder.glm.tenfold.newton_step`.
@@ -205,7 +205,7 @@ figures.save(fig, "glm_seconds")
 # grows. The Newton step costs what the jackknife does. {verdict}`giordano.fig2`
 # ```
 #
-# In the table, `ratio` is exact over jackknife after the fit, `with_fit` the same with the fit counted in both, and `authors`
+# In the table, *ratio* is exact over jackknife after the fit, *with fit* the same with the fit counted in both, and *authors*
 # the authors' ratio. Theirs is about 1 at $N = 10$, so that their seconds must have the fit in both. At $N = 1{,}000$ we have
 # {value}`giordano.fig2.at_1000` where they have {given}`2.26`; at the largest $N$ {value}`giordano.fig2.with_fit` where they
 # have {given}`11.5`. Their order of magnitude is that of the largest sizes. With the fit, the ratio grows as $N$ to the power
@@ -308,7 +308,7 @@ of_slopes = pd.concat(slopes, names=["design", "k"]).groupby(["design", "k"])
 of_slopes.quantile([0.1, 0.5, 0.9]).unstack().round(2)
 
 # %% [markdown]
-# Quantiles over draws, of the slopes of doing nothing (`none`), of the jackknife and of the Newton step. Doing nothing has
+# Quantiles over draws, of the slopes of doing nothing, of the jackknife and of the Newton step. Doing nothing has
 # $-1$ with bounded covariates, and with heavy tails {value}`giordano.cor1.general.1 baseline | .2f`: the largest covariate
 # grows with $N$. The Newton step's slope is near the jackknife's: its error is smaller, and falls no faster.
 

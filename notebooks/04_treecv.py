@@ -598,6 +598,8 @@ count = np.bincount(cell_of, minlength=100)[cell_of]
 closed_form = np.log((n - 1 + 0.5 * 100) * width) - np.log(count - 1 + 0.5)
 one_model = np.log((n + 0.5 * 100) * width) - np.log(count + 0.5)
 gap, nothing = (np.abs(x - closed_form).max() for x in (one_out.pointwise, one_model))
+
+# %% tags=["remove-cell"]
 ledger.record("joulani.tab1.density.gap", gap, data=covtype, baseline=nothing)
 
 # %% [markdown]

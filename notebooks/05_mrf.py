@@ -96,8 +96,8 @@ figures.save(fig, "mrf_map", june)
 # ## Claim: EM and a gradient fit agree
 # The paper fits by EM, whose M-step is closed: a rate is a mean of counts, weighted by the class probabilities. We
 # fit by Newton's method on exact derivatives. Is that the same optimum? Both are started from the same random rates,
-# drawn evenly from the range of the counts. In the second table `gap` is the largest distance between their log rates,
-# and `nats_above` says how much worse EM's optimum is than our fit.
+# drawn evenly from the range of the counts. In the second table *gap* is the largest distance between their log rates,
+# and *nats above* says how much worse EM's optimum is than our fit.
 
 # %%
 optima = mrf.optima(fields)
@@ -165,9 +165,9 @@ for beta in betas:
     ledger.record(f"{name}.frozen_theta", frozen.theta_error, june)
 
 # %% [markdown]
-# `relative_error` is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
-# densities. `worst` is the largest error of a fold's loss, in standard deviations of the exact fold losses.
-# `correlation` is that of the upper row of the figure, `differences` that of the lower row. `theta_error` is the
+# *relative error* is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
+# densities. *worst* is the largest error of a fold's loss, in standard deviations of the exact fold losses.
+# *correlation* is that of the upper row of the figure, *differences* that of the lower row. *parameter error (SE)* is the
 # distance of a fold's $\hat\theta$ from the exact refit's, in standard errors: the median and the largest over folds.
 #
 # The dots lie on the diagonal at every coupling. But those of the baseline do, too: at $\beta = 0.4$ its correlation
@@ -255,15 +255,15 @@ ledger.record("ghosh.fig3.where", where, june)
 # The paper says that approximate cross-validation (ACV) is "orders of magnitude faster than exact CV"; the times are
 # bars of its figure, not numbers. Faster than which exact CV? The authors' published program continues EM from
 # $\hat\theta$ in each fold until the log-likelihood changes by less than $10^{-8}$ of itself. Its E-step sums over
-# the whole map once *for each tract*. We time that with our own sums, `authors_em`. There are two better ways to be
+# the whole map once *for each tract*. We time that with our own sums, *authors em*. There are two better ways to be
 # exact: EM whose E-step takes all tracts' probabilities from one sum forth and back, here even from scratch
-# (`cold_em`); and ours (`exact`), one Newton step from $\hat\theta$ and then chord steps until the Newton decrement
+# (*cold em*); and ours (*exact refit*), one Newton step from $\hat\theta$ and then chord steps until the Newton decrement
 # is at most $10^{-6}$.
 #
-# Each draw times one random part of the folds, and of `authors_em` one fold of it; EM from scratch has a start of its
+# Each draw times one random part of the folds, and of *authors em* one fold of it; EM from scratch has a start of its
 # own in each draw. The IJ has nothing to do for a single fold but to score it. What it computes once, for all folds,
 # is divided by the number of tracts. Scoring a fold is a sum over the map that ACV and exact CV share. So the last
-# two columns compare the whole times, and the times without scoring (`no_adjustment` is nothing but scoring).
+# two columns compare the whole times, and the times without scoring (*no adjustment* is nothing but scoring).
 
 # %%
 field = fields[0.4]

@@ -199,7 +199,7 @@ by_set = pd.concat({names[n]: path.loc[list(epochs), columns] for n, path in pat
 by_set.groupby(level=[0, "epoch", "rung"], sort=False).median().round(4)
 
 # %% [markdown]
-# Read the table by rung. `no_adjustment` does not leave anything out: it scores the sentence by $\theta^{(s)}$ itself. Its
+# Read the table by rung. *No adjustment* does not leave anything out: it scores the sentence by $\theta^{(s)}$ itself. Its
 # points, in early epochs, lie as near the diagonal as the IJ's. After one epoch the correlation with exact CV is
 # {value}`ghosh.fig2.conll.epoch1 | .4f` for the IJ and {value}`ghosh.fig2.conll.epoch1 baseline | .4f` for doing nothing. What
 # the scatter shows is the distance of $\theta^{(s)}$ from the optimum, and the IJ does nothing about that. It adds

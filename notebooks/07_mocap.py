@@ -126,10 +126,10 @@ figures.save(fig, "mocap_scatter", data=data)
 # ```
 #
 # A scatter of losses flatters. Most of the spread is between recordings, and every method shares it: even grey dots lie on
-# the line. So the table compares each rung with doing nothing. `gap`: the distance of its mean loss from the exact one, in
-# standard errors of the exact mean, as the paper's error bars show it. `theta`: how far its parameters are from the refit's,
-# in standard errors, the median over folds. `share`: that error over the error of doing nothing. `differences`: the
-# correlation over recordings of what it adds to the loss of doing nothing with what the refit adds. `indefinite`: the folds
+# the line. So the table compares each rung with doing nothing. *gap*: the distance of its mean loss from the exact one, in
+# standard errors of the exact mean, as the paper's error bars show it. *parameter error (SE)*: how far its parameters are from the refit's,
+# in standard errors, the median over folds. *share*: that error over the error of doing nothing. *differences*: the
+# correlation over recordings of what it adds to the loss of doing nothing with what the refit adds. *indefinite*: the folds
 # that a Newton step marks.
 
 # %%
@@ -243,7 +243,7 @@ acv.compare_models(exact_results).drop(columns="se_over").round(1)
 
 # %% [markdown]
 # The bars are wide because some recordings are hard for every model. `compare_models` takes differences recording by
-# recording: `dse` is the standard error of `elpd_diff`, the distance from the best model. `p` is the effective number of
+# recording: *dse* is the standard error of *elpd diff*, the distance from the best model. *p* is the effective number of
 # parameters, what leaving a recording out of the fit adds to its loss, summed. And here is how often each of the first three
 # orders is best, over the draws. The IJ, exact refits and the test recordings agree in a share of
 # {value}`ghosh.fig6.same_choice_drawn | .2f` of them, and doing nothing with these in
@@ -501,7 +501,7 @@ figures.save(fig, "mocap_future", data=recording)
 # the picture. {verdict}`ghosh.fig8`
 # ```
 #
-# The table's `theta` of no adjustment is how far a refit moves. Under the Gaussian emissions it is
+# The table's parameter error of no adjustment is how far a refit moves. Under the Gaussian emissions it is
 # {value}`ghosh.fig8.gaussian.none | .1f` standard errors, and the IJ leaves {value}`ghosh.fig8.gaussian.share | .0%` of that; its
 # losses correlate by {value}`ghosh.fig8.gaussian | .4f` with the exact ones, those of doing nothing by
 # {value}`ghosh.fig8.gaussian baseline | .4f`. Under AR(1) it leaves {value}`ghosh.fig8.ar1.share | .0%`, with correlations of
@@ -557,7 +557,7 @@ ledger.record("ghosh.fig8.estimated.ar1.none", row.theta[none], recording)
 # %% [markdown]
 # ## What to take away
 # - *No adjustment*: its mean losses choose the order that exact refits choose wherever models differ by more than refits
-#   move. It does not tell what a recording adds, nor where the parameters go. Its `theta` says how far a refit moves: look at
+#   move. It does not tell what a recording adds, nor where the parameters go. Its parameter error says how far a refit moves: look at
 #   it first.
 # - *IJ*: where a refit moves by about a standard error or two, as with $\sigma^2 = 1$, it leaves a fraction of that, for the
 #   price of one solve a fold.

@@ -385,8 +385,8 @@ if paper:
 # ## Claim: BFGS stops too early for the IJ
 # The paper remarks that the IJ matched refits considerably better once both came from a second-order method. BFGS often
 # stopped where the gradient was still large. Here is SciPy's BFGS from the same k-means start, at the authors' tolerance of
-# 1e-6 a gene, four degrees of freedom and one time left out. `bfgs` and `newton`: mean distance of the IJ's fold losses from
-# refits by the same optimiser; `none`: the same without adjustment.
+# 1e-6 a gene, four degrees of freedom and one time left out. *by BFGS* and *newton*: mean distance of the IJ's fold losses from
+# refits by the same optimiser; *none*: the same without adjustment.
 
 # %%
 optimisers = pd.DataFrame(

@@ -101,7 +101,7 @@ by_gamma = every[["r_difference", "theta_error"]].median().unstack("rung")
 by_gamma.round(4)
 
 # %% [markdown]
-# `theta_error` counts the parameters' error in standard errors. That of the theorem as printed is
+# The parameter error counts in standard errors. That of the theorem as printed is
 # {value}`zhu.fig1.printed_over_ij | .0f` times the jackknife's at the paper's $\gamma$, and at least
 # {value}`zhu.fig1.printed_over_ij.least` times at all of these. Over them, its $R$ goes from
 # {value}`zhu.fig1.as_printed.least` to {value}`zhu.fig1.as_printed.most`; the jackknife's is at least
@@ -127,8 +127,8 @@ ledger.record("zhu.fig1.infinitesimal_jackknife.least", least, cpu, draws=draws)
 
 # %% [markdown]
 # Eq. 11 of the paper goes one step further and expands the evaluation loss as well, in place of putting the
-# predicted parameters into it: `r_linearised`. It is hardly cheaper. Where the step is right, its error of the mean loss is
-# {value}`zhu.eq11.infinitesimal_jackknife` times that of plugging in (`over_plugged`).
+# predicted parameters into it: *R, linearised*. It is hardly cheaper. Where the step is right, its error of the mean loss is
+# {value}`zhu.eq11.infinitesimal_jackknife` times that of plugging in (*over plugged*).
 
 # %%
 general.medians(one, ["r_difference", "r_linearised", "over_plugged"]).loc[RUNGS].round(5)
@@ -341,7 +341,7 @@ figures.save(fig, "general_rates")
 #
 # The rate is that of the jackknife: {value}`zhu.thm.supervised.points.infinitesimal_jackknife | .2f` with labels alone. As
 # printed, the theorem's own step has an error of first order, $1/s$, and the proof of the rate does not apply to it: the
-# slope of the parameters' error (`theta`) is {value}`zhu.thm.supervised.theta.as_printed | .2f`. Its error of the mean loss has
+# slope of the parameters' error is {value}`zhu.thm.supervised.theta.as_printed | .2f`. Its error of the mean loss has
 # parts of either sign and may vanish on its way, so that its slope over a few sizes says little.
 #
 # Against $t$ the points are fixed and the lines are bent; the jackknife's slope is
@@ -374,9 +374,9 @@ for kind in ("hinge", "contrastive"):
 
 # %% [markdown]
 # ## Claim: nearly $t$ times faster than $t$-fold CV
-# Table 1 of the paper, with every cell measured, on one thread. `cv` builds and fits a model for every fold from nothing;
-# `acv` is one fit and the jackknife; `shared` are exact refits that take their sums over pairs from those of the full fit.
-# The three take turns; numbers are medians over `calls`. On the large sets `cv` is timed on the first few folds (`fits`), and
+# Table 1 of the paper, with every cell measured, on one thread. *CV* builds and fits a model for every fold from nothing;
+# *approximate CV* is one fit and the jackknife; *shared* are exact refits that take their sums over pairs from those of the full fit.
+# The three take turns; numbers are medians over *calls*. On the large sets CV is timed on the first few folds (*fits*), and
 # its seconds are those of all in proportion. For the songs (simulated, as the set is not available) all pairs
 # are too many, $2 \cdot 10^{11}$: their affinity keeps ten near neighbours of each, and is taken as given.
 

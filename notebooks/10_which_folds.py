@@ -72,7 +72,7 @@ self_check.summary(judged, "method").round(3)
 # %% [markdown]
 # It may miss folds of a model whose optimum is nearly flat, and a fold whose objective
 # has another optimum: nothing near $\theta_o$ tells of them. So one draw of data may come out worse than another. The
-# approximate methods together, without the baseline, over all draws; *share_far* is the precision of marking every fold, or
+# approximate methods together, without the baseline, over all draws; *share far* is the precision of marking every fold, or
 # folds at random:
 
 # %%

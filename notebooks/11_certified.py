@@ -200,7 +200,7 @@ figures.save(fig, "certified_grid")
 # {value}`beyond.certify.loo.sharp | .4f` times the true error in the median. The interval of the whole
 # score is wider: up to {value}`beyond.certify.loo.width | .2f` of the gap from the full fit,
 # {value}`beyond.certify.loo.sharp.width | .4f` from own parameters. Now folds of many rows, logistic, $n = 500$, $D = 20$, by
-# what they were looked at (*by_gradient*: their own, and the Hessians around the full fit; *by_hessian*: a Hessian of their own,
+# what they were looked at (*by gradient*: their own, and the Hessians around the full fit; *by hessian*: a Hessian of their own,
 # too; *further*: after more steps of either kind); *sharp*: all by a Hessian of their own:
 
 # %%

@@ -58,7 +58,7 @@ june = datasets.load_or_simulate("philadelphia", rng)
 tracts = tuning.crime(june, 32 if paper else 8, rng)
 first = [tuning.forest(cells, 400, rng), tuning.traffic(cars, 14, rng), tracts]
 checks = tuning.checks(first, 5 if paper else 1)
-checks.style.format({"error": "{:.1e}", "price": "{:.2f}"})
+checks.map("{:.3g}".format)
 
 # %% tags=["remove-cell"]
 loss_gap, gradient_gap = tuning.closed_form(cells, 800 if paper else 200, rng)

@@ -134,7 +134,7 @@ pd.DataFrame(
 scratch = states.from_scratch(paper, seed)
 scratch[
     ["right_continued", "right_scratch", "regret_continued", "regret_scratch"]
-].mean().round(3)
+].mean().to_frame("mean").round(3)
 
 # %% tags=["remove-cell"]
 for name, (own, baseline) in state_measures.of_scratch(scratch).items():

@@ -42,7 +42,7 @@ _WORDS = {name: label for name, (label, *_) in RUNGS.items()} | {
     "w2a_standin": "w2a, stand-in",
 }
 _TABLE = re.compile(r'<table[^>]*class="dataframe".*?</table>', re.DOTALL)
-_HEADING = re.compile(r"(?<=<th>)[^<]+(?=</th>)")
+_HEADING = re.compile(r"(<th[^>]*>)([^<]+)(?=</th>)")
 _ROW = re.compile(r"<tr[^>]*>.*?</tr>", re.DOTALL)
 _CELL = re.compile(r"(?<=<td>)[^<]*(?=</td>)")
 _DECIMAL = re.compile(r"-?\d*\.\d+(?:e[+-]\d+)?")
@@ -56,7 +56,7 @@ def readable(html: str) -> str:
 
 
 def _heading(match):
-    return words(match[0])
+    return match[1] + words(match[2])
 
 
 def words(name: str) -> str:

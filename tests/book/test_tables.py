@@ -48,3 +48,12 @@ def test_digits_tell_the_rows_of_a_column_apart():
 
 def test_other_text_stays():
     assert readable("<p>theta_error 0.123456</p>") == "<p>theta_error 0.123456</p>"
+
+
+def test_headings_of_several_levels_are_in_words_too():
+    frame = pd.DataFrame(
+        [[1, 2, 3]], columns=pd.MultiIndex.from_product([["theta"], ["ij", "ns", "none"]])
+    )
+    html = readable(frame.to_html())
+    assert '<th colspan="3" halign="left">parameter error (SE)</th>' in html
+    assert "<th>no adjustment</th>" in html

@@ -92,4 +92,5 @@ def stability(ax, drawn, bound, title):
     ax.plot(bound.index, bound["sure"], "--", color=BOUND, label="bound, Theorem 1")
     ax.plot(bound.index, bound["expected"], ":", color=BOUND, label="bound, Theorem 2")
     ax.set(title=title, xlabel="rows n", xscale="log", yscale="log")
+    ax.xaxis.set_minor_formatter("")
     return ax
