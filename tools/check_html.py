@@ -53,6 +53,12 @@ const free = element => {
 return [...document.querySelectorAll('article :is(table, pre, img, mjx-container)')]
   .filter(element => !hidden(element) && !free(element))
   .map(element => `${element.tagName} ${element.textContent.trim().slice(0, 40)}`)"""
+# What there is to read of a figure, beyond its edge: the figure may scroll, its caption may not.
+CAPTIONS = """const width = document.documentElement.clientWidth;
+return [...document.querySelectorAll('figcaption :is(p, a)')]
+  .filter(text => text.getBoundingClientRect().right > width + 1)
+  .map(text => text.textContent.trim().slice(0, 40))"""
+WIDER = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
 # Text of a figure that reaches beyond the drawing, of which the page shows nothing.
 OUTSIDE = """const page = document.documentElement.getBoundingClientRect();
 return [...document.querySelectorAll('g[id^=text_]')].filter(text => {
@@ -125,6 +131,9 @@ def cut_off(driver):
         found += [
             f"cut off ({name}): {what}" for what in driver.execute_script(CLIPPED, not must_fit)
         ]
+        found += [f"cut off ({name}): {what}" for what in driver.execute_script(CAPTIONS)]
+        if (excess := driver.execute_script(WIDER)) > 0:
+            found.append(f"{excess:.0f} px wider than the screen ({name})")
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     return found
 
