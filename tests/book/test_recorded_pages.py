@@ -7,6 +7,7 @@ from pathlib import Path
 import bench
 import benchmarks_page
 import fold_sizes_page
+import publish
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -16,6 +17,11 @@ ROWS = [
     {"name": "largest difference", "value": 0.0, "limit": None, "at_least": False, "met": True},
 ]
 CIRCUMSTANCES = {"date": "2026-11-23", "commit": "abc", "processor": "P", "cores": 2, "python": "3"}
+
+
+def test_what_is_published_could_be_published_again():
+    ledger = ROOT / "book" / "published" / "ledger.json"
+    publish.refuse_stand_ins(json.loads(ledger.read_text("utf-8")))  # exits with the ids it refuses
 
 
 def test_page_says_when_nothing_is_recorded():
