@@ -28,9 +28,9 @@ def scripts():
     return {path.stem: path for path in sorted(BENCHMARKS.glob("[!_]*.py"))}
 
 
-def code():
-    """A checksum of the library and of the benchmarks: what a record is of."""
-    paths = sorted([*Path("acvlib").rglob("*.py"), *BENCHMARKS.glob("*.py")])
+def code(name):
+    """A checksum of the library, of a script and of what scripts share: what a record is of."""
+    paths = sorted([*Path("acvlib").rglob("*.py"), *BENCHMARKS.glob("_*.py"), scripts()[name]])
     whole = hashlib.sha256()
     for path in paths:
         whole.update(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -41,7 +41,7 @@ def record_of(name):
     """What `name` recorded of the present code; None without such a record."""
     path = RECORDS / f"{name}.json"
     found = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return found if found.get("code") == code() else None
+    return found if found.get("code") == code(name) else None
 
 
 def run(names):
@@ -58,7 +58,8 @@ def run(names):
         if rows is None:
             failed.append(name)
         else:
-            write(RECORDS / f"{name}.json", json.dumps(circumstances() | {"rows": rows}, indent=1))
+            record = circumstances() | {"code": code(name), "rows": rows}
+            write(RECORDS / f"{name}.json", json.dumps(record, indent=1))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
@@ -73,11 +74,10 @@ def rows_of(path):
 
 
 def circumstances():
-    """Where, when and of which code a record was made."""
+    """Where and when a record was made."""
     return {
         "date": datetime.date.today().isoformat(),
         "commit": ledger.commit(),
-        "code": code(),
         "cores": os.cpu_count(),
         "processor": processor(),
         "python": platform.python_version(),

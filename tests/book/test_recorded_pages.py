@@ -86,8 +86,10 @@ def test_a_run_is_recorded_and_published(scripts, capfd):
 
 def test_a_record_of_other_code_does_not_count(scripts):
     bench.run([])
+    (scripts / "two.py").write_text("")
+    assert bench.record_of("one"), "another script is no part of it"
     (scripts / "one.py").write_text((scripts / "one.py").read_text() + "\n")
-    with pytest.raises(SystemExit, match="no record of this code .*: one"):
+    with pytest.raises(SystemExit, match="no record of this code .*: one, two"):
         bench.publish()
 
 
