@@ -9,12 +9,14 @@ from acvbook.prose import plain
 
 RECORDED = Path("book/published/benchmarks.json")
 MET, MISSED, FREE = "#00838f", "#b00020", "#616161"  # none of them is a method's colour
+LEAST, MOST = 1e-4, 30  # what counts as more than nearly 0, and the rows that a figure has
 HEAD = """# Benchmarks
 
-What the library costs beside what its users would run instead. Every number is a ratio of seconds,
-or of errors, within one run on one machine: where calls are short the two sides take turns, so that
-a slow spell hits both. Below 1 the side that is named first is the smaller one. A row with a limit
-says what we promise; the limits stand in the scripts in `benchmarks/`.
+What the library costs beside what its users would run instead. A number is a ratio of seconds, or
+of errors, within one run on one machine, unless it names its unit: where calls are short the two
+sides take turns, so that a slow spell hits both. Below 1 the side that is named first is the
+smaller one. A row with a limit says what we promise; the limits are in the scripts in
+`benchmarks/`.
 """
 NONE = """
 No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` keeps their records.
@@ -36,7 +38,7 @@ def page(records):
     rows = [row for record in records.values() for row in record["rows"]]
     limited = [row for row in rows if row["limit"] is not None]
     met = sum(row["met"] for row in limited)
-    summary = f"{len(rows)} ratios; {met} of {len(limited)} limits are met.\n"
+    summary = f"{len(rows)} numbers; {met} of {len(limited)} limits are met.\n"
     sections = [section(name, record) for name, record in records.items()]
     return "\n".join([HEAD, summary, *sections])
 
@@ -49,7 +51,7 @@ def section(name, record):
         f"{record['cores']} cores, Python {record['python']}."
     )
     cells = [row_cells(row) for row in record["rows"]]
-    lines = ["| what | ratio | limit | |", "| --- | --- | --- | --- |"]
+    lines = ["| what | value | limit | |", "| --- | --- | --- | --- |"]
     lines += [f"| {' | '.join(one)} |" for one in cells]
     table = "\n".join(lines)
     return f"## {name}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
@@ -57,33 +59,61 @@ def section(name, record):
 
 def row_cells(row):
     """What was measured, the ratio, its limit and whether it is met."""
+    name = row["name"].strip()
     if row["limit"] is None:
-        return row["name"], plain(row["value"]), "", ""
+        return name, plain(row["value"]), "", ""
     word = "at least" if row["at_least"] else "at most"
     verdict = "met" if row["met"] else "**missed**"
-    return row["name"], plain(row["value"]), f"{word} {row['limit']:g}", verdict
+    return name, plain(row["value"]), f"{word} {row['limit']:g}", verdict
 
 
 def picture(name, rows):
     """The directive of a script's figure."""
-    missed = [row["name"] for row in rows if not row["met"]]
-    alt = f"{len(rows)} ratios on a logarithmic axis, {len(missed)} of them beyond their limits."
+    drawn = shown(rows)
+    missed = [row["name"] for row in drawn if not row["met"]]
+    alt = f"{len(drawn)} numbers on a logarithmic axis, {len(missed)} of them beyond their limits."
     return f"""```{{figure}} figures/bench_{name}.svg
 :name: fig-bench-{name}
 :alt: {alt}
 
-Filled dots: ratios that meet their limit, the bar beside them. Crosses: ratios that miss it.
-Hollow: ratios without a limit. Look for dots near their bars, and for the line at 1, where both
-sides are equal.
+Filled dots: numbers that meet their limit, the bar beside them. Crosses: numbers that miss it.
+Hollow: no limit. Look for dots near their bars, and for the line at 1, where both sides are equal.
+{left_out(len(rows), len(drawn))}
 ```
 """
 
 
+def left_out(n_rows, n_drawn):
+    """What the figure says of rows that it does not show."""
+    if n_rows == n_drawn:
+        return ""
+    nearest = f", and all but the {MOST} nearest to their limits" if n_drawn == MOST else ""
+    return f"The table alone has differences from a reference, which are nearly 0{nearest}."
+
+
+def shown(rows):
+    """The rows that a figure has: ratios, not differences that are nearly 0; of more than `MOST`
+    those nearest to their limits, or beyond.
+    """
+    ratios = [row for row in rows if row["value"] >= LEAST]
+    if len(ratios) <= MOST:
+        return ratios
+    limited = [row for row in ratios if row["limit"]]
+    nearest = sorted(limited, key=room)[:MOST]
+    return [row for row in limited if row in nearest]
+
+
+def room(row):
+    """By what factor, as a logarithm, a number stays within its limit."""
+    over = math.log(row["value"] / row["limit"])
+    return over if row["at_least"] else -over
+
+
 def draw(rows, name, folder):
-    """Each ratio as a mark, and its limit as a bar."""
+    """Each number as a mark, and its limit as a bar."""
     from acvbook import figures  # slow to import, for a page that need not be there
 
-    drawn = [row for row in rows if row["value"] > 0]  # no difference at all has no logarithm
+    drawn = shown(rows)
     fig, ax = figures.subplots(figsize=(8, 0.9 + 0.28 * len(drawn)))
     for place, row in enumerate(drawn):
         ax.plot(row["value"], place, **look(row))
@@ -91,12 +121,12 @@ def draw(rows, name, folder):
             ax.plot(row["limit"], place, "|", color="black", ms=14, mew=2)
     ax.axvline(1.0, color="black", lw=0.8, ls=":")
     ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.4, -0.6))
-    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_major_formatter("{x:,g}")
     ax.xaxis.set_minor_formatter("")
     values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
     ax.set_xticks(ticks(values))
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
-    ax.set_yticks(range(len(drawn)), [row["name"] for row in drawn], fontsize=9)
+    ax.set_yticks(range(len(drawn)), [row["name"].strip() for row in drawn], fontsize=9)
     figures.save(fig, name, folder=folder)
 
 
@@ -106,10 +136,14 @@ def limits(rows):
 
 
 def ticks(values):
-    """Powers of ten from below the least to above the largest; between near ones 2 and 5, too."""
+    """Powers of ten from below the least to above the largest, every other one where there are
+    many; between near ones 2 and 5, too.
+    """
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     steps = (1, 2, 5) if high - low <= 2 else (1,)
-    return [step * 10.0**power for power in range(low, high + 1) for step in steps]
+    every = 1 if high - low <= 5 else 2
+    powers = range(low - low % every, high + 1, every)  # 1 among them
+    return [step * 10.0**power for power in powers for step in steps]
 
 
 def look(row):

@@ -30,7 +30,7 @@ def test_page_says_when_nothing_is_recorded():
 
 def test_page_has_every_ratio_its_limit_and_where_it_was_measured():
     page = benchmarks_page.page({"glm": CIRCUMSTANCES | {"rows": ROWS}})
-    assert "3 ratios; 1 of 2 limits are met." in page
+    assert "3 numbers; 1 of 2 limits are met." in page
     assert "| ours over theirs | 0.5 | at most 1 | met |" in page
     assert "| theirs over ours | 3 | at least 8 | **missed** |" in page
     assert "| largest difference | 0 |  |  |" in page
@@ -46,11 +46,20 @@ def test_figure_marks_what_misses_its_limit(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("values", "found"), [([0.6, 3], [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]), ([0.01, 300], 6)]
+    ("values", "found"),
+    [([0.6, 3], [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50]), ([0.01, 300], 6), ([1e-3, 3e3], 5)],
 )
 def test_ticks_span_the_values(values, found):
     ticks = benchmarks_page.ticks(values)
     assert ticks == pytest.approx(found) if isinstance(found, list) else len(ticks) == found
+
+
+def test_a_figure_has_the_rows_nearest_to_their_limits():
+    values = [0.01 * k for k in range(1, 101)]
+    rows = [ROWS[0] | {"name": str(k), "value": value} for k, value in enumerate(values)]
+    assert [row["name"] for row in benchmarks_page.shown(rows)] == [str(k) for k in range(70, 100)]
+    page = benchmarks_page.page({"glm": CIRCUMSTANCES | {"rows": [*rows, ROWS[2]]}})
+    assert "all but the 30 nearest to their limits" in page
 
 
 SCRIPT = """
