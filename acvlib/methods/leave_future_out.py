@@ -166,6 +166,8 @@ class _Origins:
         if empty.any():
             first = f"{empty.sum()} windows, the first at site {self.starts[np.argmax(empty)]}"
             raise ValueError(f"nothing is observed in {first}: drop them")
+        least = future_folds(self.n_sites, self.starts[:1], *self.window, self.observed)
+        self.derivatives.defaults.check_folds(least)  # later ones leave more
 
     def worst(self, n_more):
         """Rows with the largest errors above the limit, at most one between two refits."""

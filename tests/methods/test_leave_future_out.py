@@ -10,6 +10,7 @@ from oracles.toy_models import simulate_traffic
 import acvlib as acv
 from acvlib.methods.leave_future_out import UnreliableOrigins
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonTraffic
+from acvlib.protocol import NoFiniteOptimum
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
 STARTS = OBSERVED[OBSERVED >= 500][::3]
@@ -100,7 +101,7 @@ BAD = {
     "anchors = 1": {"anchors": 1},
     "horizon = 0": {"horizon": 0},
     "gap = -1": {"gap": -1},
-    "no refit to the 3 sites before": {"starts": OBSERVED[3:20]},
+    "fold 0 leaves no count above 0 of day 1": {"starts": OBSERVED[3:20]},
 }
 
 
@@ -129,7 +130,14 @@ def test_large_models_must_form_their_hessian(rng):
         acv.leave_future_out(model, acv.fit(model), [40, 50])
 
 
+def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
+    monkeypatch.setattr("acvlib.methods.leave_future_out.refit_folds", lambda *arguments: None)
+    before = np.searchsorted(OBSERVED, STARTS[0])
+    with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
+        acv.leave_future_out(TRAFFIC, traffic_fit, STARTS[:5])
+
+
 def test_a_week_that_was_never_seen_is_too_early():
     model = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 800))
-    with pytest.raises(ValueError, match="sites before 100 converges"):
+    with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 3"):
         acv.leave_future_out(model, acv.fit(model), [100, 700])

@@ -15,7 +15,7 @@ from oracles.wrappers import ByAutograd
 from scipy import stats
 from scipy.special import digamma, polygamma
 
-from acvlib import fit, weighting
+from acvlib import exact, fit, infinitesimal_jackknife, newton_step, weighting
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import WHOLE, Folds
 from acvlib.folds import weights as fold_weights
@@ -24,6 +24,7 @@ from acvlib.models import PoissonTraffic, TrafficPrior
 from acvlib.models.traffic import SUGGESTED_PRIOR
 from acvlib.models.traffic.derivatives import BLOCK
 from acvlib.models.traffic.emission import CountClasses, Emission, emission_tables
+from acvlib.protocol import NoFiniteOptimum
 
 COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])
 DAY = np.array([2, 2, 2, 2, 5, 5, 0, 0])
@@ -602,3 +603,26 @@ def test_flat_priors_add_nothing():
     for name in ("stay_quiet", "stay_event"):
         with pytest.raises(ValueError, match=f"{name} = .* must be two positive numbers"):
             TrafficPrior(**{name: (1.0, 0.0)})
+
+
+def test_a_fold_that_leaves_no_count_of_a_day_is_refused(rng):
+    counts, day = simulate_traffic(rng, 800)
+    model = PoissonTraffic(counts, day)
+    full = fit(model)
+    mondays = np.flatnonzero((day == 1) & model.observed)
+    for method in (exact, newton_step, infinitesimal_jackknife):
+        with pytest.raises(NoFiniteOptimum, match="fold 1 leaves no count above 0 of day 1"):
+            method(model, full, [[3], mondays])
+    most = mondays[:-1] if counts[mondays[-1]] > 0 else mondays[1:]
+    assert exact(model, full, [most]).diagnostics["converged"].all()
+
+
+def test_a_fold_that_leaves_only_zeros_of_a_day_is_refused(rng):
+    counts, day = simulate_traffic(rng, 800)
+    counts[np.flatnonzero(day == 1)[:2]] = 0
+    model = PoissonTraffic(counts, day)
+    rest = np.flatnonzero((day == 1) & (counts > 0))
+    with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 1"):
+        exact(model, fit(model), [rest])
+    kept = PoissonTraffic(counts, day, prior=TrafficPrior(day_concentration=2.0))
+    assert exact(kept, fit(kept), [rest]).diagnostics["converged"].all()

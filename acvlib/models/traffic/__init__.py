@@ -16,9 +16,10 @@ import numpy as np
 
 from ...checks import check_kind, real_array
 from ...derivatives import derivatives_of
+from ...folds import Folds
 from ...inference import chain, hidden_chain
 from ...inference.two_state import N_PARAMS
-from ...protocol import ModelDefaults, checked
+from ...protocol import ModelDefaults, NoFiniteOptimum, checked
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses
@@ -183,6 +184,28 @@ class PoissonTraffic(ModelDefaults):
                 "counts do not tell events from quiet steps: take a longer series, or a prior such "
                 f"as {SUGGESTED_PRIOR}"
             )
+
+    def check_folds(self, folds: Folds) -> None:
+        """Raise NoFiniteOptimum for a fold that leaves no count above 0 of a day.
+
+        Its log rate then falls without end, unless the prior keeps it.
+        """
+        rises = self._rises
+        keeps = self.prior.day_concentration > 1.0
+        if keeps or folds.sizes.max() < rises.sum(axis=0).min():
+            return
+        left = rises.sum(axis=0) - folds.indicator(self.n_sites) @ rises
+        if (left == 0.0).any():
+            fold, day = np.argwhere(left == 0.0)[0]
+            raise NoFiniteOptimum(
+                f"fold {fold} leaves no count above 0 of day {day} (0 = Sunday), so its log rate "
+                "has no finite optimum: leave out less, or take a prior with day_concentration > 1"
+            )
+
+    @cached_property
+    def _rises(self):
+        """(T, 7) 1 where a count above 0 of the day holds its rate up."""
+        return ((self.day[:, None] == np.arange(7)) & (self.counts[:, None] > 0)) * 1.0
 
     def _is_flat(self, params):
         hessian = np.asarray(derivatives_of(self).hessian(params, np.ones(self.n_sites)))
