@@ -78,27 +78,28 @@ def picture(name, rows):
 
 Filled dots: numbers that meet their limit, the bar beside them. Crosses: numbers that miss it.
 Hollow: no limit. Look for dots near their bars, and for the line at 1, where both sides are equal.
-{left_out(len(rows), len(drawn))}
+{left_out(rows, drawn)}
 ```
 """
 
 
-def left_out(n_rows, n_drawn):
+def left_out(rows, drawn):
     """What the figure says of rows that it does not show."""
-    if n_rows == n_drawn:
-        return ""
-    nearest = f", and all but the {MOST} nearest to their limits" if n_drawn == MOST else ""
-    return f"The table alone has differences from a reference, which are nearly 0{nearest}."
+    small = [row for row in rows if row["value"] < LEAST]
+    parts = [f"numbers below {LEAST:g}, such as differences from a reference"] if small else []
+    if len(small) + len(drawn) < len(rows):
+        parts.append(f"all but the {MOST} nearest to their limits")
+    return f"The table alone has {', and '.join(parts)}." if parts else ""
 
 
 def shown(rows):
-    """The rows that a figure has: ratios, not differences that are nearly 0; of more than `MOST`
-    those nearest to their limits, or beyond.
+    """The rows that a figure has: numbers that are not nearly 0; of more than `MOST` those nearest
+    to their limits, or beyond.
     """
-    ratios = [row for row in rows if row["value"] >= LEAST]
-    if len(ratios) <= MOST:
-        return ratios
-    limited = [row for row in ratios if row["limit"]]
+    large = [row for row in rows if row["value"] >= LEAST]
+    if len(large) <= MOST:
+        return large
+    limited = [row for row in large if row["limit"]]
     nearest = sorted(limited, key=room)[:MOST]
     return [row for row in limited if row in nearest]
 

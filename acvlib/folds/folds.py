@@ -106,6 +106,19 @@ class Folds:
         return omit_alike and _same(self.scored, other.scored)
 
 
+def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
+    """(fold, kind) of the first fold that omits every member of a kind; None where none does.
+
+    members: (n_sites, n_kinds) flags.
+    """
+    counts = members.sum(axis=0)
+    if folds.sizes.max() < counts.min():
+        return None
+    left = counts - folds.indicator(len(members)) @ members.astype(float)
+    gone = np.argwhere(left == 0.0)
+    return (int(gone[0, 0]), int(gone[0, 1])) if len(gone) else None
+
+
 def _same(a, b):
     """Whether two lists of folds hold the same sites in the same order."""
     every = end_to_end(a)

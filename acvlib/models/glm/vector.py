@@ -13,6 +13,7 @@ import numpy as np
 
 from ...checks import check_choice, real_array
 from ...folds import Folds
+from ...folds.folds import emptied
 from ...protocol import NoFiniteOptimum, checked, own_copy
 from ...weighting import site_weights
 from .balance import Balance
@@ -120,12 +121,10 @@ class VectorGLM(Regression):
         that tell collinear columns apart, and there is no penalty.
         """
         if not self.quadratic:
-            members = (self.y[:, None] == np.arange(len(self.family.spread))) * 1.0
-            left = members[self.observed].sum(axis=0) - folds.indicator(self.n_sites) @ members
-            if (left == 0.0).any():
-                fold, label = np.argwhere(left == 0.0)[0]
-                remedy = "use fewer sites a fold, or stratified folds"
-                raise NoFiniteOptimum(f"fold {fold} leaves no site of class {label}: {remedy}")
+            is_class = self.y[:, None] == np.arange(len(self.family.spread))
+            if gone := emptied(folds, is_class & self.observed[:, None]):
+                found = f"fold {gone[0]} leaves no site of class {gone[1]}"
+                raise NoFiniteOptimum(f"{found}: use fewer sites a fold, or stratified folds")
         if not self.is_penalised:
             self._columns.check_folds(self.design, folds)
 

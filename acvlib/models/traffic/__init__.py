@@ -17,6 +17,7 @@ import numpy as np
 from ...checks import check_kind, real_array
 from ...derivatives import derivatives_of
 from ...folds import Folds
+from ...folds.folds import emptied
 from ...inference import chain, hidden_chain
 from ...inference.two_state import N_PARAMS
 from ...protocol import ModelDefaults, NoFiniteOptimum, checked
@@ -190,22 +191,15 @@ class PoissonTraffic(ModelDefaults):
 
         Its log rate then falls without end, unless the prior keeps it.
         """
-        rises = self._rises
-        keeps = self.prior.day_concentration > 1.0
-        if keeps or folds.sizes.max() < rises.sum(axis=0).min():
+        if self.prior.day_concentration > 1.0:
             return
-        left = rises.sum(axis=0) - folds.indicator(self.n_sites) @ rises
-        if (left == 0.0).any():
-            fold, day = np.argwhere(left == 0.0)[0]
+        is_day = self.day[:, None] == np.arange(7)
+        if gone := emptied(folds, is_day & (self.counts[:, None] > 0)):
+            fold, day = gone
             raise NoFiniteOptimum(
                 f"fold {fold} leaves no count above 0 of day {day} (0 = Sunday), so its log rate "
                 "has no finite optimum: leave out less, or take a prior with day_concentration > 1"
             )
-
-    @cached_property
-    def _rises(self):
-        """(T, 7) 1 where a count above 0 of the day holds its rate up."""
-        return ((self.day[:, None] == np.arange(7)) & (self.counts[:, None] > 0)) * 1.0
 
     def _is_flat(self, params):
         hessian = np.asarray(derivatives_of(self).hessian(params, np.ones(self.n_sites)))
