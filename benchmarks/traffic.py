@@ -160,7 +160,7 @@ def main():
     report("gradient over log-marginal", gradient / median_seconds(log_marginal(model, fit.params)))
     for kind in ("iid", "contiguous"):
         whole_cv(model, fit, kind)
-    report("\npeak memory so far, GB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
+    report("peak memory so far, GB", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)
     as_published(data, gradient)
     if importlib.util.find_spec("jax"):
         jax_scan(model, fit.params, gradient)

@@ -260,7 +260,7 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 # %% [markdown]
 # The paper leaves open what $\sigma^2$ is, how many frames a second there are, and where its search for the optimum begins
 # (EM code for AR(0) and AR(1), BFGS without restarts for the others). The table has {value}`ghosh.fig6.readings` ways to read
-# it: $\sigma^2 = 1$ or estimated (empty), frames a second, the number of states, the best of several EM runs or a single search
+# it: $\sigma^2 = 1$ or estimated (NaN), frames a second, the number of states, the best of several EM runs or a single search
 # from a single start (L-BFGS, then Newton's method), and the split. Each row has the order of least loss by each rung and on the
 # test recordings, and the median parameter error under AR(1) of doing nothing and of the IJ.
 

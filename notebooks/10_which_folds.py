@@ -40,7 +40,7 @@ seed = 0
 # %%
 import numpy as np
 import pandas as pd
-from acvbook import figures, ledger
+from acvbook import figures, ledger, tables
 from acvbook.studies import self_check
 
 paper = scale == "paper"
@@ -104,7 +104,7 @@ fig, axes = figures.subplots(1, 2, figsize=(9, 4))
 steps = ["infinitesimal_jackknife", "newton_step"]
 for ax, method in zip(axes, steps, strict=True):
     rows = judged[judged.method == method]
-    figures.estimated_errors(ax, rows, self_check.LIMIT).set_title(method)
+    figures.estimated_errors(ax, rows, self_check.LIMIT).set_title(tables.words(method))
 figures.save(fig, "self_check")
 
 # %% [markdown]

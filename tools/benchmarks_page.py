@@ -10,6 +10,20 @@ from acvbook.prose import plain
 RECORDED = Path("book/published/benchmarks.json")
 MET, MISSED, FREE = "#00838f", "#b00020", "#616161"  # none of them is a method's colour
 LEAST, MOST = 1e-4, 30  # what counts as more than nearly 0, and the rows that a figure has
+TITLES = {
+    "certify": "Certificates",
+    "crf": "Sentences: conditional random fields",
+    "doors": "Front doors",
+    "future": "Left-out futures, and influence",
+    "general": "Unlabelled points",
+    "genomics": "Genes",
+    "glm": "Regressions",
+    "mocap": "Motion capture: hidden Markov models",
+    "mrf": "Maps: hidden Markov random fields",
+    "traffic": "Traffic: one long series",
+    "treecv": "TreeCV",
+    "tune": "Tuning",
+}
 HEAD = """# Benchmarks
 
 What the library costs beside what its users would run instead. A number is a ratio of seconds, or
@@ -54,12 +68,12 @@ def section(name, record):
     lines = ["| what | value | limit | |", "| --- | --- | --- | --- |"]
     lines += [f"| {' | '.join(one)} |" for one in cells]
     table = "\n".join(lines)
-    return f"## {name}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
+    return f"## {TITLES[name]}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
 
 
 def row_cells(row):
     """What was measured, the ratio, its limit and whether it is met."""
-    name = row["name"].strip()
+    name = row["name"]
     if row["limit"] is None:
         return name, plain(row["value"]), "", ""
     word = "at least" if row["at_least"] else "at most"
@@ -127,7 +141,7 @@ def draw(rows, name, folder):
     values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
     ax.set_xticks(ticks(values))
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
-    ax.set_yticks(range(len(drawn)), [row["name"].strip() for row in drawn], fontsize=9)
+    ax.set_yticks(range(len(drawn)), [row["name"] for row in drawn], fontsize=9)
     figures.save(fig, name, folder=folder)
 
 

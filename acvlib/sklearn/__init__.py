@@ -12,6 +12,7 @@ from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
+from ..parallel import blas_for
 from ..protocol import CVResult, Fit
 from ..reliability import ResultCheck, check_result, refit_unreliable
 from .estimators import fit_from
@@ -92,17 +93,18 @@ def approx_cross_validate(
     sample_weight, groups = routed(estimator, params, groups, scoring)
     estimator, X = unwrap(estimator, X)
     translation = Translation(estimator, X, y, sample_weight)
-    fit = fit_from(translation.start, translation.model)
     proof = {}
-    if unreliable == "certify":
-        check_has_interval(translation, scoring)
-        result, tests, _ = run(translation, fit, X, y, groups, cv, method, "ignore")
-        certificate = certify(translation.model, result, complete=True)
-        result, marked = certificate.result, certificate.refitted
-        proof = {"certificate": certificate}
-        proof |= score_intervals(translation, scoring, certificate, tests)
-    else:
-        result, tests, marked = run(translation, fit, X, y, groups, cv, method, unreliable)
+    with blas_for(translation.model.n_params**3):
+        fit = fit_from(translation.start, translation.model)
+        if unreliable == "certify":
+            check_has_interval(translation, scoring)
+            result, tests, _ = run(translation, fit, X, y, groups, cv, method, "ignore")
+            certificate = certify(translation.model, result, complete=True)
+            result, marked = certificate.result, certificate.refitted
+            proof = {"certificate": certificate}
+            proof |= score_intervals(translation, scoring, certificate, tests)
+        else:
+            result, tests, marked = run(translation, fit, X, y, groups, cv, method, unreliable)
     started = time.perf_counter()
     scores = proof | fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
     score_time = time.perf_counter() - started
@@ -139,8 +141,9 @@ def approx_cross_val_predict(
     is_classifier = base.is_classifier(estimator)
     if output == "predict_proba" and not is_classifier:
         raise ValueError(f"{type(estimator).__name__} has no predict_proba: use output='predict'")
-    fit = fit_from(translation.start, translation.model)
-    result, tests, _ = run(translation, fit, X, y, groups, cv, method, unreliable)
+    with blas_for(translation.model.n_params**3):
+        fit = fit_from(translation.start, translation.model)
+        result, tests, _ = run(translation, fit, X, y, groups, cv, method, unreliable)
     rows = end_to_end(tests).sites
     if not np.array_equal(np.sort(rows), np.arange(translation.model.n_sites)):
         raise ValueError("the test sets of cv are no partition of the rows: use a KFold, say")

@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 
 from ..checks import check_kind, real_array
 from ..extras import require
-from ..solvers.inverse import DenseFolds
+from ..solvers.inverse import DenseHessian
 from .estimators import model_of, params_of, responses, settings_of, with_params
 
 sklearn = require("sklearn", extra="sklearn")
@@ -144,14 +144,15 @@ class Translation:
 
 def _in_row_span(X):
     """(X B (n, r), M (n, r)), B = X' M an orthonormal basis of the span of the rows of X."""
-    products = X @ X.T
+    few = issparse(X) and _size(X) <= LARGEST
+    products = X @ (X.T.toarray(order="C") if few else X.T)
     if issparse(products):
         products = products.toarray()
-    whole = DenseFolds(products[None])
-    if whole.conditioned:  # X X' = L L', B = X' L^-T
-        root = whole.factors[0]
-        inverse, _ = dtrtri(root, lower=1)
-        return root, inverse.T
+    whole = DenseHessian(products)
+    if whole.conditioned:  # X X' = U'U, B = X' U^-1
+        upper = np.triu(whole.factor[0])
+        inverse, _ = dtrtri(upper)
+        return upper.T, inverse
     if issparse(X):
         squares, left = np.linalg.eigh(products)
         sizes = np.sqrt(np.maximum(squares, 0.0))
@@ -164,11 +165,15 @@ def _in_row_span(X):
 def _dense(X):
     if not issparse(X):
         return X
-    size = 8 * X.shape[0] * X.shape[1]
-    if size > LARGEST:
+    if _size(X) > LARGEST:
         raise TypeError(
-            f"X is sparse, and would take {size / 1e9:.1f} GB as a dense array, which the Hessian "
-            "needs unless it has more columns than rows: select columns, or reduce them by a "
-            "TruncatedSVD in a Pipeline"
+            f"X is sparse, and would take {_size(X) / 1e9:.1f} GB as a dense array, which the "
+            "Hessian needs unless it has more columns than rows: select columns, or reduce them "
+            "by a TruncatedSVD in a Pipeline"
         )
     return X.toarray()
+
+
+def _size(X):
+    """Bytes of X as a dense array."""
+    return 8 * X.shape[0] * X.shape[1]

@@ -59,7 +59,8 @@ class DenseHessian:
         return self.matrix @ columns
 
     @cached_property
-    def _factor(self):
+    def factor(self) -> tuple[np.ndarray, Any]:
+        """(U, False), H = U'U, as `cho_solve` takes it; LinAlgError where none exists."""
         with blas_for(self.matrix.size * len(self.matrix)):
             return cho_factor(self.matrix)
 
@@ -67,7 +68,7 @@ class DenseHessian:
     def indefinite(self) -> bool:
         """Whether the Cholesky factor does not exist."""
         try:
-            return self._factor is None
+            return self.factor is None
         except np.linalg.LinAlgError:
             return True
 
@@ -83,24 +84,27 @@ class DenseHessian:
         few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
         with blas_for(columns.size * len(self.matrix)):
             if few or self.inverse is None:
-                return cho_solve(self._factor, columns)
+                return cho_solve(self.factor, columns)
             return self.inverse @ columns
 
     @cached_property
+    def conditioned(self) -> bool:
+        """Whether H is positive definite, and far from singular."""
+        return not self.indefinite and _is_conditioned(self.matrix, self.factor[0])
+
+    @cached_property
     def inverse(self) -> np.ndarray | None:
-        """H^-1, to multiply with in half the time; None where ill-conditioned or indefinite."""
-        if self.indefinite or not _is_conditioned(self.matrix, *self._factor):
-            return None
-        return invert(self.matrix)
+        """H^-1, to multiply with in half the time; None where it is not `conditioned`."""
+        return invert(self.matrix) if self.conditioned else None
 
     def damped(self, damping: float) -> "DenseHessian":
         """H + damping I."""
         return type(self)(self.matrix + damping * np.eye(len(self.matrix))) if damping else self
 
 
-def _is_conditioned(matrix, factor, lower=True):
-    """By an estimate of the condition number from the Cholesky factor."""
-    share, _ = dpocon(factor, np.linalg.norm(matrix, 1), uplo="L" if lower else "U")
+def _is_conditioned(matrix, upper):
+    """Whether U'U is far from singular, by an estimate from its Cholesky factor U."""
+    share, _ = dpocon(upper, np.linalg.norm(matrix, 1), uplo="U")
     return bool(share > CONDITIONED)
 
 
@@ -116,12 +120,13 @@ class DenseJacobian(DenseHessian):
     indefinite = False
 
     @cached_property
-    def _factor(self):
+    def factor(self) -> tuple[np.ndarray, Any]:
+        """As `lu_solve` takes it."""
         return lu_factor(self.matrix)
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """matrix^-1 columns, (D,) or (D, n)."""
-        return lu_solve(self._factor, columns)
+        return lu_solve(self.factor, columns)
 
 
 class FoldSolver:
@@ -197,7 +202,8 @@ class DenseFolds(FoldSolver):
         """Whether every matrix is positive definite, and far from singular."""
         if self.factors is None:
             return False
-        return all(map(_is_conditioned, self.matrices, self.factors))
+        uppers = self.factors.swapaxes(1, 2)  # in the order that LAPACK needs no copy of
+        return all(map(_is_conditioned, self.matrices, uppers))
 
     @cached_property
     def indefinite(self) -> np.ndarray:
@@ -214,7 +220,7 @@ class DenseFolds(FoldSolver):
         pairs = zip(rows, vectors, strict=True)
         with blas_for(self.matrices.shape[-1] ** 2):
             solutions = [
-                cho_solve((self.factors[i], True), v, check_finite=False) for i, v in pairs
+                cho_solve((self.factors[i].T, False), v, check_finite=False) for i, v in pairs
             ]
         return np.array(solutions).reshape(vectors.shape)
 

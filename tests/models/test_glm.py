@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 import acvlib as acv
 from acvlib import parallel
 from acvlib.models import FAMILIES, GLM, tweedie
+from acvlib.models.glm.downdates import Downdates
 from acvlib.models.glm.sums import SINGLE
 
 SETTINGS = {
@@ -189,6 +190,47 @@ def test_a_fold_solver_solves_for_the_rows_it_is_asked_for(model, some_folds, ro
         asked = rows if rows is None else wanted
         assert_allclose(own.solve(vectors, asked), expected, rtol=1e-9, atol=1e-11)
         assert_allclose(own.descend(vectors, asked), expected, rtol=1e-9, atol=1e-11)
+
+
+def wide_model(family, rows, penalty):
+    """A GLM of 61 params, so that folds of up to 30 rows are few rows."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(rows, 60))
+    signal = 0.3 * X[:, 0] + 0.1 * rng.normal(size=rows)
+    y = {"logistic": signal > 0.0, "gaussian": signal, "poisson": rng.poisson(np.exp(signal))}
+    weights = rng.uniform(0.5, 2.0, rows)
+    return GLM(X, y[family].astype(float), family, penalty=penalty, sample_weight=weights)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.4])
+@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson"])
+def test_folds_of_few_rows_share_the_factor_of_one_hessian(family, damping):
+    model = wide_model(family, 120, 0.3)
+    fit = acv.fit(model)
+    folds = acv.folds.Folds([np.arange(0, 30), np.arange(30, 37), np.array([118, 40])])
+    own, slow = both("fold_hessians", model, fit.params, folds, damping, fit.hessian)
+    assert isinstance(own, Downdates)
+    vectors = np.random.default_rng(3).normal(size=(3, 61))
+    assert_allclose(own.solve(vectors), slow.solve(vectors), rtol=1e-9, atol=1e-12)
+    some = np.array([2, 0])
+    assert_allclose(own.solve(vectors[some], some), slow.solve(vectors)[some], rtol=1e-9)
+    assert_allclose(own.lengths(vectors), slow.lengths(vectors), rtol=1e-10)
+    factor = np.linalg.cholesky(np.asarray(fit.hessian))
+    least = slow.least_shares(factor)
+    bound = own.least_shares(factor)
+    assert (bound <= least * (1.0 + 1e-9)).all()
+    assert damping or bound == pytest.approx(least, rel=1e-9)
+
+
+def test_folds_that_leave_a_direction_nearly_flat_have_hessians_of_their_own():
+    """Where downdates of one factor would lose the digits that are left."""
+    model = wide_model("gaussian", 70, 1e-6)
+    fit = acv.fit(model)
+    folds = acv.folds.Folds([np.arange(30)])
+    own, slow = both("fold_hessians", model, fit.params, folds, 0.0, fit.hessian)
+    assert not isinstance(own, Downdates)
+    vectors = np.ones((1, 61))
+    assert_allclose(own.solve(vectors), slow.solve(vectors), rtol=1e-6)
 
 
 def test_threads_that_share_the_folds_leave_no_trace():

@@ -207,6 +207,14 @@ def test_a_sparse_x_too_large_to_be_dense_is_refused(monkeypatch):
         acv.approx_cross_validate(model, csr_array(X), VALUES)
 
 
+def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows(monkeypatch):
+    model = LogisticRegression(**TIGHT).fit(SPARSE, WIDE_LABELS)
+    expected = acv.approx_cross_validate(model, SPARSE, WIDE_LABELS, scoring="neg_log_loss")
+    monkeypatch.setattr(translation, "LARGEST", 1000)
+    found = acv.approx_cross_validate(model, SPARSE, WIDE_LABELS, scoring="neg_log_loss")
+    assert_allclose(found["test_score"], expected["test_score"], rtol=1e-10)
+
+
 @pytest.mark.parametrize("name", [*scoring.OF_CLASSES, *scoring.OF_NUMBERS, *scoring.OF_FOLDS])
 def test_scores_of_all_folds_at_once_equal_the_scorers(name):
     if name in scoring.OF_CLASSES:

@@ -11,7 +11,7 @@ from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
 from ...protocol import Fit, override
-from ...solvers.inverse import FoldSolver, Solvable
+from ...solvers.inverse import FoldSolver, SameForAll, Solvable
 from .concordance import concordance_of
 from .folds import Bases, SingleSites, SiteVectors, hessians_around
 from .hessians import JointHessian, TargetHessian
@@ -164,6 +164,10 @@ class RegressionDerivatives(Derivatives):
 
         Raises LinAlgError where one of a single predictor is singular.
         """
+        if len(folds) == 1 and not folds.sizes[0]:
+            everywhere = self._at(np.atleast_2d(params)[0]).whole.damped(damping)
+            if not everywhere.indefinite:
+                return SameForAll(everywhere, np.ones(1))
         together = params.ndim == 1 and bool(folds.sizes.all())
         if isinstance(self._likelihood, Gaussian):
             params = np.atleast_2d(params)[0]  # as good as any other

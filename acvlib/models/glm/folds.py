@@ -3,7 +3,8 @@
     H(w_o) = H - X_o' diag(s curvature) X_o - diag(pull) sum_o s_n
 
 Single sites so share an inverse (Sherman, Morrison and Woodbury), or a few where classes are
-balanced anew; larger folds have a Hessian each.
+balanced anew; folds of few rows, beside the columns, share a factor; larger ones have a Hessian
+each.
 """
 
 from collections.abc import Sequence
@@ -16,8 +17,9 @@ from ...derivatives import at
 from ...folds import Folds
 from ...parallel import in_blas_threads, pieces
 from ...solvers.inverse import DenseFolds, FoldSolver, least_share
+from .downdates import Downdates
 from .hessians import JointHessian, TargetHessian
-from .point import Point, scaled
+from .point import AroundOnePoint, Point, scaled
 from .separation import singular
 from .sums import span
 
@@ -53,10 +55,13 @@ class Bases(NamedTuple):
 
 
 def hessians_around(point: Point, folds: Folds, damping: float, together: bool) -> FoldSolver:
-    """H(w_o) + damping I; together: by few inverses, if the folds share some."""
+    """H(w_o) + damping I; together: by what the folds share, if they share some."""
     model = point.model
     bases = Bases.of(model, folds) if together else None
     if bases is None:
+        downdates = Downdates.of(point, folds, damping) if together else None
+        if downdates is not None:
+            return downdates
         kind = TargetFolds if isinstance(point.whole, TargetHessian) else Blocks
         return kind(point, _own(point, folds, damping))
     hessians = []
@@ -77,28 +82,6 @@ def _own(point, folds, damping):
         less = model.sample_weight[fold].sum() * model.pull - damping
         hessians.append(point.mixed(factors).less(gram, less))
     return hessians
-
-
-class AroundOnePoint(FoldSolver):
-    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
-
-    point: Point
-
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
-
-        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
-        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
-        """
-        if not self.point.model.likelihood.self_concordant:
-            return super().contraction(before, after, rows)
-        moves = (params - self.point.params for params in (before, after))
-        distance = np.maximum(*map(self.point.distances, moves))
-        furthest = self.point.reach * distance
-        bound = np.expm1(np.minimum(furthest, 1.0))
-        return np.where(furthest < 1.0, bound, np.inf)
 
 
 class SiteVectors(NamedTuple):

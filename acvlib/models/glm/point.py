@@ -1,4 +1,4 @@
-"""A regression at one point."""
+"""A regression at one point, and what the Hessians of folds there have in common."""
 
 from functools import cached_property
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import one_blas_thread
+from ...solvers.inverse import FoldSolver
 from .sums import by_rows, row_sums
 
 
@@ -102,3 +103,25 @@ class Point:
         model = self.model
         leverages = self.whole.leverages(model.design, model.n_outputs)
         return model.likelihood.spreads(leverages).max()
+
+
+class AroundOnePoint(FoldSolver):
+    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
+
+    point: Point
+
+    def contraction(
+        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
+
+        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
+        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
+        """
+        if not self.point.model.likelihood.self_concordant:
+            return super().contraction(before, after, rows)
+        moves = (params - self.point.params for params in (before, after))
+        distance = np.maximum(*map(self.point.distances, moves))
+        furthest = self.point.reach * distance
+        bound = np.expm1(np.minimum(furthest, 1.0))
+        return np.where(furthest < 1.0, bound, np.inf)

@@ -64,7 +64,8 @@ def make_frames(sequences, emission, context):
     x = np.where(seen, x, 0.0)
     design[~observed] = 0.0
     starts = np.cumsum([0, *(len(s) - context for s in sequences)])
-    return Frames(x, seen.astype(float), design, observed, starts)
+    x, seen = np.asfortranarray(x), np.asfortranarray(seen, float)
+    return Frames(x, seen, design, observed, starts)
 
 
 def _check_missing(sequences, n_channels, emission):
