@@ -2,6 +2,7 @@
 
 import pickle
 import weakref
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 import acvlib as acv
 from acvlib import parallel
+from acvlib.derivatives import derivatives_of
 from acvlib.models import FAMILIES, GLM, tweedie
 from acvlib.models.glm.downdates import Downdates
 from acvlib.models.glm.sums import SINGLE
@@ -394,3 +396,36 @@ def test_bounds_without_a_gradient_hold_against_refits(family, method):
     known = model.derivatives.concordance(fit)
     assert known.cheap(folds)
     assert not known.cheap(acv.Folds([[1, 2]]))
+
+
+def test_folds_that_share_a_factor_keep_a_vector_that_overflowed_to_themselves():
+    x, y = counts_on_ten_columns()
+    model = GLM(x, y, "poisson", penalty=1.0)
+    fit = acv.fit(model)
+    hessians = derivatives_of(model).fold_hessians(fit.params, acv.folds.k_fold(60, 20))
+    assert isinstance(hessians, Downdates)
+    vectors = np.random.default_rng(1).standard_normal((20, model.n_params))
+    known = hessians.solve(vectors)
+    vectors[3] = np.nan
+    found = hessians.solve(vectors)
+    assert np.isnan(found[3]).all()
+    np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(known, 3, 0))
+
+
+def test_certify_proves_nothing_of_a_fold_whose_gradient_overflows_and_the_rest_as_before():
+    x, y = counts_on_ten_columns()
+    model = GLM(x, y, "poisson", penalty=1.0)
+    result = acv.frozen_newton(model, acv.fit(model), acv.folds.k_fold(60, 20))
+    before = acv.certify(model, result)
+    params = result.params.copy()
+    params[3] = 1e4
+    with np.errstate(all="ignore"):
+        after = acv.certify(model, replace(result, params=params))
+    assert not after.certified[3]
+    np.testing.assert_array_equal(np.delete(after.certified, 3), np.delete(before.certified, 3))
+
+
+def counts_on_ten_columns():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 10))
+    return x, rng.poisson(np.exp(0.3 * x[:, 0])).astype(float)

@@ -4,7 +4,7 @@ H(w_o) = U' (I - V_o V_o') U,  U'U = H,  V_o = U'^-1 X_o' diag(s curvature)^1/2
 """
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 
 from ...folds import Folds
 from ...folds.checks import end_to_end
@@ -51,12 +51,12 @@ class Downdates(AroundOnePoint):
         return np.zeros(len(self._left), bool)
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """U^-1 [I + V_o (I - V_o' V_o)^-1 V_o'] U'^-1 times one vector a fold."""
+        """U^-1 [I + V_o (I - V_o' V_o)^-1 V_o'] U'^-1 times one vector a fold; nan of nan."""
         rows = np.arange(len(self._left)) if rows is None else rows
         solved = self._half_solve(vectors)
         for row, own in zip(rows, solved, strict=True):
             half = self._halves[row]
-            own += self._left[row].solve(half @ own) @ half
+            own += cho_solve(self._left[row].factor, half @ own, check_finite=False) @ half
         return solve_triangular(self._upper, solved.T, check_finite=False).T
 
     def lengths(self, moves: np.ndarray) -> np.ndarray:

@@ -56,18 +56,22 @@ class Bases(NamedTuple):
 
 def hessians_around(point: Point, folds: Folds, damping: float, together: bool) -> FoldSolver:
     """H(w_o) + damping I; together: by what the folds share, if they share some."""
-    model = point.model
-    bases = Bases.of(model, folds) if together else None
+    shared = _shared(point, folds, damping) if together else None
+    if shared is not None:
+        return shared
+    kind = TargetFolds if isinstance(point.whole, TargetHessian) else Blocks
+    return kind(point, _own(point, folds, damping))
+
+
+def _shared(point, folds, damping):
+    """Downdates of few Hessians, or None."""
+    bases = Bases.of(point.model, folds)
     if bases is None:
-        downdates = Downdates.of(point, folds, damping) if together else None
-        if downdates is not None:
-            return downdates
-        kind = TargetFolds if isinstance(point.whole, TargetHessian) else Blocks
-        return kind(point, _own(point, folds, damping))
+        return Downdates.of(point, folds, damping)
     hessians = []
     for *factors, weight in bases.keys:
         whole = point.mixed(np.array(factors))
-        less = weight * model.pull - damping
+        less = weight * point.model.pull - damping
         hessians.append(whole.less(0.0, less) if less.any() else whole)
     return SingleSites(point, bases, hessians)
 
