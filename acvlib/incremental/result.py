@@ -16,9 +16,9 @@ class LearnerCV(HeldOutLosses):
 
     pointwise (n,): loss of each row under the model that has not seen its fold, nan where that
     failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates), models copied
-    and, on a cluster, models_sent by workers; shuffled: whether the rows were shuffled before they
-    were cut into folds; failures: one sentence for each branch that failed; work: checksums of
-    what was computed, where folds are missing, by which `checkpoint` knows it.
+    and, on a cluster, models_sent by workers, as planned; shuffled: whether the rows were shuffled
+    before they were cut into folds; failures: one sentence for each branch that failed; work:
+    checksums of what was computed, where folds are missing, by which `checkpoint` knows it.
 
     R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
     `fold_losses.mean()`; `loss` is the mean over rows.

@@ -14,6 +14,7 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
+import dask  # noqa: E402
 import joblib  # noqa: E402
 
 import acvlib as acv  # noqa: E402
@@ -35,8 +36,13 @@ LEARNER = learners.lsqsgd(4, 0.05)
 
 @pytest.fixture(scope="module")
 def client():
+    """Two workers that keep what they were sent: Dask's memory manager drops copies every 2 s."""
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with (
+        dask.config.set({"distributed.scheduler.active-memory-manager.start": False}),
+        distributed.LocalCluster(**options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
