@@ -339,6 +339,17 @@ def test_params_that_stray_are_summed_exactly(scheme):
     assert model.marginals(points[1])[1].sum(axis=1) == pytest.approx(1.0)
 
 
+def test_a_hidden_label_that_the_others_exclude_has_an_infinite_loss():
+    """Without a warning: those of the tests are errors."""
+    model = crf(hide_labels)
+    far = np.zeros(D)
+    far[model.labels[0][0]] = -1000.0  # the bias of the first label's tag
+    folds = Folds([np.array([0]), np.array([2])])
+    losses = [fold[0] for fold in model.derivatives.heldout(far, folds)]
+    assert losses[0] == np.inf
+    assert losses[1] > 0
+
+
 def test_unseen_transitions_have_a_finite_optimum():
     emissions, labels = data(11)
     model = LinearChainCRF(emissions, [np.minimum(z, 1) for z in labels], 1e-5)

@@ -134,7 +134,8 @@ class TaggingDerivatives(Derivatives):
         if not self.model.scheme:
             return paths.values
         tags = paths.tokens.tags[touched.rows]
-        return -np.log(paths.smoothed.gamma[touched.rows, tags])
+        with np.errstate(divide="ignore"):  # below 1e-308 a probability is 0, its loss infinite
+            return -np.log(paths.smoothed.gamma[touched.rows, tags])
 
     def _paths(self, params, touched):
         tokens = self.model.tokens.take(touched.sentence)
