@@ -82,7 +82,8 @@ def draw(rng):
 
 
 showers = draw(rng)
-acv.check_model(showers, showers.initial_params(rng), rng)
+errors = acv.check_model(showers, showers.initial_params(rng), rng)
+print("relative errors:", ", ".join(f"{name} {e:.0e}" for name, e in errors.items()))
 
 # %% [markdown]
 # ## A weight forgotten
@@ -128,7 +129,7 @@ for forgets in (False, True):
             rng,
             without=lambda sites: Cox(np.delete(x, sites, 0), np.delete(times, sites)),
         )
-        print("passes:", {name: f"{error:.0e}" for name, error in errors.items()})
+        print("passes:", ", ".join(f"{name} {error:.0e}" for name, error in errors.items()))
     except ValueError as error:
         print("refused:", error)
 
@@ -279,7 +280,9 @@ def draw_doses(rng):
 
 curve = draw_doses(rng)
 fit = acv.fit(curve)
-print({name: round(float(value), 3) for name, value in curve.unpack(fit.params).items()})
+print(
+    *(f"{name} {value:.3f}" for name, value in curve.unpack(fit.params).items()), sep=", "
+)
 rungs = acv.ladder(curve, fit, acv.folds.k_fold(200, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 

@@ -64,7 +64,7 @@ covtype = datasets.load_or_simulate("covtype", rng)
 records = covtype if paper else covtype.take(np.arange(20_000))
 forest = records.spruce_fir(centred=True, constant=True)
 songs = datasets.simulate_msd(rng, 463_715 if paper else 20_000)
-covtype, forest, songs
+print(covtype, forest, songs, sep="\n")
 
 # %% [markdown]
 # ## One run
@@ -184,9 +184,8 @@ printed = {
     if id.startswith(prefix + "treecv") or id.startswith(prefix + "standard")
 }
 published = treecv_tables.published(printed, n=581_012)
-pd.concat({"ours": pegasos_table, "paper": published}, axis=1)[
-    [("ours", "mean"), ("ours", "sd"), ("paper", "mean"), ("paper", "sd")]
-]
+beside = pd.concat({"ours": pegasos_table, "paper": published}, axis=1).rename({0: "n"})
+beside[[("ours", "mean"), ("ours", "sd"), ("paper", "mean"), ("paper", "sd")]]
 
 # %% tags=["remove-output"]
 losses = treecv_tables.estimates(frame)
@@ -275,7 +274,8 @@ for name in ways:
     for k in ("5", "n"):
         id = f"joulani.tab2.reading.{name}.{k}"
         ledger.record(id, cells[f"treecv.fixed.{k}"], data=covtype, draws=parts[0][1])
-pd.concat({name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()})
+read = {name: table.loc["treecv", ["mean", "sd"]] for name, table in choices.items()}
+pd.concat(read).rename({0: "n"})
 
 # %% [markdown]
 # With 5 folds and with n, TreeCV in fixed order gives
@@ -309,7 +309,7 @@ song_frame = treecv_tables.repeat_parts(
     lambda n: learners.lsqsgd(90, n**-0.5), song_examples, song_parts, rng
 )
 song_table = treecv_tables.summary(song_frame)
-song_table
+song_table.drop(columns="folds").rename({0: "n"})
 
 # %% tags=["remove-output"]
 song_losses = treecv_tables.estimates(song_frame)
@@ -367,7 +367,8 @@ figures.save(fig, "treecv_time", data=songs)
 # %%
 tables = {"PEGASOS": pegasos_table, "LSQSGD": song_table}
 means = {name: table[["mean_seconds", "seconds"]] for name, table in tables.items()}
-pd.concat(means, axis=1).rename(columns={"mean_seconds": "mean s", "seconds": "median s"})
+columns = {"mean_seconds": "mean s", "seconds": "median s"}
+pd.concat(means, axis=1).rename(columns=columns).rename({0: "n"})
 
 # %%
 costs = {"pegasos": treecv_tables.costs(frame), "lsqsgd": treecv_tables.costs(song_frame)}

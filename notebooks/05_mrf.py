@@ -63,7 +63,7 @@ ledger.begin("05_mrf", scale, seed)
 # %%
 every = 1 if paper else 31
 folds = acv.folds.leave_one_out(len(june))[::every]
-june, may, toy
+print(june, may, toy, sep="\n")
 
 # %% [markdown]
 # ## The map

@@ -58,7 +58,7 @@ texts = {
 }
 if not paper:
     texts = {name: text.head(600, 200, 200) for name, text in texts.items()}
-texts
+print(*texts.values(), sep="\n")
 
 # %% [markdown]
 # ## The network
@@ -148,7 +148,8 @@ studies = {
     name: crf_epochs.layer_study(emissions[name], n_draws, n_folds, 60, rng)
     for name in names
 }
-{name: f"{len(s.folds)} refits, {s.seconds:.0f} s" for name, s in studies.items()}
+for name, study in studies.items():
+    print(f"{names[name]}: {len(study.folds):,} refits in {study.seconds:.0f} seconds")
 
 # %%
 crf_epochs.progress(studies["conll"], epochs).round(4)
@@ -529,7 +530,7 @@ within = {name: hidden_labels.within(s.model, s.full) for name, s in studies.ite
 tokens, token_fit = within["conll"]
 gap = hidden_labels.enumeration_gap(tokens, token_fit.params, rng)
 ledger.record("ghosh.alg4.enumeration", gap, conll, draws=20)
-f"largest difference {gap:.1e}"
+print(f"largest difference {gap:.1e}")
 
 # %% [markdown]
 # **The paper's step** is the IJ, $-H^{-1} J (w_o - 1)$ with $J$ the derivatives in the weights at 1. The objective is not linear

@@ -57,7 +57,7 @@ ledger.begin("08_genomics", scale, seed)
 # %%
 dfs, n_clusters, n_rebuilds = ((4, 5, 6, 7, 8), 18, 20) if paper else ((4, 6, 8), 6, 3)
 settings = {"regularisation": 0.0}
-data, expression.shape, data.donors.shape, datasets.genomics.VARIANCE
+print(f"{data}; {expression.shape[-1]} mice, scatter of {len(data.donors)} other genes")
 
 # %% [markdown]
 # ## One equation for both stages

@@ -330,7 +330,8 @@ estimator = LogisticRegression(tol=1e-8, max_iter=1000).fit(model.X, model.y)
 scores = acv.approx_cross_validate(
     estimator, model.X, model.y, cv=10, scoring="accuracy", unreliable="certify"
 )
-scores["test_score_interval"].mean(axis=0).round(4)
+low, high = scores["test_score_interval"].mean(axis=0)
+print(f"the accuracy of exact refits is between {low:.4f} and {high:.4f}")
 
 # %% [markdown]
 # ## What to take away

@@ -55,7 +55,8 @@ model, fit, starts = series
 with warnings.catch_warnings(action="ignore"):
     scores = acv.leave_future_out(model, fit, starts, anchors=16)
 unsure = np.mean(scores.errors > 0.5)
-data, len(starts), scores.evaluations, f"{unsure:.0%} may be off by half a standard error"
+print(f"{len(starts):,} origins, {scores.evaluations['refit']} refits", end="; ")
+print(f"{unsure:.0%} may be off by half a standard error")
 
 # %% [markdown]
 # Was it right? Refit a random sample of the origins for real, and compare. *nothing*: the full fit, which has
@@ -150,7 +151,8 @@ future.summary(gaps, found, refitted).round(4)
 
 # %%
 converged = int(np.isfinite(refitted.losses).sum())
-motion, f"{one.model.n_params} parameters, {converged} of {len(sampled)} refits converge"
+print(motion)
+print(f"{one.model.n_params} parameters, {converged} of {len(sampled)} refits converge")
 
 # %% tags=["remove-cell"]
 drawn = future.by_draw(gaps, refitted, 20 if paper else 3, rng)

@@ -125,8 +125,11 @@ figures.save(fig, "influence", june)
 # %%
 night = settings[0]
 five = acv.most_influential(night.model, night.fit, night.phi, 5, "greedy").sites
-around = [series.counts[site - 2 : site + 3] for site in sorted(five)]
-pd.DataFrame(around, series.timestamp[np.sort(five)], ["-2", "-1", "count", "+1", "+2"])
+around = series.counts[np.sort(five)[:, None] + np.arange(-2, 3)]
+around = pd.DataFrame(
+    around, series.timestamp[np.sort(five)], ["-2", "-1", "count", "+1", "+2"]
+)
+around.replace(-1, "missing")
 
 # %% [markdown]
 # ## Do this

@@ -61,6 +61,7 @@ def make_chapters(target, folder, records):
     index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
     for path in target.glob("*.ipynb"):
         notebook = json.loads(path.read_text("utf-8"))
+        chapters.refuse_raw_outputs(path.stem, notebook)
         frame = chapters.frame(path.stem, folder, records)
         chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))
         path.write_text(json.dumps(chapter, indent=1, ensure_ascii=False), "utf-8")

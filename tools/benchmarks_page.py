@@ -78,7 +78,7 @@ def row_cells(row):
         return name, plain(row["value"]), "", ""
     word = "at least" if row["at_least"] else "at most"
     verdict = "met" if row["met"] else "**missed**"
-    return name, plain(row["value"]), f"{word} {row['limit']:g}", verdict
+    return name, plain(row["value"]), f"{word} {plain(row['limit'])}", verdict
 
 
 def picture(name, rows):

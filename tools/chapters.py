@@ -1,15 +1,20 @@
 """Executed notebooks as chapters: readable tables, folded figure code, and a frame that says what
-the chapter asks, what it teaches and what its run took; exercises.
+the chapter asks, what it teaches and what its run took; exercises. Raw objects among the outputs
+are refused.
 """
 
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
 
 from acvbook import tables
 
 TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
+# How Python shows a dict, a list, a tuple, a text, an array, a Series: not a sentence to read.
+RAW = re.compile(r"^[{\[('\"]|\{'|\barray\(|\bnp\.\w+\(|\bCounter\(|\bdtype: ")
+HIDDEN = {"remove-cell", "remove-output"}
 FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
 
 
@@ -27,6 +32,29 @@ def chapter(notebook, frame, exercises=""):
         end = {"cell_type": "markdown", "id": "exercises", "metadata": {}, "source": text}
         cells = [*cells, end]
     return notebook | {"cells": cells}
+
+
+def raw_outputs(notebook):
+    """What a reader would see of the notebook (a dict) as Python shows objects, not as a table or
+    in words.
+    """
+    shown = [cell for cell in notebook["cells"] if not HIDDEN & set(tags(cell))]
+    outputs = [output for cell in shown for output in cell.get("outputs", [])]
+    return [text for output in outputs if RAW.search(text := plain_text(output))]
+
+
+def plain_text(output):
+    """An output as text; empty for a table, a picture, and for what is written to stderr."""
+    data = output.get("data", {})
+    if "text/html" in data or output.get("name") == "stderr":
+        return ""
+    return "".join(output.get("text", data.get("text/plain", "")))
+
+
+def refuse_raw_outputs(name, notebook):
+    """Exit with the first raw object among the outputs of a chapter."""
+    if raw := raw_outputs(notebook):
+        sys.exit(f"{name}: raw output, show it as a table or in words: {raw[0]}")
 
 
 def exercises(name):
@@ -79,25 +107,34 @@ def data_words(name, records):
 
 
 def run_words(name, folder, records):
+    """Minutes, memory and scale of the run that made the chapter; empty where they are unknown."""
+    took = cost_words(name, folder)
+    scale = next((r["scale"] for r in records if r["notebook"] == name), "")
+    return f"{took}, {scale} scale, one core." if took else ""
+
+
+def cost_words(name, folder):
     """Minutes and memory of the run that made the chapter; empty where they are not known."""
     path = Path(folder, "runs", f"{name}.json")
     if not path.exists():
         return ""
     took = json.loads(path.read_text("utf-8"))
-    scale = next((r["scale"] for r in records if r["notebook"] == name), "")
-    return f"{took['minutes']:g} minutes and {took['gigabytes']:g} GB, {scale} scale, one core."
+    return f"{took['minutes']:g} minutes and {took['gigabytes']:g} GB"
 
 
 def contents(target, folder, records):
     """The start page's table of chapters, as Markdown."""
-    head = "| chapter | question | data | run |\n| --- | --- | --- | --- |"
-    rows = [
-        f"| [{title(target / f'{name}.ipynb')}]({name}.ipynb) | {chapter['question']} "
-        f"| {data_words(name, records)} | {run_words(name, folder, records)} |"
-        for name, chapter in FRAMES.items()
-        if (target / f"{name}.ipynb").exists()
-    ]
-    return "\n".join([head, *rows])
+    head = "| chapter | question | difficulty | data | run |\n| --- | --- | --- | --- | --- |"
+    present = [name for name in FRAMES if (target / f"{name}.ipynb").exists()]
+    return "\n".join([head, *(row(name, target, folder, records) for name in present)])
+
+
+def row(name, target, folder, records):
+    """A chapter's line of the start page's table."""
+    link = f"[{title(target / f'{name}.ipynb')}]({name}.ipynb)"
+    asked = FRAMES[name]["question"], FRAMES[name]["difficulty"]
+    cells = [link, *asked, data_words(name, records), cost_words(name, folder)]
+    return f"| {' | '.join(cells)} |"
 
 
 def title(path):

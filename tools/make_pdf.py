@@ -81,8 +81,8 @@ def document(html):
 
 def link(index):
     """Fill in the place that the start page has for it."""
-    page = index.read_text("utf-8").replace("<!-- pdf -->", '<a href="acvlib.pdf">as a PDF</a>')
-    write(index, page)
+    sentence = 'All of it is also <a href="acvlib.pdf">one PDF</a>.'
+    write(index, index.read_text("utf-8").replace("<!-- pdf -->", sentence))
 
 
 def main(html):

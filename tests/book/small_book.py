@@ -42,8 +42,8 @@ CLAIMS = """
 "demo.two" = { source = "s", shows = "s", data = "simulated", notebook = "two" }
 """
 CHAPTERS = """
-one = { question = "?", learn = ["this"], needs = "that" }
-two = { question = "?", learn = ["this"], needs = "that" }
+one = { question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
+two = { question = "?", difficulty = "easy", learn = ["this"], needs = "that" }
 """
 STUBS = {
     "html/jupyter_book/cli/main.py": """

@@ -108,6 +108,36 @@ def test_chapter_is_for_readers():
     assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_raw"),
+    [
+        ("{'hessian': 1.39e-10}", True),
+        ("(1000, 14, 3)", True),
+        ("'largest difference 1.6e-13'", True),
+        ("array([0.9789, 0.9824])", True),
+        ("passes: {'hessian': '1e-10'}", True),
+        ("a loss of np.float64(0.5)", True),
+        ("fold\n0    0.5\ndtype: float64", True),
+        ("Fit of 3 parameters, Newton decrement 1e-10 standard errors", False),
+        ("exact loss in [0.0742, 0.0773]", False),
+    ],
+)
+def test_raw_objects_among_the_outputs_are_refused(text, is_raw):
+    printed = {"output_type": "stream", "name": "stdout", "text": [text]}
+    returned = {"output_type": "execute_result", "data": {"text/plain": text}}
+    for output in (printed, returned):
+        notebook = {"cells": [cell("show()", outputs=[output])]}
+        assert chapters.raw_outputs(notebook) == [text] * is_raw
+        if is_raw:
+            with pytest.raises(SystemExit, match="as a table or in words"):
+                chapters.refuse_raw_outputs("01_traffic", notebook)
+    beside_a_table = {"data": {"text/plain": text, "text/html": "<table></table>"}}
+    warned = {"output_type": "stream", "name": "stderr", "text": [text]}
+    hidden = cell("show()", "remove-output", outputs=[printed])
+    cells = [cell("show()", outputs=[beside_a_table, warned]), hidden]
+    assert chapters.raw_outputs({"cells": cells}) == []
+
+
 def test_frame_says_what_is_asked_and_what_it_took(tmp_path, monkeypatch):
     asked = {"question": "Why?", "learn": ["this", "that"], "needs": "algebra"}
     monkeypatch.setattr(chapters, "FRAMES", {"a": asked, "b": asked})
