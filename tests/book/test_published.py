@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from acvbook.ledger import problems
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("acvlib", "book/acvbook", "requirements.lock", "tools/run_notebook.py")
@@ -18,9 +19,13 @@ def git(*arguments):
 
 
 @pytest.fixture(scope="module")
-def commits():
+def ledger():
+    return json.loads((ROOT / "book/published/ledger.json").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def commits(ledger):
     """{chapter: the commit at which it ran}."""
-    ledger = json.loads((ROOT / "book/published/ledger.json").read_text("utf-8"))
     ran = {(record["notebook"], record["commit"]) for record in ledger}
     assert len(ran) == len({notebook for notebook, _ in ran}), "a chapter of two commits"
     for commit in {commit for _, commit in ran}:
@@ -29,6 +34,10 @@ def commits():
         except (OSError, subprocess.CalledProcessError):
             pytest.skip(f"the history does not reach back to {commit}")
     return dict(ran)
+
+
+def test_the_published_ledger_is_complete_and_each_failure_has_its_reason(ledger):
+    assert problems(ledger) == []
 
 
 def newest(commits):
