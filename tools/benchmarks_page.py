@@ -9,6 +9,7 @@ from acvbook.prose import plain
 
 RECORDED = Path("book/published/benchmarks.json")
 MET, MISSED, FREE = "#00838f", "#b00020", "#616161"  # none of them is a method's colour
+WIDTH = 4.8  # inches, of the longest names: a phone shows most of it
 LEAST, MOST = 1e-4, 30  # what counts as more than nearly 0, and the rows that a figure has
 TITLES = {
     "certify": "Certificates",
@@ -125,24 +126,31 @@ def room(row):
 
 
 def draw(rows, name, folder):
-    """Each number as a mark, and its limit as a bar."""
+    """Each number as a mark, its name above it, and its limit as a bar."""
     from acvbook import figures  # slow to import, for a page that need not be there
 
     drawn = shown(rows)
-    fig, ax = figures.subplots(figsize=(8, 0.9 + 0.28 * len(drawn)))
+    fig, ax = figures.subplots(figsize=(WIDTH, 0.9 + 0.4 * len(drawn)))
     for place, row in enumerate(drawn):
+        label(ax, place - 0.45, row["name"])
         ax.plot(row["value"], place, **look(row))
         if row["limit"] is not None:
-            ax.plot(row["limit"], place, "|", color="black", ms=14, mew=2)
+            ax.plot(row["limit"], place, "|", color="black", ms=11, mew=2)
     ax.axvline(1.0, color="black", lw=0.8, ls=":")
-    ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.4, -0.6))
+    ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.5, -0.9), yticks=[])
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.xaxis.set_minor_formatter("")
     values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
     ax.set_xticks(ticks(values))
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
-    ax.set_yticks(range(len(drawn)), [row["name"] for row in drawn], fontsize=9)
     figures.save(fig, name, folder=folder)
+
+
+def label(ax, place, name):
+    """Write a row's name from the left edge of the axes on, over their grid."""
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    where = ax.get_yaxis_transform()
+    ax.text(0.015, place, name, fontsize=9, va="center", transform=where, bbox=box)
 
 
 def limits(rows):
