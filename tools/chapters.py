@@ -1,8 +1,9 @@
-"""Executed notebooks as chapters: readable tables, folded figure code, and a frame that says what
-the chapter asks, what it teaches and what its run took; exercises. Raw objects among the outputs
-are refused.
+"""Executed notebooks as chapters: readable tables, folded figure code, imports for all to see, and
+a frame that says what the chapter asks, what it teaches and what its run took; exercises. Raw
+objects among the outputs are refused.
 """
 
+import ast
 import json
 import re
 import sys
@@ -15,12 +16,17 @@ TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
 # How Python shows a dict, a list, a tuple, a text, an array, a Series: not a sentence to read.
 RAW = re.compile(r"^[{\[('\"]|\{'|\barray\(|\bnp\.\w+\(|\bCounter\(|\bdtype: ")
 HIDDEN = {"remove-cell", "remove-output"}
+HEADING = re.compile(r"<th[^>]*>[^<]+</th>")
+SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|psis|std|theta)\b")
+IN_FULL = {"ns": "Newton step", "std": "SD", "theta": "θ"}  # the others are written in capitals
 FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
 
 
 def chapter(notebook, frame, exercises=""):
     """The notebook (a dict) as the book shows it, `frame` under its title, `exercises` last."""
-    cells = [cell for cell in notebook["cells"] if not is_injected(cell)]
+    cells = [
+        part for cell in notebook["cells"] if not is_injected(cell) for part in imports_apart(cell)
+    ]
     for cell in cells:
         fold_figure(cell)
         for output in cell.get("outputs", []):
@@ -72,6 +78,26 @@ def tags(cell):
     return cell["metadata"].get("tags", [])
 
 
+def imports_apart(cell):
+    """A hidden cell as one or two: its imports, which a reader needs to see, and what follows."""
+    if cell["cell_type"] != "code" or "remove-cell" not in tags(cell):
+        return [cell]
+    source = "".join(cell["source"])
+    statements = ast.parse(source).body
+    imports = [s.end_lineno for s in statements if isinstance(s, ast.Import | ast.ImportFrom)]
+    if not imports:
+        return [cell]
+    lines = source.splitlines(keepends=True)
+    shown = cell | {
+        "id": f"{cell['id']}-imports",
+        "source": "".join(lines[: imports[-1]]).rstrip(),
+        "metadata": cell["metadata"] | {"tags": []},
+        "outputs": [],
+    }
+    rest = "".join(lines[imports[-1] :]).strip()
+    return [shown, cell | {"source": rest}] if rest else [shown]
+
+
 def fold_figure(cell):
     """Fold code of which only the figure is shown, which the text includes from its file."""
     if "remove-output" in tags(cell) and "hide-input" not in tags(cell):
@@ -80,7 +106,13 @@ def fold_figure(cell):
 
 def read_tables(data):
     if "text/html" in data:
-        data["text/html"] = tables.readable("".join(data["text/html"]))
+        html = tables.readable("".join(data["text/html"]))
+        data["text/html"] = HEADING.sub(in_full, html)
+
+
+def in_full(heading):
+    """A table's heading (a match) with the abbreviations of a name as they are written in prose."""
+    return SHORT.sub(lambda word: IN_FULL.get(word[0], word[0].upper()), heading[0])
 
 
 def frame(name, folder, records):
@@ -108,23 +140,26 @@ def data_words(name, records):
 
 def run_words(name, folder, records):
     """Minutes, memory and scale of the run that made the chapter; empty where they are unknown."""
-    took = cost_words(name, folder)
+    minutes, gigabytes = cost(name, folder)
     scale = next((r["scale"] for r in records if r["notebook"] == name), "")
-    return f"{took}, {scale} scale, one core." if took else ""
+    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core." if minutes else ""
 
 
-def cost_words(name, folder):
-    """Minutes and memory of the run that made the chapter; empty where they are not known."""
+def cost(name, folder):
+    """(minutes, gigabytes) of the run that made the chapter; both empty where not known."""
     path = Path(folder, "runs", f"{name}.json")
     if not path.exists():
-        return ""
+        return "", ""
     took = json.loads(path.read_text("utf-8"))
-    return f"{took['minutes']:g} minutes and {took['gigabytes']:g} GB"
+    return f"{took['minutes']:g}", f"{took['gigabytes']:g}"
 
 
 def contents(target, folder, records):
     """The start page's table of chapters, as Markdown."""
-    head = "| chapter | question | difficulty | data | run |\n| --- | --- | --- | --- | --- |"
+    head = (
+        "| chapter | question | difficulty | data | minutes | GB |\n"
+        "| --- | --- | --- | --- | ---: | ---: |"
+    )
     present = [name for name in FRAMES if (target / f"{name}.ipynb").exists()]
     return "\n".join([head, *(row(name, target, folder, records) for name in present)])
 
@@ -133,7 +168,7 @@ def row(name, target, folder, records):
     """A chapter's line of the start page's table."""
     link = f"[{title(target / f'{name}.ipynb')}]({name}.ipynb)"
     asked = FRAMES[name]["question"], FRAMES[name]["difficulty"]
-    cells = [link, *asked, data_words(name, records), cost_words(name, folder)]
+    cells = [link, *asked, data_words(name, records), *cost(name, folder)]
     return f"| {' | '.join(cells)} |"
 
 

@@ -89,15 +89,16 @@ def test_without_an_address_there_is_no_map(tmp_path):
     assert "<base" not in (tmp_path / "404.html").read_text("utf-8")
 
 
-def cell(source, *tags, **more):
-    return {"source": source, "metadata": {"tags": list(tags)}, **more}
+def cell(source, *tags, kind="code", **more):
+    metadata = {"tags": list(tags)}
+    return {"cell_type": kind, "id": "1", "source": source, "metadata": metadata, **more}
 
 
 def test_chapter_is_for_readers():
     table = pd.DataFrame({"theta_error": [0.123456]}).to_html()
     notebook = {
         "cells": [
-            cell("# Title\n\nText"),
+            cell("# Title\n\nText", kind="markdown"),
             cell("scale = 'paper'", "remove-cell", "injected-parameters"),
             cell("draw()", "remove-output", outputs=[{"data": {"text/html": table}}]),
         ]
@@ -106,6 +107,41 @@ def test_chapter_is_for_readers():
     assert title["source"] == "# Title\n\na line\n\nText"
     assert figure["metadata"]["tags"] == ["remove-output", "hide-input"]
     assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown", "hidden"),
+    [
+        (
+            "import a\nfrom b import (\n    c,\n)\n\nbegin()\n",
+            "import a\nfrom b import (\n    c,\n)",
+            "begin()",
+        ),
+        ("import a", "import a", None),
+        ("begin()", None, "begin()"),
+    ],
+)
+def test_imports_of_a_hidden_cell_are_seen(source, shown, hidden):
+    parts = chapters.imports_apart(cell(source, "remove-cell", outputs=[]))
+    found = {tuple(part["metadata"]["tags"]): part["source"] for part in parts}
+    assert found.get(()) == shown
+    assert found.get(("remove-cell",)) == hidden
+    assert len({part["id"] for part in parts}) == len(parts)
+
+
+def test_a_cell_that_is_seen_stays_whole():
+    whole = cell("import a\nbegin()")
+    assert chapters.imports_apart(whole) == [whole]
+
+
+def test_abbreviations_in_headings_are_written_as_in_prose():
+    table = pd.DataFrame({"theta ij": [0.5], "aic": ["em"]}, index=["ns over ij"]).to_html()
+    data = {"text/html": table}
+    chapters.read_tables(data)
+    assert "<th>θ IJ</th>" in data["text/html"]
+    assert "<th>AIC</th>" in data["text/html"]
+    assert "<th>Newton step over IJ</th>" in data["text/html"]
+    assert "<td>em</td>" in data["text/html"]
 
 
 @pytest.mark.parametrize(
