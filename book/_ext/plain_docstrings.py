@@ -1,15 +1,20 @@
 """Sphinx extension: docstrings are plain text with `code` in backticks and numpy-style sections.
 
-Nothing else in them is markup. A section (a heading, dashes, an item a line, of which further lines
-are indented) becomes a bold line and a list.
+Nothing else in them is markup but examples (`>>>`) and tables (lines between bars). A section (a
+heading, dashes, an item a line, of which further lines are indented) becomes a bold line and a
+list. What Python itself says of an attribute, and not the author, is left out.
 """
 
+import inspect
 import re
 from itertools import groupby
 
 DASHES = re.compile(r"-{3,}")
 CODE = re.compile(r"(`+[^`]+`+)")
 MARKUP = re.compile(r"([\\|*_])")
+ENUMERATED = re.compile(r"^(\w+)\.(?=\s|$)")  # "K." is a sentence, and no list
+PROMPT = (">>> ", "... ")
+OF_NAMEDTUPLE = re.compile(r"Alias for field number \d+")
 
 
 def as_text(line):
@@ -17,13 +22,15 @@ def as_text(line):
     parts = CODE.split(line)
     parts[::2] = [MARKUP.sub(r"\\\1", text) for text in parts[::2]]
     parts[1::2] = [f"``{code.strip('`')}``" for code in parts[1::2]]
-    return "".join(parts)
+    return ENUMERATED.sub(r"\1\.", "".join(parts))
 
 
 def as_list(lines):
     """A section as reStructuredText: its heading, and each of its items."""
     heading, _, *items = lines
     text = [f"**{heading}**", ""]
+    if heading == "Returns":
+        return [*text, *map(as_text, items)]
     for item in items:
         term, colon, rest = item.partition(" : ")
         if item.startswith(" "):
@@ -33,17 +40,57 @@ def as_list(lines):
     return text
 
 
+def as_table(lines):
+    """Lines of cells between bars, the headings first, as reStructuredText."""
+    text = [".. list-table::", "   :header-rows: 1", ""]
+    for line in lines:
+        first, *others = (as_text(cell.strip()) for cell in line[2:-1].split(" | "))
+        text += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
+    return text
+
+
+def as_paragraph(lines):
+    """A paragraph as reStructuredText, by what it is."""
+    if len(lines) > 1 and DASHES.fullmatch(lines[1]):
+        return as_list(lines)
+    if all(line.startswith("| ") for line in lines):
+        return as_table(lines)
+    if lines[0].startswith(PROMPT):
+        return lines
+    return [as_text(line) for line in lines]
+
+
+def is_inherited(obj, lines):
+    """Whether a text is what Python says of any named tuple's field, or of any number."""
+    if OF_NAMEDTUPLE.fullmatch(" ".join(lines).strip()):
+        return True
+    is_number = isinstance(obj, bool | int | float)
+    return is_number and lines[:1] == inspect.getdoc(type(obj)).splitlines()[:1]
+
+
 def rewrite(app, what, name, obj, options, lines):
+    if is_inherited(obj, lines):
+        lines.clear()
     text = []
     for is_blank, paragraph in groupby(lines, key=lambda line: not line.strip()):
         paragraph = list(paragraph)
-        if len(paragraph) > 1 and DASHES.fullmatch(paragraph[1]):
-            text += as_list(paragraph)
-        else:
-            text += paragraph if is_blank else [as_text(line) for line in paragraph]
+        text += paragraph if is_blank else as_paragraph(paragraph)
     lines[:] = text
+
+
+def plain_defaults(app, what, name, obj, options, signature, returns):
+    """A signature without what Python writes for a default that is made anew for each object."""
+    return signature and signature.replace("<factory>", "..."), returns
+
+
+def skip(app, what, name, obj, is_skipped, options):
+    """Leave out a setting whose default is a function of its own: it is no method."""
+    is_function = what == "class" and inspect.isfunction(obj)
+    return True if is_function and obj.__name__ != name and "lambda" not in obj.__name__ else None
 
 
 def setup(app):
     app.connect("autodoc-process-docstring", rewrite)
+    app.connect("autodoc-process-signature", plain_defaults)
+    app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True}

@@ -1,5 +1,6 @@
 """Docstrings in the library reference: plain text, code in backticks, sections as lists."""
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -46,3 +47,45 @@ def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
     lines = DOCSTRING.splitlines()
     plain_docstrings.rewrite(None, "function", "f", None, None, lines)
     assert lines == SHOWN.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        (">>> from a_b import c_d\n3", ">>> from a_b import c_d\n3"),
+        ("K.", r"K\."),
+        (
+            "| name | it is |\n| a   b | C |beta|^2 |",
+            ".. list-table::\n   :header-rows: 1\n\n"
+            "   * - name\n     - it is\n   * - a   b\n     - C \\|beta\\|^2",
+        ),
+        (
+            "Returns\n-------\nA dict of\nmany, with `x`.",
+            "**Returns**\n\nA dict of\nmany, with ``x``.",
+        ),
+        ("Alias for field number 3", ""),
+    ],
+)
+def test_examples_tables_and_sentences_stay_what_they_are(plain_docstrings, written, shown):
+    lines = written.splitlines()
+    plain_docstrings.rewrite(None, "class", "f", None, None, lines)
+    assert lines == shown.splitlines()
+
+
+@pytest.mark.parametrize("value", [True, 4, 0.5])
+def test_what_python_says_of_a_number_is_left_out(plain_docstrings, value):
+    lines = inspect.getdoc(type(value)).splitlines()
+    plain_docstrings.rewrite(None, "attribute", "n", value, None, lines)
+    assert lines == []
+
+
+def test_a_setting_that_holds_a_function_is_no_method(plain_docstrings):
+    arguments = (test_examples_tables_and_sentences_stay_what_they_are, False, None)
+    assert plain_docstrings.skip(None, "class", "scheme", *arguments)
+    own = test_examples_tables_and_sentences_stay_what_they_are.__name__
+    assert plain_docstrings.skip(None, "class", own, *arguments) is None
+
+
+def test_signatures_show_no_mark_of_python(plain_docstrings):
+    shown, _ = plain_docstrings.plain_defaults(None, "", "", None, None, "(a=<factory>)", None)
+    assert shown == "(a=...)"
