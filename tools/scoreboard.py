@@ -83,15 +83,23 @@ def section(title, own, claims, recorded):
     """
     name, _, citation = title.partition(", ")
     head = "| claim | the paper | ours | doing nothing | data | verdict |\n" + "| --- " * 6 + "|\n"
-    rows = "".join(row(claim, recorded.get(claim.id)) for claim in own)
+    rows = "".join(row(claim, recorded) for claim in own)
     below = reasons(own, claims, recorded)
     below += "".join(details(claim, claims, recorded) for claim in own)
     return f"## {name}\n{citation}\n\n{table(head + rows, 'claims')}{below}"
 
 
-def row(claim, record):
+def row(claim, recorded):
     """One claim: what must be shown, and the measured half."""
-    return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {cells(claim, record)}"
+    half = cells(claim, recorded.get(claim.id), by_doing_nothing(claim, recorded))
+    return f"| {label(claim)} {text(f'{claim.source}. {claim.shows}')} | {half}"
+
+
+def by_doing_nothing(claim, recorded):
+    """How many parts of a claim doing nothing meets, of those that it was measured for."""
+    powers = [recorded[id]["power"] for id in claim.parts if id in recorded]
+    measured = [power for power in powers if power is not None]
+    return f"meets {measured.count(False)} of {len(measured)} rules" if measured else ""
 
 
 def label(claim):
@@ -99,12 +107,12 @@ def label(claim):
     return f'<span id="{anchor(claim.id)}"></span>`{claim.id}`'
 
 
-def cells(claim, record):
+def cells(claim, record, nothing=""):
     """The measured half of a row: *paper | ours | doing nothing | data | verdict*."""
     paper = with_unit(claim.paper, claim.unit)
     if record is None:
         return f"{paper} | | | | {badge(claim, record)} |\n"
-    ours, baseline = measured(record, claim.unit), text(record["baseline"])
+    ours, baseline = measured(record, claim.unit), text(record["baseline"]) or nothing
     return (
         f"{paper} | {ours} | {baseline} | {provenance(claim, record)} | {badge(claim, record)} |\n"
     )

@@ -67,10 +67,19 @@ def test_what_is_new_here_is_not_called_reproduced():
 
 
 def test_a_row_has_number_unit_spread_baseline_data_and_link():
-    row = scoreboard.row(CLAIM, record(True, power=True))
+    row = scoreboard.row(CLAIM, {CLAIM.id: record(True, power=True)})
     assert r"A number, \|o\| times." in row
     assert "| 0.5 nats | 0.123 nats (0.1 to 0.2, 20 draws) | 0.1 | real `abababab` |" in row
     assert '<a href="05_mrf.html#fig-nine"><span class="verdict verdict-power">reproduced' in row
+
+
+def test_of_a_claim_of_parts_the_row_says_how_many_doing_nothing_meets():
+    parent = Claim("ghosh.a", "Figure 9", "Many numbers.", parts=("a.x", "a.y", "a.z"))
+    powers = {"a.x": True, "a.y": False, "a.z": None}
+    recorded = {id: record(True, power=power) for id, power in powers.items()}
+    whole = record(True) | {"baseline": None}
+    row = scoreboard.row(parent, {parent.id: whole, **recorded})
+    assert "| meets 1 of 2 rules |" in row
 
 
 def test_failures_of_one_reason_are_explained_once_below_their_table():
