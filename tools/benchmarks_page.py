@@ -66,20 +66,20 @@ def section(name, record):
         f"{record['cores']} cores, Python {record['python']}."
     )
     cells = [row_cells(row) for row in record["rows"]]
-    lines = ["| what | value | limit | |", "| --- | --- | --- | --- |"]
+    lines = ["| what | value | limit |", "| --- | --- | --- |"]
     lines += [f"| {' | '.join(one)} |" for one in cells]
     table = "\n".join(lines)
     return f"## {TITLES[name]}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
 
 
 def row_cells(row):
-    """What was measured, the ratio, its limit and whether it is met."""
+    """What was measured, the ratio, and its limit with the word whether it is met."""
     name = row["name"]
     if row["limit"] is None:
-        return name, plain(row["value"]), "", ""
+        return name, plain(row["value"]), ""
     word = "at least" if row["at_least"] else "at most"
     verdict = "met" if row["met"] else "**missed**"
-    return name, plain(row["value"]), f"{word} {plain(row['limit'])}", verdict
+    return name, plain(row["value"]), f"{verdict}: {word} {plain(row['limit'])}"
 
 
 def picture(name, rows):
