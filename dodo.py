@@ -197,8 +197,9 @@ def task_html():
 
     def state():
         pages = [path for path in files_in("book") if not NOT_PROSE & set(path.parts)]
-        tools = [f"tools/{name}" for name in PAGE_TOOLS]
-        return checksum([*pages, *library(), *files_in(OUTPUT), *tools, MATHJAX, BENCHMARKS], SCALE)
+        made_of = [*(f"tools/{name}" for name in PAGE_TOOLS), MATHJAX, BENCHMARKS]
+        prose = Path("notebooks").glob("*.py")
+        return checksum([*pages, *prose, *library(), *files_in(OUTPUT), *made_of], SCALE)
 
     actions = [
         python("tools/assemble.py", OUTPUT, "build/book"),

@@ -60,7 +60,8 @@ def make_chapters(target, folder, records):
     table = chapters.contents(target, folder, records)
     index.write_text(index.read_text("utf-8").replace("<!-- chapters -->", table), "utf-8")
     for path in target.glob("*.ipynb"):
-        notebook = json.loads(path.read_text("utf-8"))
+        executed = json.loads(path.read_text("utf-8"))
+        notebook = chapters.with_prose_of(Path("notebooks", f"{path.stem}.py"), executed)
         chapters.refuse_raw_outputs(path.stem, notebook)
         frame = chapters.frame(path.stem, folder, records)
         chapter = chapters.chapter(notebook, frame, chapters.exercises(path.stem))

@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import jupytext
 from acvbook import tables
 
 TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
@@ -38,6 +39,32 @@ def chapter(notebook, frame, exercises=""):
         end = {"cell_type": "markdown", "id": "exercises", "metadata": {}, "source": text}
         cells = [*cells, end]
     return notebook | {"cells": cells}
+
+
+def with_prose_of(source, executed):
+    """The executed notebook (a dict) with the Markdown that its source has by now: to mend a
+    sentence, nothing has to run again. As it ran, where the source's code is another by now.
+    """
+    written = jupytext.read(source).cells
+    ran = [cell for cell in executed["cells"] if not is_injected(cell)]
+    if not same_code(written, ran):
+        print(f"{source}: its code was edited after it ran; shown as it ran")
+        return executed
+    cells = [
+        cell | {"source": new.source} if cell["cell_type"] == "markdown" else cell
+        for new, cell in zip(written, ran, strict=True)
+    ]
+    return executed | {"cells": cells}
+
+
+def same_code(written, ran):
+    """Whether cells are of the same kinds in the same order, with the same code."""
+    kinds = [cell["cell_type"] for cell in written]
+    return kinds == [cell["cell_type"] for cell in ran] and all(
+        new["source"] == "".join(cell["source"])
+        for new, cell in zip(written, ran, strict=True)
+        if cell["cell_type"] == "code"
+    )
 
 
 def raw_outputs(notebook):

@@ -13,6 +13,7 @@ ACCESSIBLE = (
     ('id="pst-primary-sidebar"', 'id="pst-primary-sidebar" role="navigation" aria-label="Book"'),
 )
 HEADER = re.compile(r"<th[^>]*>[^<]*_[^<]*</th>")
+NAME = re.compile(r'(?<=<span class="pre">)[\w.]+(?=(?:\(\))?</span></code>)')
 SEARCH_BUTTON = re.compile(r'(<button[^>]*search-button-field[^>]*?) aria-label="Search"')
 ARTICLE = re.compile(r"(<article[^>]*>).*?(</article>)", re.S)
 PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.S)
@@ -40,11 +41,12 @@ def finish(folder, address=""):
 
 
 def finished(page, address):
-    """A page that says what it is, also to a screen reader; its tables' headings may break."""
+    """A page that says what it is, also to a screen reader; its long names may break."""
     for found, better in ACCESSIBLE:
         page = page.replace(found, better)
     page = SEARCH_BUTTON.sub(r"\1", page)
-    page = HEADER.sub(lambda header: header[0].replace("_", "_<wbr>"), page)
+    for names in (HEADER, NAME):
+        page = names.sub(lambda name: re.sub(r"([_.])(?=[a-zA-Z])", r"\1<wbr>", name[0]), page)
     return page.replace("</head>", f"{description(page, address)}</head>", 1)
 
 

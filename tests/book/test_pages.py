@@ -7,7 +7,7 @@ import assemble
 import chapters
 import pandas as pd
 import pytest
-from finish_html import description, finish
+from finish_html import description, finish, finished
 from prerender import FORMULA, ICON, Icons, formulas, with_math
 
 ROOT = Path(__file__).parent.parent.parent
@@ -82,6 +82,12 @@ def test_finished_site_has_a_map_and_a_page_for_what_is_missing(tmp_path):
     assert "It says" not in missing
 
 
+def test_long_names_may_break_after_an_underscore_or_a_dot():
+    code = '<code class="literal"><span class="pre">acv.two_words()</span></code> 0.5'
+    page = finished(f"<head></head><title>A</title>{code}", "")
+    assert '<span class="pre">acv.<wbr>two_<wbr>words()</span></code> 0.5' in page
+
+
 def test_without_an_address_there_is_no_map(tmp_path):
     write_pages(tmp_path)
     finish(tmp_path)
@@ -132,6 +138,31 @@ def test_imports_of_a_hidden_cell_are_seen(source, shown, hidden):
 def test_a_cell_that_is_seen_stays_whole():
     whole = cell("import a\nbegin()")
     assert chapters.imports_apart(whole) == [whole]
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "one.py"
+    path.write_text("# %% [markdown]\n# # Title\n#\n# mended\n\n# %%\ndraw()\n", "utf-8")
+    return path
+
+
+def executed(code):
+    title = cell("# Title\n\nwrong", kind="markdown")
+    scale = cell("scale = 'paper'", "remove-cell", "injected-parameters")
+    return {"cells": [title, scale, cell(code, outputs=["kept"])]}
+
+
+def test_a_sentence_is_mended_without_a_run(source):
+    title, drawn = chapters.with_prose_of(source, executed("draw()"))["cells"]
+    assert title["source"] == "# Title\n\nmended"
+    assert drawn["outputs"] == ["kept"]
+
+
+def test_where_the_code_is_another_the_chapter_is_shown_as_it_ran(source, capsys):
+    ran = executed("draw_less()")
+    assert chapters.with_prose_of(source, ran) is ran
+    assert "edited after it ran" in capsys.readouterr().out
 
 
 def test_abbreviations_in_headings_are_written_as_in_prose():
