@@ -53,9 +53,10 @@ const free = element => {
 return [...document.querySelectorAll('article :is(table, pre, img, mjx-container)')]
   .filter(element => !hidden(element) && !free(element))
   .map(element => `${element.tagName} ${element.textContent.trim().slice(0, 40)}`)"""
-# What there is to read of a figure, beyond its edge: the figure may scroll, its caption may not.
+# What there is to read beyond the edge of the screen: a figure may scroll, its caption may not, nor
+# may the titles of the pages before and after.
 CAPTIONS = """const width = document.documentElement.clientWidth;
-return [...document.querySelectorAll('figcaption :is(p, a)')]
+return [...document.querySelectorAll(':is(figcaption, .prev-next-area) :is(p, a)')]
   .filter(text => text.getBoundingClientRect().right > width + 1)
   .map(text => text.textContent.trim().slice(0, 40))"""
 WIDER = "const page = document.documentElement; return page.scrollWidth - page.clientWidth"
