@@ -20,7 +20,7 @@
 #
 # The table has the difference from these refits, of ours and of doing nothing, which leaves every fold with the parameters of
 # the full fit. Most doors lead to an approximation: there it is the mean difference, and ours has to be at most half of that of
-# doing nothing. Some promise the same numbers: there it is the largest difference. Where nothing is left out, doing nothing
+# doing nothing. Some promise the same numbers as another call or package: there it is the largest difference from those. Where nothing is left out, doing nothing
 # has no number. Each example is drawn once: it shows the door, and is no study.
 #
 # | you bring | you call | example | difference from refits | doing nothing |

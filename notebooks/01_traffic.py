@@ -266,7 +266,7 @@ for (kind, percent), own in scores["relative error"].groupby(level=[0, 1]):
 # The IJ meets every number of the table with room to spare. {verdict}`ghosh.tab1` But look at the column of *no
 # adjustment*. It meets all but one of them. Under this measure hardly anything needed to be approximated. As a share of what doing nothing
 # gets wrong, the error of the IJ is {value}`beyond.moves_traffic.tab1.iid.10 | .0%` with 10 % left out i.i.d., and
-# {value}`beyond.moves_traffic.tab1.contiguous.10 | .0%` with 10 % contiguous. {verdict}`beyond.moves_traffic.tab1.iid.10`
+# {value}`beyond.moves_traffic.tab1.contiguous.10 | .0%` with 10 % contiguous, in the median draw. {verdict}`beyond.moves_traffic.tab1.iid.10`
 # {verdict}`beyond.moves_traffic.tab1.contiguous.10`
 #
 # ## What moves: the parameters

@@ -178,7 +178,8 @@ ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 # {value}`beyond.ladder.showers.no_adjustment` standard errors, the Newton step
 # {value}`beyond.ladder.showers.newton_step`.
 #
-# `check_result` tells which folds not to trust, for one gradient each:
+# `check_result` tells which folds not to trust, for one gradient each. It is careful: compare what it says with the *largest
+# parameter error (SE)* of the frozen step above. A false alarm costs one refit.
 
 # %%
 frozen = rungs["frozen_newton"]
@@ -229,7 +230,8 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # compares derivatives with differences, and refuses what ignores its weights, has no second derivative, or computes
 # in single precision; the precision of the rest of your process stays as it is.
 #
-# The seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
+# One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
+# seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?
 
 # %%
 by_autograd = own_model.KalmanLoop(values)

@@ -199,10 +199,10 @@ figures.save(fig, "glm_seconds")
 # %% [markdown]
 # ```{figure} figures/glm_seconds.svg
 # :name: fig-glm-seconds
-# :alt: Seconds against n on logarithmic axes; exact leave-one-out rises about twice as steeply as the two approximations.
-# Seconds for all folds, after the fit. Hollow: the authors', on their machine and with autograd, in 2019. Exact
-# leave-one-out grows as $N^2$, the approximations as $N$; the distance between the curves is what matters, and it
-# grows. The Newton step costs what the jackknife does. {verdict}`giordano.fig2`
+# :alt: Seconds against n on logarithmic axes; exact leave-one-out rises more steeply than the two approximations.
+# Seconds for all folds, after the fit. Hollow: the authors', on their machine and with autograd, in 2019. The
+# cost of exact leave-one-out is of order $N^2$, that of the approximations of order $N$; where $N$ is small, fixed costs
+# hide it. The distance between the curves is what matters, and it grows. The Newton step costs what the jackknife does. {verdict}`giordano.fig2`
 # ```
 #
 # In the table, *ratio* is exact over jackknife after the fit, *with fit* the same with the fit counted in both, and *authors*

@@ -511,8 +511,8 @@ figures.save(fig, "treecv_stability", data=songs)
 # :alt: Distance of TreeCV from standard cross-validation against the number of rows, for four learners, below the bounds of Theorems 1 and 2.
 #
 # |TreeCV − CV| of 16 folds against n: medians and the bands between their {given}`10` % and {given}`90` % quantiles over {value}`joulani.thm1.pegasos draws` draws; crosses: the
-# mean with its sign, which Theorem 2 bounds. Red: the training error in TreeCV's place. Look for the crosses far below
-# the red line at small n. {verdict}`joulani.thm1` {verdict}`joulani.thm2`
+# size of their mean, which Theorem 2 bounds. Grey: the training error in TreeCV's place. Look for the crosses far below
+# the grey line at small n. {verdict}`joulani.thm1` {verdict}`joulani.thm2`
 # ```
 #
 # The largest |TreeCV − CV| of all draws is {value}`joulani.thm1.pegasos` of the bound of Theorem 1 for PEGASOS,
@@ -643,7 +643,7 @@ pd.DataFrame(columns, ["treecv", "sklearn"])
 ledger.record_draws("beyond.partial_fit", timed[:, 1] / timed[:, 0], data=covtype)
 
 # %% [markdown]
-# Standard cross-validation takes {value}`beyond.partial_fit` times as long. {verdict}`beyond.partial_fit`
+# Standard cross-validation takes {value}`beyond.partial_fit` times as long, in the median of the repeats. {verdict}`beyond.partial_fit`
 
 # %% [markdown]
 # ## On a cluster

@@ -341,7 +341,7 @@ figures.save(fig, "mrf_choice", june)
 # ```{figure} figures/mrf_choice.svg
 # :name: fig-mrf-choice
 # :alt: Curves of mean loss against coupling that fall, reach a minimum and rise; all rungs nearly on one line.
-# Mean held-out loss against the coupling; rings mark the minimum of each rung. β = 0 is a plain mixture, which
+# Mean held-out loss against the coupling; an open mark is at the minimum of each rung. β = 0 is a plain mixture, which
 # ignores the map. {verdict}`ghosh.fig3.choice` {verdict}`ghosh.fig3.gain`
 # ```
 #

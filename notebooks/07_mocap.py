@@ -82,8 +82,9 @@ figures.save(fig, "mocap_recording", data=data)
 # %% [markdown]
 # ```{figure} figures/mocap_recording.svg
 # :name: fig-mocap-recording
-# :alt: Twelve curves above each other against seconds, behind them a few coloured bands.
-# One recording, its twelve channels in standard deviations. Shades: the likeliest state of each frame under AR(1).
+# :alt: Twelve curves above each other against seconds, behind them bands coloured by state, or one colour.
+# One recording, its twelve channels in standard deviations. Shades: the likeliest state of each frame under
+# AR(1); where the shade is the same throughout, the model stays in one state.
 # ```
 #
 # **What is a parameter.** The paper's $D$ counts $B$ and $b$ alone. So the initial and transition probabilities are
@@ -229,7 +230,7 @@ figures.save(fig, "mocap_losses", data=data)
 # :name: fig-mocap-losses
 # :alt: For each model five marks with bars, nearly level within each model; AR(0) is far above the others.
 # Mean loss of a left-out recording, two standard errors. Lower is better. Compare the model that is lowest by each colour.
-# A triangle at the edge stands for a mean of Newton steps beyond it. {verdict}`ghosh.fig6.same_choice`
+# If a mean of Newton steps is beyond the edge, a triangle there stands for it. {verdict}`ghosh.fig6.same_choice`
 # {verdict}`ghosh.fig6.ar0_over_ar1` {verdict}`ghosh.fig6.ar2_over_ar1` {verdict}`ghosh.fig6.nar1_over_ar1`
 # ```
 
@@ -260,7 +261,7 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 # %% [markdown]
 # The paper leaves open what $\sigma^2$ is, how many frames a second there are, and where its search for the optimum begins
 # (EM code for AR(0) and AR(1), BFGS without restarts for the others). The table has {value}`ghosh.fig6.readings` ways to read
-# it: $\sigma^2 = 1$ or estimated (NaN), frames a second, the number of states, the best of several EM runs or a single search
+# it: $\sigma^2 = 1$ or estimated (a dash), frames a second, the number of states, the best of several EM runs or a single search
 # from a single start (L-BFGS, then Newton's method), and the split. Each row has the order of least loss by each rung and on the
 # test recordings, and the median parameter error under AR(1) of doing nothing and of the IJ.
 

@@ -84,7 +84,7 @@ figures.save(fig, "general_regression", data=cpu)
 # not. {verdict}`zhu.fig1`
 # ```
 #
-# The left panel has no power: without any adjustment $R$ is {value}`zhu.fig1.loss.as_printed baseline | .4f`. The right one
+# *No adjustment* predicts no difference, and has no $R$ of differences. The left panel has no power: without any adjustment $R$ is {value}`zhu.fig1.loss.as_printed baseline | .4f`. The right one
 # has. (The paper's text subtracts from both axes the loss of the refit; one axis would then be the error itself. We subtract
 # the loss of the full fit from both.) There the theorem as printed reaches {value}`zhu.fig1.difference.as_printed`, the
 # jackknife {value}`zhu.fig1.difference.infinitesimal_jackknife | .5f`.
@@ -160,9 +160,9 @@ figures.save(fig, "general_classification", data=web)
 # %% [markdown]
 # ```{figure} figures/general_classification.svg
 # :name: fig-general-classification
-# :alt: As before, for logistic loss; the printed theorem moves most losses too far.
-# LapRLR, as in {numref}`fig-general-regression`. Look at the printed theorem on the right: with its missing term, nearly all
-# its losses are moved to one side of the diagonal. {verdict}`zhu.fig2`
+# :alt: As before, for logistic loss; the printed theorem's marks are further from the diagonal than the jackknife's.
+# LapRLR, as in {numref}`fig-general-regression`. Look at the printed theorem on the right: without the
+# missing term its marks leave the diagonal, which the jackknife's follow. {verdict}`zhu.fig2`
 # ```
 #
 # As printed $R$ is {value}`zhu.fig2.difference.as_printed` (from {value}`zhu.fig2.as_printed.least` to
@@ -404,8 +404,8 @@ figures.save(fig, "general_seconds", data=sets["msd"])
 # %% [markdown]
 # ```{figure} figures/general_seconds.svg
 # :name: fig-general-seconds
-# :alt: Six panels; one curve rises with the number of folds, one lies flat below it, and one in between.
-# Seconds against the number of folds. $t$-fold CV rises in proportion; its approximation is flat. Exact refits that share
+# :alt: Six panels; one curve rises with the number of folds, two lie below it and rise far less.
+# Seconds against the number of folds. $t$-fold CV rises in proportion; its approximation rises far less. Exact refits that share
 # their sums over pairs lie near it. {verdict}`zhu.tab1`
 # ```
 #

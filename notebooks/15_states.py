@@ -156,7 +156,7 @@ ledger.record("beyond.states.minutes", states.minutes(rows) + refits)
 # {value}`beyond.states.recovery.aic | .0%` above: but there one of the candidates was the truth.
 #
 # ## Five-minute counts
-# How many Poisson states has the traffic of chapter 1? One call, with whole days left out, and each fold fitted from scratch.
+# How many Poisson states has the traffic of [the freeway](01_traffic.ipynb)? One call, with whole days left out, and each fold fitted from scratch.
 
 # %%
 data = datasets.load_or_simulate("dodgers", np.random.default_rng(seed))

@@ -18,6 +18,9 @@ TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
 RAW = re.compile(r"^[{\[('\"]|\{'|\barray\(|\bnp\.\w+\(|\bCounter\(|\bdtype: ")
 HIDDEN = {"remove-cell", "remove-output"}
 HEADING = re.compile(r"<th[^>]*>[^<]+</th>")
+# What pandas writes for no number, for more than any, and for an answer.
+CELLS = {"NaN": "–", "inf": "∞", "True": "yes", "False": "no"}
+CELL = re.compile(rf"(?<=<td>)({'|'.join(CELLS)})(?=</td>)")
 SHORT = re.compile(r"\b(aic|bfgs|bic|elpd|em|icl|ij|ns|psis|std|theta)\b")
 IN_FULL = {"ns": "Newton step", "std": "SD", "theta": "θ"}  # the others are written in capitals
 FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
@@ -134,7 +137,8 @@ def fold_figure(cell):
 def read_tables(data):
     if "text/html" in data:
         html = tables.readable("".join(data["text/html"]))
-        data["text/html"] = HEADING.sub(in_full, html)
+        html = HEADING.sub(in_full, html)
+        data["text/html"] = CELL.sub(lambda cell: CELLS[cell[0]], html)
 
 
 def in_full(heading):

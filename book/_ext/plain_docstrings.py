@@ -12,7 +12,7 @@ from itertools import groupby
 DASHES = re.compile(r"-{3,}")
 CODE = re.compile(r"(`+[^`]+`+)")
 MARKUP = re.compile(r"([\\|*_])")
-ENUMERATED = re.compile(r"^(\w+)\.(?=\s|$)")  # "K." is a sentence, and no list
+LETTER = re.compile(r"^([A-Za-z])\.$")  # "K." is a sentence, and no list
 PROMPT = (">>> ", "... ")
 OF_NAMEDTUPLE = re.compile(r"Alias for field number \d+")
 
@@ -22,7 +22,7 @@ def as_text(line):
     parts = CODE.split(line)
     parts[::2] = [MARKUP.sub(r"\\\1", text) for text in parts[::2]]
     parts[1::2] = [f"``{code.strip('`')}``" for code in parts[1::2]]
-    return ENUMERATED.sub(r"\1\.", "".join(parts))
+    return LETTER.sub(r"\1\.", "".join(parts))
 
 
 def as_list(lines):

@@ -140,6 +140,14 @@ def test_a_cell_that_is_seen_stays_whole():
     assert chapters.imports_apart(whole) == [whole]
 
 
+def test_cells_of_a_table_are_for_readers():
+    table = pd.DataFrame({"a": [float("nan"), float("inf")], "b": [True, False]}).to_html()
+    data = {"text/html": table}
+    chapters.read_tables(data)
+    shown = re.findall("<td>(.*?)</td>", data["text/html"])
+    assert shown == ["–", "yes", "∞", "no"]
+
+
 @pytest.fixture
 def source(tmp_path):
     path = tmp_path / "one.py"
