@@ -77,9 +77,9 @@ def row_cells(row):
     name = row["name"]
     if row["limit"] is None:
         return name, plain(row["value"]), ""
-    word = "at least" if row["at_least"] else "at most"
+    sign = "≥" if row["at_least"] else "≤"
     verdict = "met" if row["met"] else "**missed**"
-    return name, plain(row["value"]), f"{verdict}: {word} {plain(row['limit'])}"
+    return name, plain(row["value"]), f"{verdict}: {sign} {plain(row['limit'])}"
 
 
 def picture(name, rows):

@@ -6,6 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   function mark(box) {
     const rest = box.scrollWidth - box.clientWidth - box.scrollLeft;
     box.classList.toggle("goes-on", rest > 4);
+    box.style.setProperty("--seen", `${box.scrollLeft + box.clientWidth}px`);
   }
 
   const sizes = new ResizeObserver(() => boxes.forEach(mark));

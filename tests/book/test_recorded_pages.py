@@ -31,8 +31,8 @@ def test_page_says_when_nothing_is_recorded():
 def test_page_has_every_ratio_its_limit_and_where_it_was_measured():
     page = benchmarks_page.page({"glm": CIRCUMSTANCES | {"rows": ROWS}})
     assert "3 numbers; 1 of 2 limits are met." in page
-    assert "| ours over theirs | 0.5 | met: at most 1 |" in page
-    assert "| theirs over ours | 3 | **missed**: at least 8 |" in page
+    assert "| ours over theirs | 0.5 | met: ≤ 1 |" in page
+    assert "| theirs over ours | 3 | **missed**: ≥ 8 |" in page
     assert "| largest difference | 0 |  |" in page
     assert "2026-11-23, commit `abc`, P, 2 cores, Python 3." in page
     assert "Leave-one-out of regressions" in page, "what the script says of itself"
