@@ -52,7 +52,8 @@ ledger.begin("10_which_folds", scale, seed)
 # %% [markdown]
 # ## Every chapter's models
 # Each problem is one of a chapter's models with data like the chapter's, small enough to refit every fold, and drawn anew
-# many times: simulated data are drawn, and of given data the folds or the rows. Some problems are easy,
+# many times: simulated data are drawn, and of given data the folds or the rows. The number before a name is that of the
+# chapter's notebook. Some problems are easy,
 # and some are hard on purpose: regressions that are nearly separable, ridges close to zero, hidden states that overlap.
 
 # %%

@@ -110,7 +110,7 @@ def tags(cell):
 
 def imports_apart(cell):
     """A hidden cell as one or two: its imports, which a reader needs to see, and what follows."""
-    if cell["cell_type"] != "code" or "remove-cell" not in tags(cell):
+    if "remove-cell" not in tags(cell) or cell["cell_type"] != "code":
         return [cell]
     source = "".join(cell["source"])
     statements = ast.parse(source).body
@@ -165,15 +165,21 @@ def facts(name, folder, records):
 
 
 def data_words(name, records):
-    """Where the chapter's numbers come from, in the words of *How to read this book*."""
-    return "; ".join(sorted({r["data"] for r in records if r["notebook"] == name}))
+    """Where the chapter's numbers come from, in the words of *How to read this book*; also data
+    that come with a package, of which the ledger does not know.
+    """
+    words = {record["data"] for record in records if record["notebook"] == name}
+    also = FRAMES[name].get("also")
+    return "; ".join(sorted({*words, also} if also else words))
 
 
 def run_words(name, folder, records):
     """Minutes, memory and scale of the run that made the chapter; empty where they are unknown."""
     minutes, gigabytes = cost(name, folder)
     scale = next((r["scale"] for r in records if r["notebook"] == name), "")
-    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core." if minutes else ""
+    besides = FRAMES[name].get("besides")
+    end = f"; besides, {besides}." if besides else "."
+    return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core{end}" if minutes else ""
 
 
 def cost(name, folder):
