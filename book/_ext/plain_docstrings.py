@@ -61,9 +61,7 @@ def as_paragraph(lines):
 
 
 def is_inherited(obj, lines):
-    """Whether a text is what Python says of any named tuple's field, or of any number."""
-    if OF_NAMEDTUPLE.fullmatch(" ".join(lines).strip()):
-        return True
+    """Whether a text is what Python says of any number."""
     is_number = isinstance(obj, bool | int | float)
     return is_number and lines[:1] == inspect.getdoc(type(obj)).splitlines()[:1]
 
@@ -84,9 +82,12 @@ def plain_defaults(app, what, name, obj, options, signature, returns):
 
 
 def skip(app, what, name, obj, is_skipped, options):
-    """Leave out a setting whose default is a function of its own: it is no method."""
-    is_function = what == "class" and inspect.isfunction(obj)
-    return True if is_function and obj.__name__ != name and "lambda" not in obj.__name__ else None
+    """Leave out fields of named tuples, which their class describes, and a setting whose default is
+    a function with a name of its own: it is no method.
+    """
+    is_field = OF_NAMEDTUPLE.fullmatch(getattr(obj, "__doc__", None) or "")
+    is_named = inspect.isfunction(obj) and obj.__name__ not in (name, "<lambda>")
+    return True if what == "class" and (is_field or is_named) else None
 
 
 def setup(app):

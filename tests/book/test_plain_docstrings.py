@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -63,7 +64,6 @@ def test_sections_become_lists_and_nothing_else_is_markup(plain_docstrings):
             "Returns\n-------\nA dict of\nmany, with `x`.",
             "**Returns**\n\nA dict of\nmany, with ``x``.",
         ),
-        ("Alias for field number 3", ""),
     ],
 )
 def test_examples_tables_and_sentences_stay_what_they_are(plain_docstrings, written, shown):
@@ -84,6 +84,11 @@ def test_a_setting_that_holds_a_function_is_no_method(plain_docstrings):
     assert plain_docstrings.skip(None, "class", "scheme", *arguments)
     own = test_examples_tables_and_sentences_stay_what_they_are.__name__
     assert plain_docstrings.skip(None, "class", own, *arguments) is None
+
+
+def test_fields_of_named_tuples_are_described_by_their_class(plain_docstrings):
+    field = namedtuple("Pair", "first second").first
+    assert plain_docstrings.skip(None, "class", "first", field, False, None)
 
 
 def test_signatures_show_no_mark_of_python(plain_docstrings):
