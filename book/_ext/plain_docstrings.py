@@ -14,6 +14,7 @@ CODE = re.compile(r"(`+[^`]+`+)")
 MARKUP = re.compile(r"([\\|*_])")
 LETTER = re.compile(r"^([A-Za-z])\.$")  # "K." is a sentence, and no list
 PROMPT = (">>> ", "... ")
+DEFAULT = re.compile(r"<(?:function|class) '?([\w.]+)'?>")
 OF_NAMEDTUPLE = re.compile(r"Alias for field number \d+")
 
 
@@ -77,8 +78,9 @@ def rewrite(app, what, name, obj, options, lines):
 
 
 def plain_defaults(app, what, name, obj, options, signature, returns):
-    """A signature without what Python writes for a default that is made anew for each object."""
-    return signature and signature.replace("<factory>", "..."), returns
+    """A signature whose defaults are names, or ... where each object gets one of its own."""
+    named = DEFAULT.sub(r"\1", (signature or "").replace("<factory>", "..."))
+    return named or signature, returns
 
 
 def skip(app, what, name, obj, is_skipped, options):

@@ -92,5 +92,7 @@ def test_fields_of_named_tuples_are_described_by_their_class(plain_docstrings):
 
 
 def test_signatures_show_no_mark_of_python(plain_docstrings):
-    shown, _ = plain_docstrings.plain_defaults(None, "", "", None, None, "(a=<factory>)", None)
-    assert shown == "(a=...)"
+    written = "(a=<factory>, b=<function keep>, c=<class 'float'>)"
+    shown, _ = plain_docstrings.plain_defaults(None, "", "", None, None, written, None)
+    assert shown == "(a=..., b=keep, c=float)"
+    assert plain_docstrings.plain_defaults(None, "", "", None, None, None, None) == (None, None)
