@@ -50,24 +50,19 @@ def with_prose_of(source, executed):
     """
     written = jupytext.read(source).cells
     ran = [cell for cell in executed["cells"] if not is_injected(cell)]
-    if not same_code(written, ran):
+    if code_of(written) != code_of(ran):
         print(f"{source}: its code was edited after it ran; shown as it ran")
         return executed
     cells = [
-        cell | {"source": new.source} if cell["cell_type"] == "markdown" else cell
+        cell | {"source": new["source"]} if cell["cell_type"] == "markdown" else cell
         for new, cell in zip(written, ran, strict=True)
     ]
     return executed | {"cells": cells}
 
 
-def same_code(written, ran):
-    """Whether cells are of the same kinds in the same order, with the same code."""
-    kinds = [cell["cell_type"] for cell in written]
-    return kinds == [cell["cell_type"] for cell in ran] and all(
-        new["source"] == "".join(cell["source"])
-        for new, cell in zip(written, ran, strict=True)
-        if cell["cell_type"] == "code"
-    )
+def code_of(cells):
+    """The code of each cell; None for a cell of prose."""
+    return ["".join(cell["source"]) if cell["cell_type"] == "code" else None for cell in cells]
 
 
 def raw_outputs(notebook):
@@ -169,8 +164,7 @@ def data_words(name, records):
     that come with a package, of which the ledger does not know.
     """
     words = {record["data"] for record in records if record["notebook"] == name}
-    also = FRAMES[name].get("also")
-    return "; ".join(sorted({*words, also} if also else words))
+    return "; ".join(sorted({*words, *FRAMES[name].get("also", [])}))
 
 
 def run_words(name, folder, records):

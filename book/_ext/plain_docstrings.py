@@ -13,7 +13,7 @@ DASHES = re.compile(r"-{3,}")
 CODE = re.compile(r"(`+[^`]+`+)")
 MARKUP = re.compile(r"([\\|*_])")
 LETTER = re.compile(r"^([A-Za-z])\.$")  # "K." is a sentence, and no list
-PROMPT = (">>> ", "... ")
+PROMPT = ">>> "
 DEFAULT = re.compile(r"<(?:function|class) '?([\w.]+)'?>")
 OF_NAMEDTUPLE = re.compile(r"Alias for field number \d+")
 
@@ -88,8 +88,8 @@ def skip(app, what, name, obj, is_skipped, options):
     a function with a name of its own: it is no method.
     """
     is_field = OF_NAMEDTUPLE.fullmatch(getattr(obj, "__doc__", None) or "")
-    is_named = inspect.isfunction(obj) and obj.__name__ not in (name, "<lambda>")
-    return True if what == "class" and (is_field or is_named) else None
+    is_setting = inspect.isfunction(obj) and obj.__name__ not in (name, "<lambda>")
+    return True if what == "class" and (is_field or is_setting) else None
 
 
 def setup(app):

@@ -9,13 +9,7 @@ document.addEventListener("DOMContentLoaded", () => {
     box.style.setProperty("--seen", `${box.scrollLeft + box.clientWidth}px`);
   }
 
-  const sizes = new ResizeObserver(() => boxes.forEach(mark));
-  sizes.observe(document.documentElement);
-  for (const box of boxes) {
-    mark(box);
-    box.addEventListener("scroll", () => mark(box), {passive: true});
-  }
-  for (const image of document.querySelectorAll("article figure img")) {
-    image.addEventListener("load", () => boxes.forEach(mark));
-  }
+  // Called once at first, and whenever a figure has loaded or a cell was unfolded.
+  new ResizeObserver(() => boxes.forEach(mark)).observe(document.documentElement);
+  for (const box of boxes) box.addEventListener("scroll", () => mark(box), {passive: true});
 });

@@ -8,6 +8,7 @@ from pathlib import Path
 import jupytext
 import pytest
 from acvbook.ledger import problems
+from chapters import code_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ("acvlib", "book/acvbook", "requirements.lock", "tools/run_notebook.py")
@@ -59,6 +60,6 @@ def test_no_chapters_code_was_edited_after_it_ran(commits):
 
 
 def code(commit, name):
-    """The code cells of a chapter's notebook at a commit."""
+    """The code of a chapter's notebook at a commit, as the build compares it."""
     notebook = jupytext.reads(git("show", f"{commit}:notebooks/{name}.py"), fmt="py:percent")
-    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    return code_of(notebook.cells)
