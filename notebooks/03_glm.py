@@ -21,7 +21,7 @@
 # $$ \hat\theta_{\mathrm{IJ}}(w) = \hat\theta - H^{-1} \sum_n (w_n - 1)\, g_n(\hat\theta). $$ (eq-glm-ij)
 #
 # Here are their claims for generalised linear models, what became of them on our data, and one thing they did not try:
-# a Newton step for each fold, which for regression costs the same and errs far less.
+# a Newton step for each fold, which for regression costs little more and errs far less.
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -202,7 +202,7 @@ figures.save(fig, "glm_seconds")
 # :alt: Seconds against n on logarithmic axes; exact leave-one-out rises more steeply than the two approximations.
 # Seconds for all folds, after the fit. Hollow: the authors', on their machine and with autograd, in 2019. The
 # cost of exact leave-one-out is of order $N^2$, that of the approximations of order $N$; where $N$ is small, fixed costs
-# hide it. The distance between the curves is what matters, and it grows. The Newton step costs what the jackknife does. {verdict}`giordano.fig2`
+# hide it. The distance between the curves is what matters, and it grows. The Newton step costs little more than the jackknife. {verdict}`giordano.fig2`
 # ```
 #
 # In the table, *ratio* is exact over jackknife after the fit, *with fit* the same with the fit counted in both, and *authors*
@@ -505,7 +505,7 @@ ledger.record("ghosh.prop5.as_printed", norms.two_sided.max(), draws=repeats)
 
 # %% [markdown]
 # ## What to take away
-# - *Newton step.* The rule for regression: the price of the jackknife, the accuracy of exact leave-one-out. It is the
+# - *Newton step.* The rule for regression: little more than the price of the jackknife, the accuracy of exact leave-one-out. It is the
 #   default of `approx_cross_validate`. It also corrects much of the error of a fit that has not converged.
 # - *Infinitesimal jackknife.* Its bias has one sign and one cause, the leverage it leaves out. That matters when $D/N$ is
 #   not small, when folds are large, and it must start from an optimum. For bootstrap weights it is the delta method.
