@@ -42,7 +42,8 @@ def kalman_ratio(n_values):
     ratio = table.seconds["autograd"] / table.seconds["ours"]
     report(f"Kalman filter, T = {n_values:,}: autograd over JAX", ratio, 100, at_least=True)
     report(f"Kalman filter, T = {n_values:,}: seconds to compile", compiling)
-    report("largest difference of derivatives, of their size", table.difference["ours"], 1e-8)
+    name = f"Kalman filter, T = {n_values:,}: largest difference of derivatives, of their size"
+    report(name, table.difference["ours"], 1e-8)
 
 
 def refusal(name, n_sites, graph):

@@ -105,16 +105,18 @@ def whole_cv(model, fit, kind):
         lambda: [evaluate() for _ in range(N_FOLDS)],
         3,
     )
-    report("IJ, log-marginal evaluations per fold", share, 1)
-    report("frozen step over IJ", seconds["frozen_newton"] / ij, 2.5)
-    report("Newton step over IJ", seconds["newton_step"] / ij)
-    report("exact over IJ", seconds["exact"] / ij, 10)
-    report("exact, largest Newton decrement", rungs["exact"].diagnostics["decrement"].max(), 1e-6)
+    report(f"{kind}: IJ, log-marginal evaluations per fold", share, 1)
+    report(f"{kind}: frozen step over IJ", seconds["frozen_newton"] / ij, 2.5)
+    report(f"{kind}: Newton step over IJ", seconds["newton_step"] / ij)
+    report(f"{kind}: exact over IJ", seconds["exact"] / ij, 10)
+    decrement = rungs["exact"].diagnostics["decrement"].max()
+    report(f"{kind}: exact, largest Newton decrement", decrement, 1e-6)
     frozen, none, jackknife = (
         error[n] for n in ("frozen_newton", "no_adjustment", "infinitesimal_jackknife")
     )
-    report("share of folds with frozen no nearer than no adjustment", np.mean(frozen >= none), 0)
-    report("share of folds with frozen no nearer than IJ", np.mean(frozen >= jackknife), 0.05)
+    for name, other, limit in (("no adjustment", none, 0), ("IJ", jackknife, 0.05)):
+        share = np.mean(frozen >= other)
+        report(f"{kind}: share of folds with frozen no nearer than {name}", share, limit)
 
 
 def as_published(data, gradient):

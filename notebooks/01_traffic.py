@@ -458,12 +458,13 @@ for kind in kinds:
 # **The paper's claim.** The Newton step does not substantially improve on the IJ: the losses agree.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(1, 4, figsize=(11, 3))
+fig, axes = figures.subplots(1, 4, figsize=(11, 3.4))
 for pair, kind in zip((axes[:2], axes[2:]), kinds):
     none, jackknife, _, ns, exact = rungs[kind, 10].values()
     figures.scatter(pair[0], ns, jackknife).set_title(f"{tables.words(kind)}, 10 %")
     figures.differences(pair[1], exact, none, jackknife, ns).set_title("from the baseline")
-axes[1].legend(markerscale=4, fontsize="small")
+named = axes[1].get_legend_handles_labels()
+fig.legend(*named, loc="outside lower center", ncols=2, markerscale=4)
 figures.save(fig, "traffic_newton", data)
 
 # %% [markdown]

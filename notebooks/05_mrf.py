@@ -127,13 +127,13 @@ ledger.record("ghosh.fig3.width", elimination.width, june)
 # therefore subtracts the *baseline*, which does nothing: it keeps $\hat\theta$.
 
 # %% tags=["remove-output"]
-fig, axes = figures.subplots(2, 4, figsize=(11, 6))
+fig, axes = figures.subplots(2, 4, figsize=(11, 6.4))
 for (top, bottom), (beta, field) in zip(axes.T, fields.items(), strict=True):
     none, ij, frozen, ns, exact = field.results.values()
     figures.scatter(top, exact, ij).set_title(f"β = {beta}")
     figures.differences(bottom, exact, none, ij, frozen).locator_params(axis="x", nbins=3)
 figures.plt.setp(axes[:, 1:], ylabel="")
-axes[1, 0].legend(markerscale=3, fontsize="small")
+figures.shared_legend(fig, axes)
 figures.save(fig, "mrf_scatter", june)
 
 # %% [markdown]

@@ -32,7 +32,7 @@ seed = 1
 # %%
 import numpy as np
 import pandas as pd
-from acvbook import datasets, figures, ledger
+from acvbook import datasets, figures, ledger, tables
 from acvbook.neural import Adam
 from acvbook.studies import general, general_choice, general_rates, general_timing, siamese
 from acvbook.studies.records import record_choices, record_rungs
@@ -397,7 +397,7 @@ table1.round(4)
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 for ax, name in zip(axes.flat, names, strict=True):
-    figures.seconds_by_folds(ax, table1.loc[name]).set_title(name)
+    figures.seconds_by_folds(ax, table1.loc[name]).set_title(tables.words(name))
 figures.shared_legend(fig, axes)
 figures.save(fig, "general_seconds", data=sets["msd"])
 
@@ -505,7 +505,7 @@ pd.concat({name: general_choice.summary(t) for name, t in few_labels.items()}).m
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 for ax, name in zip(axes.flat, names, strict=True):
-    figures.criteria(ax, grids[name].loc[0]).set_title(name)
+    figures.criteria(ax, grids[name].loc[0]).set_title(tables.words(name))
 figures.plt.setp(axes[:, 0], ylabel="criterion")
 figures.shared_legend(fig, axes)
 figures.save(fig, "general_choice", data=sets["msd"])

@@ -183,7 +183,7 @@ axes[0].set_ylabel("width / gap, from the full fit")
 figures.certified_by(axes[1], kept, "sharp_over_true").set_ylabel(
     "bound / true, own params"
 )
-axes[0].legend(fontsize=8)
+axes[0].legend(fontsize=9)
 figures.save(fig, "certified_grid")
 
 # %% [markdown]
