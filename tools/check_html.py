@@ -4,11 +4,14 @@ as a reader offline would, on a wide screen and on a phone.
 A page passes when it loads without a console error, asks for nothing outside FOLDER, is painted in
 1.5 s and reads at most 3 MB, shows its formulas, cuts nothing off, has badges that lead to a place
 that is there, and when axe (the script AXE) finds no barrier that is more than minor. No text of a
-figure may reach beyond it, and the search must find "jackknife".
+figure may be smaller than 10 px on a wide screen or reach beyond it, and the search must find
+"jackknife".
 Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
 import json
+import math
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -67,9 +70,15 @@ return [...document.querySelectorAll('g[id^=text_]')].filter(text => {
   return box.left < page.left - 1 || box.top < page.top - 1
     || box.right > page.right + 1 || box.bottom > page.bottom + 1;
 }).length"""
+# Each figure's drawing, and its width on the page over its own.
+SHOWN = """return [...document.querySelectorAll('article img[src$=".svg"]')]
+  .map(figure => [figure.src, figure.getBoundingClientRect().width / figure.naturalWidth || 0])"""
+# Matplotlib draws a text of 11 points as outlines at this scale; exponents are scaled once more.
+TEXT = re.compile(r"scale\((0\.\d+) -")
 PAINT = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 SIZES = {"wide": (1400, True), "phone": (390, False)}  # width, and whether all must fit
 LONGEST, LARGEST = 1500.0, 3e6  # milliseconds to the first paint, bytes
+SMALLEST = 10.0  # pixels of the text of a figure
 FOUND = "return document.querySelectorAll('#search-results li').length"
 
 
@@ -111,7 +120,23 @@ def faults(driver, site, page, axe):
     if (size := bytes_of(asked)) > LARGEST:
         found.append(f"reads {size / 1e6:.1f} MB")
     driver.execute_script(axe)
-    return [*found, *driver.execute_async_script(BARRIERS), *cut_off(driver)]
+    found += [*driver.execute_async_script(BARRIERS), *small_text(driver)]
+    return [*found, *cut_off(driver)]
+
+
+def small_text(driver):
+    """Figures of the page that is open with text too small to read."""
+    shown = [(path_of(url), share) for url, share in driver.execute_script(SHOWN)]
+    sizes = {figure.name: share * text_size(figure) for figure, share in shown}
+    return [
+        f"text of {size:.1f} px in {name}" for name, size in sizes.items() if not size >= SMALLEST
+    ]
+
+
+def text_size(figure):
+    """Pixels of the smallest text of a drawing of matplotlib's, at its own width."""
+    scales = map(float, TEXT.findall(figure.read_text("utf-8")))
+    return min(scales, default=math.inf) * 100 * 4 / 3  # 3 points are 4 pixels
 
 
 def severe(driver):
@@ -120,7 +145,7 @@ def severe(driver):
 
 def bytes_of(addresses):
     """Size of all files that a page asked for."""
-    paths = {Path(unquote(urlparse(url).path)) for url in addresses if url.startswith("file:")}
+    paths = {path_of(url) for url in addresses if url.startswith("file:")}
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
@@ -152,10 +177,15 @@ def set_width(driver, width):
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
 
+def path_of(url):
+    """The file on disk that an address names."""
+    return Path(unquote(urlparse(url).path))
+
+
 def leads_nowhere(link):
     """Whether no page on disk has the place that `link` names."""
     page, _, place = link.partition("#")
-    path = Path(unquote(urlparse(page).path))
+    path = path_of(page)
     return not path.is_file() or (place and f'id="{place}"' not in path.read_text("utf-8"))
 
 
