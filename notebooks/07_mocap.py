@@ -488,7 +488,8 @@ fig, axes = figures.subplots(1, 3, figsize=(10, 3.6))
 starts = {"Gaussian": first, "AR(1)": first, "NAR(1)": late}
 for ax, (name, start) in zip(axes, starts.items(), strict=True):
     future = mocap_steps.future(fits[0][name], start)
-    figures.rung_scatter(ax, future, mocap_steps.first_losses).locator_params(axis="x", nbins=4)
+    figures.rung_scatter(ax, future, mocap_steps.first_losses)
+    ax.locator_params(axis="x", nbins=4)
     ax.set_title(f"{name}, D = {fits[0][name].model.n_params:,}")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_future", data=recording)
