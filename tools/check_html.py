@@ -10,7 +10,6 @@ Needs Debian's chromium and chromium-driver; where they are absent the check say
 """
 
 import json
-import math
 import re
 import shutil
 import sys
@@ -73,7 +72,7 @@ return [...document.querySelectorAll('g[id^=text_]')].filter(text => {
 # Each figure's drawing, and its width on the page over its own.
 SHOWN = """return [...document.querySelectorAll('article img[src$=".svg"]')]
   .map(figure => [figure.src, figure.getBoundingClientRect().width / figure.naturalWidth || 0])"""
-# Matplotlib draws a text of 11 points as outlines at this scale; exponents are scaled once more.
+# Matplotlib scales the outlines of a text by a hundredth of its points; exponents once more.
 TEXT = re.compile(r"scale\((0\.\d+) -")
 PAINT = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0"
 SIZES = {"wide": (1400, True), "phone": (390, False)}  # width, and whether all must fit
@@ -128,15 +127,13 @@ def small_text(driver):
     """Figures of the page that is open with text too small to read."""
     shown = [(path_of(url), share) for url, share in driver.execute_script(SHOWN)]
     sizes = {figure.name: share * text_size(figure) for figure, share in shown}
-    return [
-        f"text of {size:.1f} px in {name}" for name, size in sizes.items() if not size >= SMALLEST
-    ]
+    return [f"text of {size:.1f} px in {name}" for name, size in sizes.items() if size < SMALLEST]
 
 
 def text_size(figure):
-    """Pixels of the smallest text of a drawing of matplotlib's, at its own width."""
+    """Pixels of the smallest text of a drawing of matplotlib's, at its own width; 0 without any."""
     scales = map(float, TEXT.findall(figure.read_text("utf-8")))
-    return min(scales, default=math.inf) * 100 * 4 / 3  # 3 points are 4 pixels
+    return min(scales, default=0.0) * 100 * 4 / 3  # 3 points are 4 pixels
 
 
 def severe(driver):
