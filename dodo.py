@@ -3,9 +3,10 @@
 `scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/,
 running nothing. Imports stay light: when nothing changed, this file is all that runs.
 
-doit keeps the order of the tasks, and nothing on disk. What is finished says a stamp a task in
-build/.made/: the checksum of all that the task reads. It is removed before the task begins and
-written after it ended, so that a build may be stopped at any point.
+doit keeps the order of the tasks, and nothing on disk. A notebook is finished while all that its
+run read is as it was (`acvbook.origin`), any other task while the checksum of all that it reads is
+the one in its stamp in build/.made/. That is removed before the task begins and written after it
+ended, so that a build may be stopped at any point.
 """
 
 import hashlib
@@ -17,21 +18,25 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from acvbook import origin
+from acvbook.datasets import registry
 from acvbook.orphan import end_with_parent
 from acvbook.whole import lock, recover, write
 from doit import get_var
 from doit.reporter import ErrorOnlyReporter
 
 SCALE = get_var("scale", "quick")
-OUTPUT = Path("book/published") if SCALE == "published" else Path("build", SCALE)
+PUBLISHED = Path("book/published")
+PUBLISHING = "publish" in sys.argv
+OUTPUT = PUBLISHED if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
 EXECUTED = [OUTPUT / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
 NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
 MATHJAX = Path("build/packages/mathjax/node-main.js")
 AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
-BENCHMARKS = Path("book/published/benchmarks.json")
-FOLD_SIZES = "fold_sizes.json"
+BENCHMARKS = PUBLISHED / "benchmarks.json"
+FOLD_SIZES = Path("tools/fold_sizes.py")
 PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
 PAGE_TOOLS += ("prerender.py", "typeset.js", "api_pages.py", "link_names.py")
 PAGE_TOOLS += ("benchmarks_page.py", "fold_sizes_page.py")
@@ -58,14 +63,19 @@ DOIT_CONFIG = {
 
 
 def prepare():
-    """One build at a time, in a folder that can be written, after what a stopped one left."""
+    """One build at a time, in a folder that can be written, with data where the variable says,
+    after what a stopped build left.
+    """
     try:
+        registry.folders("any")
         Path("build").mkdir(exist_ok=True)
         tempfile.TemporaryFile(dir="build").close()
+    except NotADirectoryError as error:
+        sys.exit(str(error))
     except OSError as error:
         sys.exit(f"{Path('build').resolve()}: {error.strerror}; the book is built in this folder")
     descriptor = lock(".", "another make")  # until this process ends
-    for folder in (Path("book/published"), HTML, MATHJAX.parent, AXE.parent):
+    for folder in (HTML, MATHJAX.parent, AXE.parent):
         recover(folder)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if "MAKELEVEL" in os.environ:
@@ -90,23 +100,6 @@ def files_in(folder):
     """Files below a folder but for hidden ones, which are unfinished or bookkeeping."""
     paths = [path for path in Path(folder).rglob("*.*") if path.is_file()]
     return [path for path in paths if not any(part.startswith(".") for part in path.parts)]
-
-
-def data_state():
-    """Name, size and time of every data file,
-    so that notebooks run again when real data arrive or change.
-    """
-    state = {}
-    for root in (os.environ.get("ACVLIB_DATA"), "data/cache"):
-        for path in files_in_data(root):
-            stat = path.stat()
-            state[str(path.relative_to(root))] = [stat.st_size, stat.st_mtime_ns]
-    return state
-
-
-def files_in_data(root):
-    paths = sorted(Path(root).rglob("*")) if root else []
-    return [path for path in paths if path.is_file() and not path.name.startswith(".")]
 
 
 def checksum(paths, *values):
@@ -140,17 +133,30 @@ def step(name, actions, state, target):
     }
 
 
+def is_current(source, folders):
+    """Whether one of some folders has what a run of a notebook or script would make again."""
+    runs = [(folder, origin.run_of(source.stem, folder)) for folder in folders]
+    return any(
+        all((folder / file).is_file() for file in run.get("files", []))
+        and not origin.changes(run, source, here=True)
+        for folder, run in runs
+    )
+
+
+def run(tool, source, *arguments):
+    """A task whose numbers are kept; it publishes only what is not current in book/published/."""
+    folders = [OUTPUT, PUBLISHED] if PUBLISHING else [OUTPUT]
+    return {
+        "name": f"{SCALE}/{source.stem}",
+        "actions": [python(tool, *arguments, OUTPUT)],
+        "uptodate": [partial(is_current, source, folders)],
+    }
+
+
 def task_execute():
     """Execute a notebook."""
-    for notebook, executed in zip(NOTEBOOKS, EXECUTED, strict=True):
-        tools = ["requirements.lock", "tools/run_notebook.py"]
-
-        def state(notebook=notebook, tools=tools):
-            return checksum([notebook, *library(), *tools], data_state())
-
-        run = python("tools/run_notebook.py", notebook, OUTPUT)
-        name = f"{SCALE}/{notebook.stem}"
-        yield {"name": name, **step(name, [run], state, executed)}
+    for notebook in NOTEBOOKS:
+        yield run("tools/run_notebook.py", notebook, notebook)
 
 
 def task_ledger():
@@ -169,18 +175,16 @@ def task_ledger():
 def task_fold_sizes():
     """Measure how errors grow with the size of the folds, for the page with the slider."""
     if NOTEBOOKS:
-        tool = "tools/fold_sizes.py"
-        state = partial(checksum, [*library(), tool])
-        made = step(f"{SCALE}/fold_sizes", [python(tool, OUTPUT)], state, OUTPUT / FOLD_SIZES)
-        yield {"name": SCALE, **made}
+        yield run(FOLD_SIZES, FOLD_SIZES)
 
 
 def task_publish():
-    """Keep executed notebooks, figures and ledger of this run in book/published/."""
-    return {
-        "actions": [python("tools/publish.py", OUTPUT, "book/published")],
-        "task_dep": ["execute", "ledger", "fold_sizes"],
-    }
+    """Keep in book/published/ what each run made, as soon as it has ended."""
+    sources = [("execute", path) for path in NOTEBOOKS]
+    for kind, source in [*sources, ("fold_sizes", FOLD_SIZES)] if sources else []:
+        publish = python("tools/publish.py", source.stem, OUTPUT, PUBLISHED)
+        task = f"{kind}:{SCALE}/{source.stem}"
+        yield {"name": source.stem, "actions": [publish], "task_dep": [task]}
 
 
 def task_package():

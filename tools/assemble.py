@@ -43,7 +43,11 @@ def assemble(folder, target):
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*NOT_SHOWN), dirs_exist_ok=True)
     records = json.loads((folder / "ledger.json").read_text("utf-8"))
-    (target / "scoreboard.md").write_text(scoreboard.page(records), "utf-8")
+    runs = {
+        path.stem: chapters.numbers_of(Path("notebooks", f"{path.stem}.py"), folder)
+        for path in sorted(target.glob("*.ipynb"))
+    }
+    (target / "scoreboard.md").write_text(scoreboard.page(records, runs), "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
     fold_sizes_page.write(target, folder)

@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import jupytext
-from acvbook import tables
+from acvbook import origin, tables
 
 TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
 # How Python shows a dict, a list, a tuple, a text, an array, a Series: not a sentence to read.
@@ -156,6 +156,7 @@ def facts(name, folder, records):
         "You need**": chapter["needs"] + ".",
         "Data**": data_words(name, records),
         "Run**": run_words(name, folder, records),
+        "Numbers of**": numbers_of(Path("notebooks", f"{name}.py"), folder),
     }
 
 
@@ -176,13 +177,17 @@ def run_words(name, folder, records):
     return f"{minutes} minutes and {gigabytes} GB, {scale} scale, one core{end}" if minutes else ""
 
 
+def numbers_of(source, folder):
+    """When the run that `folder` has of a notebook or script was, and whether it is current."""
+    run = origin.run_of(source.stem, folder)
+    words = origin.in_words(run, origin.changes(run, source))
+    return f"{words}." if words else ""
+
+
 def cost(name, folder):
     """(minutes, gigabytes) of the run that made the chapter; both empty where not known."""
-    path = Path(folder, "runs", f"{name}.json")
-    if not path.exists():
-        return "", ""
-    took = json.loads(path.read_text("utf-8"))
-    return f"{took['minutes']:g}", f"{took['gigabytes']:g}"
+    run = origin.run_of(name, folder)
+    return (f"{run['minutes']:g}", f"{run['gigabytes']:g}") if "minutes" in run else ("", "")
 
 
 def contents(target, folder, records):

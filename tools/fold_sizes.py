@@ -6,17 +6,19 @@ the errors of every method beside exact refits. The page of that name shows them
 
 import json
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from acvbook import ledger
+from acvbook import ledger, origin
 from acvbook.whole import write
 
 import acvlib as acv
 
 PERCENTS = (0.1, 0.5, 1, 2, 5, 10, 20, 30, 50)
 SEED = 1
+FILE = "fold_sizes.json"
 METHODS = ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_step")
 DRAWS, FOLDS = {"quick": 2, "paper": 20}, 10
 QUANTILES = (0.1, 0.5, 0.9)
@@ -111,14 +113,16 @@ def quantiles(pairs, place):
 def main(folder):
     folder = Path(folder)
     scale = folder.name
+    started, commit = time.time(), ledger.commit()
     rng = np.random.default_rng(SEED)
     models = {
         name: table(*about, DRAWS[scale], own)
         for (name, about), own in zip(MODELS.items(), rng.spawn(len(MODELS)), strict=True)
     }
-    origin = {"scale": scale, "seed": SEED, "commit": ledger.commit()}
-    numbers = {"draws": DRAWS[scale], "folds": FOLDS, "models": models}
-    write(folder / "fold_sizes.json", json.dumps(origin | numbers))
+    numbers = {"seed": SEED, "draws": DRAWS[scale], "folds": FOLDS, "models": models}
+    write(folder / FILE, json.dumps(numbers))
+    run = origin.origin(__file__, origin.seen(), started, commit) | {"files": [FILE]}
+    write(folder / "runs" / FILE, json.dumps(run, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The page with the slider: its numbers, and a table of them for readers without scripts."""
 
 import json
+from pathlib import Path
 
+import chapters
 from acvbook.prose import plain
 
 LABELS = {
@@ -19,11 +21,12 @@ def write(target, folder):
     path = folder / "fold_sizes.json"
     numbers = json.loads(path.read_text("utf-8")) if path.exists() else {}
     page = target / "fold_sizes.md"
-    shown = text(numbers) if numbers else NONE
+    run = chapters.numbers_of(Path("tools/fold_sizes.py"), folder)
+    shown = text(numbers, run) if numbers else NONE
     page.write_text(page.read_text("utf-8").replace("<!-- fold sizes -->", shown), "utf-8")
 
 
-def text(numbers):
+def text(numbers, run):
     """The place of the picture, its numbers, where they come from, and all of them as tables."""
     data = json.dumps(numbers["models"] | {"labels": LABELS, "measures": MEASURES})
     picture = (
@@ -31,10 +34,10 @@ def text(numbers):
         f'<script type="application/json" id="fold-sizes-data">{data}</script>\n```\n'
     )
     tables = "\n".join(table(name, model) for name, model in numbers["models"].items())
-    return f"{picture}\n{origin(numbers)}\n\n:::{{dropdown}} All numbers\n{tables}\n:::\n"
+    return f"{picture}\n{origin(numbers, run)}\n\n:::{{dropdown}} All numbers\n{tables}\n:::\n"
 
 
-def origin(numbers):
+def origin(numbers, run):
     """Where the numbers come from."""
     lost = sum(model["lost"] for model in numbers["models"].values())
     left_out = f"; {lost} folds whose refit did not converge are left out" if lost else ""
@@ -42,7 +45,7 @@ def origin(numbers):
         "Computed by `tools/fold_sizes.py`, not typed. Simulated data: "
         f"{numbers['draws']} draws of each model, {numbers['folds']} folds of each size in each "
         "draw. Points are medians over all of them, bands hold the middle eight tenths"
-        f"{left_out}. Seed `{numbers['seed']}`, commit `{numbers['commit']}`."
+        f"{left_out}. Seed `{numbers['seed']}`. Numbers of {run}"
     )
 
 

@@ -1,45 +1,59 @@
-"""publish.py FOLDER PUBLISHED: keep the executed notebooks,
-figures and ledger of a run on real data.
+"""publish.py NAME FOLDER PUBLISHED: keep what a run made, if it was on real data and without
+problems, in the place of what an earlier run made.
 """
 
-import json
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
+from acvbook import ledger, origin
 from acvbook.claims import load_claims
-from acvbook.whole import replacing_folder
-
-BENCHMARKS = "benchmarks.json"
+from acvbook.whole import locked
 
 
-def refuse_stand_ins(records):
-    """Exit with the ids that were measured on a simulated stand-in for real data;
-    a claim of parts by its parts.
-    """
-    claims = {id: claim for id, claim in load_claims().items() if not claim.parts}
-    leaves = [(record, claims[record["id"]]) for record in records if record["id"] in claims]
-    ids = [
-        record["id"]
-        for record, claim in leaves
-        if claim.is_stand_in(record["data"]) and not claim.stand_in
+def problems(name, records):
+    """What keeps the records of a chapter from being published, one sentence each."""
+    claims = load_claims()
+    leaves = [record for record in records if not claims[record["id"]].parts]
+    measured = {record["id"] for record in records}
+    concerned = {id: c for id, c in claims.items() if id in measured or c.notebook == name}
+    return ledger.problems(records, concerned) + [
+        f"{record['id']}: measured on a simulated stand-in (set ACVLIB_DATA)"
+        for record in leaves
+        if claims[record["id"]].is_stand_in(record["data"]) and not claims[record["id"]].stand_in
     ]
-    if ids:
-        sys.exit(
-            f"not published, measured on simulated stand-ins (set ACVLIB_DATA): {', '.join(ids)}"
-        )
 
 
-def main(folder, published):
+def published_with(new, name, published):
+    """All records that are published once those of a chapter have taken the place of its old."""
+    claims = load_claims()
+    path = published / "ledger.json"
+    old = ledger.read(path) if path.exists() else []
+    kept = [r for r in old if r["id"] in claims and not claims[r["id"]].parts]
+    return ledger.judged([r for r in kept if r["notebook"] != name] + new)
+
+
+def main(name, folder, published):
     folder, published = Path(folder), Path(published)
-    refuse_stand_ins(json.loads((folder / "ledger.json").read_text("utf-8")))
+    run = origin.run_of(name, folder)
+    if not run or run == origin.run_of(name, published):
+        return  # what is published is current, or is this run
+    part = folder / "ledger" / f"{name}.json"
+    records = ledger.read(part) if part.exists() else []
+    if weak := problems(name, records):
+        sys.exit("\n".join([f"{name}: not published", *weak]))
     try:
-        with replacing_folder(published) as draft:
-            shutil.copytree(folder, draft, ignore=shutil.ignore_patterns(".*", "ledger"))
-            if (published / BENCHMARKS).exists():  # recorded on their own
-                shutil.copy(published / BENCHMARKS, draft)
+        with locked(published.parent), tempfile.TemporaryDirectory(dir=folder) as staging:
+            for file in run["files"]:
+                if folder / file != part:
+                    Path(staging, file).parent.mkdir(exist_ok=True)
+                    shutil.copy(folder / file, Path(staging, file))
+            ledger.write(published / "ledger.json", published_with(records, name, published))
+            origin.deliver(Path(staging), published, name, run)
     except OSError as error:
-        sys.exit(f"not published, {published} is as it was: {error}")
+        sys.exit(f"{name}: not published, run it again: {error}")
+    print(f"{name}: published")
 
 
 if __name__ == "__main__":

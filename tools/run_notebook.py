@@ -1,8 +1,8 @@
 """run_notebook.py NOTEBOOK.py FOLDER: execute a notebook at the scale FOLDER is named after.
 
-FOLDER receives NAME.ipynb, figures/, ledger/NAME.json and runs/NAME.json (minutes and memory that
-it took) once the whole notebook has run, and nothing before. FOLDER/.NAME/ lists what it received,
-so that the next run removes what it no longer makes.
+FOLDER receives NAME.ipynb, figures/, ledger/NAME.json and runs/NAME.json once the whole notebook
+has run, and nothing before. The last says what the run took, which files it made, so that the next
+one removes what it no longer makes, and its origin (`acvbook.origin`).
 """
 
 import json
@@ -18,8 +18,10 @@ from pathlib import Path
 
 import jupytext
 import papermill
+from acvbook import ledger, origin
 from acvbook.orphan import end_with_parent
-from acvbook.whole import locked, write
+from acvbook.whole import locked
+from nbformat.v4 import new_code_cell
 from papermill.exceptions import PapermillExecutionError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +29,7 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # Where this machine keeps the project, and the kernel its cells: neither belongs into a published
 # notebook.
 MACHINE = re.compile(re.escape(f"{ROOT}/") + r"|/tmp/ipykernel_\d+/")
+LAST_CELL = "from acvbook import origin\norigin.keep_seen()"
 
 
 def execute(notebook, staging, scale):
@@ -34,8 +37,10 @@ def execute(notebook, staging, scale):
     returns the executed notebook.
     """
     os.environ["ACVLIB_OUTPUT"] = staging
-    return papermill.execute_notebook(
-        jupytext.read(notebook),
+    cells = jupytext.read(notebook)
+    cells.cells.append(new_code_cell(LAST_CELL))
+    executed = papermill.execute_notebook(
+        cells,
         None,
         parameters={"scale": scale},
         kernel_name="python3",
@@ -43,6 +48,8 @@ def execute(notebook, staging, scale):
         progress_bar=False,
         extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
     )
+    executed.cells.pop()
+    return executed
 
 
 def tidy(executed):
@@ -59,22 +66,6 @@ def shown(tags):
     return ["remove-cell", *tags] if "injected-parameters" in tags else tags
 
 
-def deliver(staging, folder, listing):
-    """Move every staged file into its place, and remove what only an earlier run made.
-
-    Stopped anywhere, ``listing`` names at least the files that are there. The notebook goes last.
-    """
-    new = [str(path.relative_to(staging)) for path in staging.rglob("*") if path.is_file()]
-    old = json.loads(listing.read_text("utf-8")) if listing.exists() else []
-    write(listing, json.dumps(sorted({*old, *new})))
-    for name in sorted(new, key=lambda name: name.endswith(".ipynb")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (staging / name).replace(folder / name)
-    for name in set(old).difference(new):
-        (folder / name).unlink(missing_ok=True)
-    write(listing, json.dumps(sorted(new)))
-
-
 def explain(name, error):
     """The failing cell and its traceback, in plain text."""
     trace = ANSI.sub("", "\n".join(error.traceback))
@@ -83,9 +74,17 @@ def explain(name, error):
 
 def cost(started):
     """Minutes since `started`, and the most memory of the kernel in gigabytes."""
-    minutes = (time.perf_counter() - started) / 60.0
+    minutes = (time.time() - started) / 60.0
     kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return {"minutes": round(minutes, 1), "gigabytes": round(kilobytes / 1e6, 1)}
+
+
+def origin_of(notebook, staging, started, commit):
+    """The origin of the run that has just ended, by what its kernel has left."""
+    path = staging / origin.SEEN
+    seen = json.loads(path.read_text("utf-8"))
+    path.unlink()
+    return origin.origin(notebook, seen, started, commit)
 
 
 def main(notebook, folder):
@@ -97,19 +96,19 @@ def main(notebook, folder):
             shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
         print(f"{name}: started at {folder.name} scale", flush=True)
         with tempfile.TemporaryDirectory(prefix="run_", dir=private) as staging:
-            run(name, notebook, folder, Path(staging), private / "files.json")
+            run(name, notebook, folder, Path(staging))
     print(f"{name}: finished in {time.perf_counter() - started:.1f} s", flush=True)
 
 
-def run(name, notebook, folder, staging, listing):
+def run(name, notebook, folder, staging):
     end_with_parent(partial(shutil.rmtree, staging, ignore_errors=True))
-    started = time.perf_counter()
+    started, commit = time.time(), ledger.commit()
     try:
         executed = execute(notebook, str(staging), folder.name)
         (staging / f"{name}.ipynb").write_text(tidy(executed), "utf-8")
-        (staging / "runs").mkdir()
-        (staging / "runs" / f"{name}.json").write_text(json.dumps(cost(started)), "utf-8")
-        deliver(staging, folder, listing)
+        origin.deliver(
+            staging, folder, name, cost(started) | origin_of(notebook, staging, started, commit)
+        )
     except PapermillExecutionError as error:
         sys.exit(explain(name, error))
     except OSError as error:

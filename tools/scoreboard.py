@@ -28,8 +28,8 @@ published summaries; *simulated*.
 """
 
 
-def page(records):
-    """MyST text of the whole page."""
+def page(records, runs):
+    """MyST text of the whole page; `runs` has in words when each chapter ran ({name: words})."""
     claims, recorded = load_claims(), {record["id"]: record for record in records}
     parts = {part for claim in claims.values() for part in claim.parts}
     papers = {
@@ -37,7 +37,7 @@ def page(records):
         for paper, title in load_papers().items()
     }
     sections = [section(title, own, claims, recorded) for title, own in papers.items()]
-    text = "\n".join([HEAD, summary(papers, claims, recorded), origin(records), *sections])
+    text = "\n".join([HEAD, summary(papers, claims, recorded), origin(records, runs), *sections])
     return fill(text, recorded, claims)
 
 
@@ -66,14 +66,15 @@ def table(text, name):
     return f"::::{{div}} scoreboard-{name}\n{text}::::\n"
 
 
-def origin(records):
-    """Scale, seed, commit and versions that the numbers come from."""
+def origin(records, runs):
+    """Scale, seed and versions that the numbers come from, and which chapters are current."""
     if not records:
         return "Nothing has been recorded yet.\n"
-    names = ("scale", "seed", "commit")
-    runs = sorted({", ".join(f"{name} `{record[name]}`" for name in names) for record in records})
+    settings = sorted({f"scale `{record['scale']}`, seed `{record['seed']}`" for record in records})
     versions = ", ".join(f"{name} {number}" for name, number in records[0]["versions"].items())
-    return f"This run: {'; '.join(runs)}. {versions}.\n"
+    rows = "".join(f"| [](%s.ipynb) | {words} |\n" % name for name, words in runs.items())
+    head = f"This run: {'; '.join(settings)}. {versions}.\n\n| chapter | its numbers are of |\n"
+    return f"{head}| --- | --- |\n{rows}\n"
 
 
 def section(title, own, claims, recorded):

@@ -99,7 +99,7 @@ def record(id, value, data=None, seconds=None, baseline=None, draws=1, spread=No
     }
     _run.records[id] = _judged(measured, _run.claims[id])
     output = Path(os.environ.get("ACVLIB_OUTPUT", ROOT / "build" / "interactive"))
-    _write(output / "ledger" / f"{_run.notebook}.json", list(_run.records.values()))
+    write(output / "ledger" / f"{_run.notebook}.json", list(_run.records.values()))
     return _run.records[id]
 
 
@@ -145,31 +145,33 @@ def _judged(record, claim):
 
 
 def merge(folder, claims=None):
-    """Join `folder/ledger/*.json` into `folder/ledger.json`, in the order of the claims;
-    returns the records.
+    """Join `folder/ledger/*.json` into `folder/ledger.json`; returns the records, as `judged`."""
+    parts = sorted(Path(folder, "ledger").glob("*.json"))
+    records = judged([record for part in parts for record in read(part)], claims)
+    write(Path(folder, "ledger.json"), records)
+    return records
 
-    Verdicts are taken anew from the claims. A claim whose parts were recorded, but not itself, gets
-    a record that counts them.
+
+def judged(measured, claims=None):
+    """The records of several notebooks in the order of the claims, which their verdicts are taken
+    from anew. A claim whose parts were recorded, but not itself, gets a record that counts them.
     """
-    claims = claims or load_claims()
+    claims = load_claims() if claims is None else claims
     records = {}
-    for part in sorted(Path(folder, "ledger").glob("*.json")):
-        for record in _read(part):
-            if record["id"] not in claims or record["id"] in records:
-                raise LedgerError(
-                    f"{record['id']} in {part.name}: not listed in the claims, or recorded before"
-                )
-            records[record["id"]] = _judged(record, claims[record["id"]])
+    for record in measured:
+        if record["id"] not in claims or record["id"] in records:
+            raise LedgerError(
+                f"{record['id']} of {record['notebook']}: not in the claims, or recorded before"
+            )
+        records[record["id"]] = _judged(record, claims[record["id"]])
     for claim in claims.values():
         recorded = [records[part] for part in claim.parts if part in records]
         if recorded and claim.id not in records:
             records[claim.id] = _parent(claim, recorded, claims)
-    merged = [records[id] for id in claims if id in records]
-    _write(Path(folder, "ledger.json"), merged)
-    return merged
+    return [records[id] for id in claims if id in records]
 
 
-def _read(path):
+def read(path):
     """The records of one notebook; LedgerError, with the file, for anything else."""
     try:
         records = json.loads(path.read_text("utf-8"))
@@ -226,7 +228,7 @@ def _joint_provenance(words):
 
 def problems(records, claims=None):
     """What keeps a merged ledger from being complete, one sentence each; empty when all is well."""
-    claims = claims or load_claims()
+    claims = load_claims() if claims is None else claims
     recorded = {record["id"]: record for record in records}
     scales = {record["scale"] for record in records}
     missing = [
@@ -273,7 +275,7 @@ def versions():
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
-def _write(path, records):
+def write(path, records):
     """Write atomically: a reader sees the old file or the whole new one."""
     text = json.dumps(records, indent=1, ensure_ascii=False, allow_nan=False)
     whole.write(path, text + "\n")

@@ -59,20 +59,19 @@ def main():
 """,
     "kernel/jupytext.py": """
 import json, pathlib
-class Notebook(str):
-    cells = ()
+from types import SimpleNamespace
 def read(path):
-    return Notebook(pathlib.Path(path).read_text())
+    return SimpleNamespace(text=pathlib.Path(path).read_text(), cells=[])
 def writes(executed, fmt):
     title = {"cell_type": "markdown", "metadata": {}, "source": "# Title\\n"}
     return json.dumps({"cells": [title], "text": executed.text})
 """,
     "kernel/papermill/__init__.py": """
 from types import SimpleNamespace
-def execute_notebook(source, target, parameters, **settings):
-    text = source.replace('scale = "none"', f"scale = {parameters['scale']!r}")
-    exec(text, {})
-    return SimpleNamespace(metadata={"papermill": {}}, cells=[], text=text)
+def execute_notebook(notebook, target, parameters, **settings):
+    text = "\\n".join([notebook.text, *(cell.source for cell in notebook.cells)])
+    exec(text.replace('scale = "none"', f"scale = {parameters['scale']!r}"), {})
+    return SimpleNamespace(metadata={"papermill": {}}, cells=[None], text=text)
 """,
     "kernel/papermill/exceptions.py": "class PapermillExecutionError(Exception): pass\n",
     # Kills the whole build before its KILL_AT-th change of a file, in whichever process that is.
@@ -96,9 +95,12 @@ sys.addaudithook(hook)
 
 # In place of a study of a minute.
 FOLD_SIZES = """
-import pathlib, sys
-pathlib.Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-pathlib.Path(sys.argv[1], "fold_sizes.json").write_text("{}")
+import json, pathlib, sys, time
+from acvbook import origin
+from acvbook.whole import write
+run = origin.origin(__file__, origin.seen(), time.time(), "commit") | {"files": ["fold_sizes.json"]}
+write(pathlib.Path(sys.argv[1], "fold_sizes.json"), "{}")
+write(pathlib.Path(sys.argv[1], "runs", "fold_sizes.json"), json.dumps(run))
 """
 
 

@@ -234,7 +234,7 @@ def test_merge_keeps_the_order_of_the_claims_and_judges_anew(claims, tmp_path):
 def test_merge_refuses_an_id_that_was_dropped_from_the_claims(claims, tmp_path):
     ledger.record("plain", 3, REAL)
     del claims["plain"]
-    with pytest.raises(ledger.LedgerError, match="plain in demo.json"):
+    with pytest.raises(ledger.LedgerError, match="plain of demo: not in the claims"):
         ledger.merge(tmp_path)
 
 

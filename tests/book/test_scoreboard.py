@@ -109,7 +109,7 @@ def test_notes_say_each_reason_once():
 
 def test_every_claim_of_the_book_and_every_part_has_its_row():
     """Badges lead to them, also in a run that did not measure them."""
-    page = scoreboard.page([])
+    page = scoreboard.page([], {})
     claims = load_claims()
     assert page.count(">not yet</span>") == len(claims)
     assert all(f'<span id="{anchor(id)}"></span>' in page for id in claims)

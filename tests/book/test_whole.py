@@ -3,17 +3,13 @@ the disk is full, or two write at once.
 """
 
 import itertools
-import json
 import os
-import resource
 import signal
 import sys
 import threading
 
-import publish
 import pytest
-import run_notebook
-from acvbook import whole
+from acvbook import origin, whole
 
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "open"}
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -67,47 +63,12 @@ def every_step(folder, prepare, work, check):
 
 
 OLD = {"ledger.json": "[ ]", "figures/a.svg": "old", "figures/b.svg": "old"}
-NEW = {"ledger.json": "[]", "figures/a.svg": "new", "one.ipynb": "new"}
-
-
-def test_publish_killed_between_any_two_steps_loses_nothing(tmp_path):
-    seen = []
-
-    def prepare(place):
-        fill(place / "build/paper", NEW)
-        fill(place / "book/published", OLD)
-
-    def check(place):
-        whole.recover(place / "book/published")
-        assert [path.name for path in (place / "book").iterdir()] == ["published"]
-        seen.append(tree(place / "book/published"))
-        publish.main(place / "build/paper", place / "book/published")
-        assert tree(place / "book/published") == NEW
-
-    def work(place):
-        publish.main(place / "build/paper", place / "book/published")
-
-    assert every_step(tmp_path, prepare, work, check) > 8
-    assert all(found in (OLD, NEW) for found in seen)
-    assert seen[0] == OLD
-    assert seen[-1] == NEW
-
-
-def test_publish_on_a_full_disk_keeps_what_was_published(tmp_path):
-    fill(tmp_path / "paper", NEW | {"figures/z.svg": "z" * 5000})
-    fill(tmp_path / "book/published", OLD)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-    try:
-        with pytest.raises(SystemExit, match="published is as it was.*File too large"):
-            publish.main(tmp_path / "paper", tmp_path / "book/published")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert tree(tmp_path / "book") == {f"published/{name}": text for name, text in OLD.items()}
 
 
 def test_delivery_killed_between_any_two_steps_leaves_nothing_behind(tmp_path):
-    """Notebook B replaces A and is killed; when A is delivered again, nothing of B is there."""
+    """Notebook B replaces A and is killed; when A is delivered again, nothing of B is there. No
+    half of a run has an origin.
+    """
     first = {
         "figures/a.svg": "A",
         "figures/both.svg": "A",
@@ -119,13 +80,17 @@ def test_delivery_killed_between_any_two_steps_leaves_nothing_behind(tmp_path):
     def deliver(place, files):
         staging = place / f"of {files['one.ipynb']}"
         fill(staging, files)
-        run_notebook.deliver(staging, place / "out", place / "files.json")
+        origin.deliver(staging, place / "out", "one", {"code": files["one.ipynb"]})
+
+    def made(place):
+        return {name: text for name, text in tree(place / "out").items() if "runs" not in name}
 
     def check(place):
-        listed = json.loads((place / "files.json").read_text())
-        assert set(tree(place / "out")) <= set(listed)
+        run, there = origin.run_of("one", place / "out"), made(place)
+        assert set(there) <= set(run["files"])
+        assert "code" not in run or set(there.values()) == {run["code"]}
         deliver(place, first)
-        assert tree(place / "out") == first
+        assert made(place) == first
 
     steps = every_step(
         tmp_path,

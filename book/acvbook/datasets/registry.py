@@ -16,6 +16,9 @@ from ..whole import write
 
 _CHECKOUT = Path(__file__).parents[3]
 
+# The sha256 of each file, as "set/file", that this process looked for; None where it was not found.
+looked_for: dict[str, str | None] = {}
+
 
 class DataNotFound(FileNotFoundError):
     """A canonical file is nowhere to be found; the message names the places and the way to get
@@ -94,11 +97,23 @@ def find(name: str, file: str) -> Path:
     Raises DataNotFound, or DataCorrupt if the first copy found has the wrong sha256: a bad copy is
     never passed over for a later one.
     """
-    for folder in folders(name):
-        if (folder / file).is_file():
-            return _verified(folder, get(name), file)
+    path = _first_copy(name, file)
+    looked_for[f"{name}/{file}"] = path and get(name).files[file]
+    if path:
+        return _verified(path, get(name), file)
     places = " or ".join(str(folder) for folder in folders(name))
     raise DataNotFound(f"{name}: no {file} in {places}. To get it: {get(name).how_to_get}")
+
+
+def sha256_here(name: str, file: str) -> str | None:
+    """The sha256 of the copy of a file that `find` would take; None where there is none."""
+    path = _first_copy(name, file)
+    return path and file_sha256(path)
+
+
+def _first_copy(name, file):
+    paths = (folder / file for folder in folders(name))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def check(what: str, actual: str, expected: str, remedy: str) -> None:
@@ -123,8 +138,7 @@ def store_converted(name: str, file: str, content: bytes) -> Path:
     return write(cache_folder(name) / file, content)
 
 
-def _verified(folder: Path, data_set: DataSet, file: str) -> Path:
-    path = folder / file
+def _verified(path: Path, data_set: DataSet, file: str) -> Path:
     remedy = f"Delete the file and get it again: {data_set.how_to_get}"
     check(str(path), file_sha256(path), data_set.files[file], remedy)
     return path

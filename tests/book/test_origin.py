@@ -1,0 +1,140 @@
+"""A run is current while what its numbers come from is as it was, and no longer."""
+
+import time
+
+import pytest
+from acvbook import origin
+from acvbook.datasets import registry
+
+NOTEBOOK = """# %% tags=["parameters"]
+scale = "quick"
+
+# %% [markdown]
+# A sentence.
+
+# %%
+print(scale)
+"""
+FUNCTION = '''
+def half(x):
+    """Halve x."""
+    if x < 0:
+        raise ValueError(f"x = {x} is negative")
+    warnings.warn("halved", stacklevel=2)
+    return x / 2
+'''
+SAME = [
+    ('"""Halve x."""', '"""Return half of x."""'),
+    ('    """Halve x."""\n', ""),
+    (" is negative", " must not be negative: {type(x)}"),
+    ("halved", "in two"),
+    ("    return", "    # two parts\n    return"),
+    ("x / 2", "(x\n        / 2)"),
+]
+OTHER = [("x / 2", "x / 3"), ("x < 0", "x <= 0"), ("ValueError", "TypeError")]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A project of one notebook, one module and one data file."""
+    for name, text in {
+        "notebook.py": NOTEBOOK,
+        "acvlib/__init__.py": "",
+        "acvlib/halves.py": FUNCTION,
+        "requirements.lock": "numpy==1.0\nscikit_learn==2.0\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(origin, "_FOLDERS", {"acvlib": tmp_path / "acvlib"})
+    monkeypatch.setattr(origin, "ROOT", tmp_path)
+    monkeypatch.setattr(origin, "code_of", origin.code_of.__wrapped__)
+    monkeypatch.setattr(registry, "sha256_here", lambda name, file: "here")
+    return tmp_path
+
+
+def run(place, started=None, **seen):
+    """The origin of a run that began when the files had been there for a second."""
+    seen = {"modules": ["acvlib", "acvlib.halves"], "packages": {"numpy": "1.0"}, "data": {}} | seen
+    return origin.origin(place / "notebook.py", seen, started or time.time() + 1, "abc")
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_run_is_current_until_something_changes(place):
+    assert origin.changes(run(place), place / "notebook.py") == []
+
+
+@pytest.mark.parametrize(("old", "new"), SAME)
+def test_words_are_no_part_of_an_origin(place, old, new):
+    record = run(place)
+    edit(place / "acvlib/halves.py", old, new)
+    edit(place / "notebook.py", "A sentence", "Another")
+    (place / "acvlib/never_imported.py").write_text("x = 1")
+    assert origin.changes(record, place / "notebook.py") == []
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER)
+def test_code_is(place, old, new):
+    record = run(place)
+    edit(place / "acvlib/halves.py", old, new)
+    assert origin.changes(record, place / "notebook.py") == ["acvlib.halves"]
+
+
+@pytest.mark.parametrize("new", ["print(1)", "# %%\nprint(scale)"], ids=["edited", "parted"])
+def test_a_notebooks_code_is(place, new):
+    record = run(place)
+    edit(
+        place / "notebook.py",
+        "print(scale)",
+        new if new != "# %%\nprint(scale)" else "scale\n\n# %%\nscale",
+    )
+    assert origin.changes(record, place / "notebook.py") == ["its code"]
+
+
+def test_a_module_that_is_gone_and_a_package_of_another_version_are(place):
+    record = run(place)
+    (place / "acvlib/halves.py").unlink()
+    edit(place / "requirements.lock", "numpy==1.0", "numpy==1.1")
+    edit(place / "requirements.lock", "scikit_learn==2.0", "scikit_learn==2.1")
+    assert origin.changes(record, place / "notebook.py") == ["acvlib.halves", "numpy"]
+
+
+def test_what_was_edited_while_it_ran_is_not_vouched_for(place):
+    record = run(place, started=time.time() - 60)
+    assert origin.changes(record, place / "notebook.py") == ["its code", "acvlib", "acvlib.halves"]
+
+
+@pytest.mark.parametrize(
+    ("sha256", "here", "in_registry"),
+    [("here", True, False), (None, False, True), ("gone", False, False)],
+    ids=["as on this machine", "stand-in", "neither"],
+)
+def test_data_are_those_of_this_machine_or_of_the_registry(place, sha256, here, in_registry):
+    record = run(place, data={"dodgers/dodgers_counts.csv": sha256})
+    for expected, on_this_machine in ((here, True), (in_registry, False)):
+        found = origin.changes(record, place / "notebook.py", here=on_this_machine)
+        assert found == ([] if expected else ["dodgers/dodgers_counts.csv"])
+
+
+def test_a_file_of_the_registry_is_current_without_the_data(place):
+    sha256 = registry.get("dodgers").files["dodgers_counts.csv"]
+    record = run(place, data={"dodgers/dodgers_counts.csv": sha256})
+    assert origin.changes(record, place / "notebook.py") == []
+
+
+def test_a_run_says_when_it_was_and_what_changed():
+    run = {"day": "2026-11-26", "commit": "abc"}
+    assert origin.in_words(run, []) == "2026-11-26, commit `abc`; current"
+    assert origin.in_words(run, list("abcde")).endswith("changed since: a, b, c, 2 more")
+    assert origin.in_words({}, []) == ""
+
+
+def test_this_process_knows_its_modules_packages_and_data():
+    seen = origin.seen()
+    assert "acvbook.origin" in seen["modules"]
+    assert "numpy" in seen["packages"]
+    assert seen["data"] is registry.looked_for
