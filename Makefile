@@ -4,6 +4,7 @@
 # make publish                    run at paper scale and keep the result in book/published/
 # make test | test-coverage       test the library, which needs a small environment only
 # make test-book                  test the book's own code, and models in torch, in the environment of the book
+# make test-data                  test the data sets again, where $ACVLIB_DATA has them
 # make peers                      also install dynamax and nemos, which some tests and benchmarks compare with
 # make lint | wheel               style and types; the package as pip installs it
 # make bench                      speed: runs the benchmarks not yet recorded in build/bench/
@@ -15,9 +16,10 @@ SCALE ?= quick
 BIN := .venv/bin
 LIBRARY := .venv/.library
 READY := .venv/.ready
+comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book peers lint wheel bench publish-bench check
+.PHONY: book site pdf publish test test-coverage test-book test-data peers lint wheel bench publish-bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -45,6 +47,9 @@ peers: $(LIBRARY)
 test-book: $(READY)
 	$(PYTEST) tests/book tests/adapters  # torch is here
 
+test-data: $(READY)
+	$(PYTEST) $(wildcard tests/book/test_datasets_*.py) tests/book/test_tagged.py tests/book/test_confidential.py
+
 lint: $(LIBRARY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -64,15 +69,19 @@ check: $(READY)
 
 # Each is touched last, so that an interrupted installation is never taken for a finished one.
 # Packages come by their sha256; what is left then is torch, and what another system needs besides.
+install = $(BIN)/pip install --quiet $(1) || { \
+	echo "pip could not install: $(1). Packages come from Python's package index, once: are you offline?"; exit 1; }
+
 $(LIBRARY): requirements.lock requirements/library.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("acvlib needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=python3.12, say")'
+	@test -w . || { echo "$(CURDIR) cannot be written: make installs what it needs in .venv here"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements/library.txt
-	$(BIN)/pip install --quiet --constraint requirements.lock --editable '.[all,dev]'
+	@$(call install,--require-hashes --no-deps --requirement requirements/library.txt)
+	@$(call install,--constraint requirements.lock --editable '.[all$(comma)dev]')
 	@touch $@
 
 $(READY): $(LIBRARY) requirements/book.txt book/pyproject.toml
-	PIP_USE_PEP517=1 $(BIN)/pip install --quiet --require-hashes --no-deps \
-		--requirement requirements/book.txt  # seqeval has no wheel
-	$(BIN)/pip install --quiet --requirement requirements.lock
-	$(BIN)/pip install --quiet --no-deps --editable book
+	@export PIP_USE_PEP517=1; $(call install,--require-hashes --no-deps --requirement requirements/book.txt)  # seqeval has no wheel
+	@$(call install,--requirement requirements.lock)
+	@$(call install,--no-deps --editable book)
 	@touch $@

@@ -1,8 +1,11 @@
 """What the hosted build may do: read, but for the job that publishes main; of actions pinned by
-commit.
+commit. And what CI runs: all that a stranger has first, who has no data.
 """
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import yaml
@@ -36,3 +39,46 @@ def test_nothing_that_a_stranger_writes_is_run():
         text = path.read_text("utf-8")
         assert "pull_request_target" not in text
     assert not [step for _, job in JOBS for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+STUB = '#!/bin/sh\necho "$(basename "$0") $* ${ACVLIB_DATA-unset}" >> "$LOG"\n'
+
+
+def steps_of_ci(place, data):
+    """The commands of .ci/run, each with the ACVLIB_DATA that it sees, where nothing is real."""
+    (place / "main/.ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/run", place / "main/.ci")
+    commands = ["make", "chromedriver", "main/.venv/bin/python"]
+    for path in [place / name for name in commands]:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(STUB)
+        path.chmod(0o755)
+    if data:
+        (place / "shared/data").mkdir(parents=True)
+    changed = {"PATH": f"{place}:{os.environ['PATH']}", "LOG": str(place / "log")}
+    environment = os.environ | changed | {"ACVLIB_DATA": "/somewhere"}
+    run = ["bash", str(place / "main/.ci/run")]
+    process = subprocess.run(run, env=environment, capture_output=True, text=True)
+    assert process.stdout.splitlines()[-1].endswith(" passed, 0 failed")
+    return [line.rpartition(" ") for line in (place / "log").read_text().splitlines()]
+
+
+def test_ci_builds_and_tests_all_as_a_stranger_before_it_looks_at_data(tmp_path):
+    steps = steps_of_ci(tmp_path, data=True)
+    as_stranger = [step for step, _, data in steps if data == "unset"]
+    with_data = [step for step, _, data in steps if data == str(tmp_path / "shared/data")]
+    assert [step for step, _, _ in steps] == as_stranger + with_data
+    judge = "python tools/judge.py check build/quick"
+    needed = ["lint", "test", "wheel", "test-book", "book", "check"]
+    assert {*(f"make {name}" for name in needed), judge} <= set(as_stranger)
+    assert with_data == ["make test-data", "make book", judge]
+
+
+def test_ci_of_a_stranger_never_sets_the_data(tmp_path):
+    assert {data for _, _, data in steps_of_ci(tmp_path, data=False)} == {"unset"}
+
+
+def test_the_public_workflow_runs_the_same_script():
+    runs = [step.get("run") for name, job in JOBS if name == "check" for step in job["steps"]]
+    assert "bash .ci/run" in runs
+    assert all("ACVLIB_DATA" not in path.read_text("utf-8") for path in FILES)
