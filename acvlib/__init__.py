@@ -1,6 +1,35 @@
-"""Approximate cross-validation of structured models: data, model, fit, methods, comparison."""
+"""Approximate cross-validation of structured models: what refits would say, from one fit.
+
+    fit = acv.fit(model)
+    result = acv.newton_step(model, fit, acv.folds.leave_one_out(model.n_sites))
+
+The front doors, by what you have:
+
+models               GLM, HMM, HiddenMRF, LinearChainCRF and more; or your own class, see Model
+approx_*             a fitted scikit-learn estimator: cross-validate, predict, tune
+from_hmmlearn        a fitted HMM; also from_dynamax, from_nemos
+from_crfsuite        a fitted CRF of sklearn-crfsuite
+from_jax, from_torch a loss written in JAX or PyTorch
+treecv, kfold        a learner that reads rows once, see learners, and Examples of rows or a file
+
+and by what you ask:
+
+fit                  all the data, to convergence
+folds, spatial_folds what is left out: rows, blocks, groups, the future, regions of a map
+newton_step          the loss of refits without each fold; other methods: ladder has them all
+exact, from_scratch  the refits themselves
+leave_future_out     each window of a series given its past
+check_result         which folds not to trust: refit_unreliable mends them, certify proves bounds
+compare_methods      a table of results of one model; compare_models, of several on the same folds
+choose, tune         which of several models; which hyperparameters
+most_influential     which sites a conclusion rests on
+bootstrap            resamples by the same steps
+check_model          whether a model of your own is what methods take it for
+plots                pictures of results
+"""
 
 from importlib import import_module
+from importlib.util import find_spec
 
 from . import folds, weighting
 from .certificates import Certificate, certify
@@ -26,6 +55,8 @@ from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
 from .scores import Interrupted
+
+__version__ = "0.2.0"
 
 kernel_cache.ensure()
 
@@ -56,6 +87,15 @@ _LAZY_NAMES = {
     "kfold": ".incremental",
     "treecv": ".incremental",
 }
+
+# By a part of the lazy module's name: the package that it cannot be imported without.
+_NEEDED = {"jax": "jax", "plots": "matplotlib", "sklearn": "sklearn", "torch": "torch"}
+
+
+def _is_here(module):
+    needed = [package for part, package in _NEEDED.items() if part in module.split(".")]
+    return all(map(find_spec, needed))
+
 
 __all__ = [
     "Model",
@@ -96,8 +136,8 @@ __all__ = [
     "Derivatives",
     "derivatives_of",
     "weighting",
-    *_LAZY_MODULES,
-    *_LAZY_NAMES,
+    # `help` and `import *` load every name: those whose package is missing are left out.
+    *(name for name, module in (_LAZY_MODULES | _LAZY_NAMES).items() if _is_here(module)),
 ]
 
 
@@ -108,3 +148,7 @@ def __getattr__(name):
     if name in _LAZY_NAMES:
         return getattr(import_module(_LAZY_NAMES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, "__version__"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_kind, real_array, real_number
+from .checks import check_kind, one_line, real_array, real_number
 from .folds import Folds
 from .models.glm import GLM
 from .protocol import Fit, check_fit
@@ -29,6 +29,7 @@ class Theorem1:
     Definition 3; bound: Euclidean distance of params, valid where `applies`.
     """
 
+    __repr__ = one_line
     radius: float
     c_op: float
     l_h: float

@@ -75,6 +75,9 @@ class Certificate:
         """The length of `interval`."""
         return float(self.interval[1] - self.interval[0])
 
+    def __repr__(self):
+        return f"Certificate({self})"
+
     def __str__(self):
         low, high = self.interval
         count = f"{self.certified.sum()} of {len(self.certified)} folds certified"

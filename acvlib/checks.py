@@ -1,6 +1,10 @@
-"""Numbers, arrays and objects as users give them: what is taken, what is wrong with the rest."""
+"""Numbers, arrays and objects as users give them: what is taken, what is wrong with the rest.
 
-from typing import Any
+And how objects are shown: in one line.
+"""
+
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args
 
 import numpy as np
 from autograd.tracer import isbox
@@ -9,6 +13,8 @@ AXES = {0: "one number", 1: "1-d", 2: "2-d"}
 INF = float("inf")
 MOST = 2**40  # of anything that is counted
 LARGEST = 1e150  # of any number: its square is one
+WIDEST = 120  # characters of what is shown of an object
+FEW = 4  # entries that are shown one by one
 
 
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
@@ -68,12 +74,13 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
         raise ValueError(f"unknown {name} {value!r:.60}: one of {', '.join(choices)}")
 
 
-def check_kind(name: str, value: Any, kind: Any) -> None:
-    """Raise TypeError unless a value is of this kind, or one of `A | B`."""
-    if isinstance(value, type) or not isinstance(value, kind):
-        got = value.__name__ if isinstance(value, type) else f"of type {type(value).__name__}"
-        wanted = getattr(kind, "__name__", kind)
-        raise TypeError(f"{name} must be a {wanted}; what was given is {got}")
+def check_kind(name: str, value: Any, kind: Any, remedy: str = "") -> None:
+    """Raise TypeError unless a value is of this kind, or one of `A | B`; remedy: the last words."""
+    is_class = isinstance(value, type)
+    if is_class or not isinstance(value, kind):
+        got = f"the class {value.__name__}" if is_class else f"of type {type(value).__name__}"
+        wanted = " or ".join(each.__name__ for each in get_args(kind) or (kind,))
+        raise TypeError(f"{name} must be of type {wanted}; what was given is {got}{remedy}")
 
 
 def generator(rng: Any) -> np.random.Generator:
@@ -81,3 +88,44 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
         raise ValueError(f"rng = {rng!r:.60}: pass numpy.random.default_rng(seed), or the seed")
     return np.random.default_rng(rng)
+
+
+def one_line(self: Any) -> str:
+    """Show `n_sites`, if there are sites, and what is not its default: a class's `__repr__`.
+
+    Of a dataclass the fields with repr=True are shown, of other objects all that is public.
+    """
+    if is_dataclass(self):
+        names = [each.name for each in fields(self) if each.repr]
+    else:
+        names = getattr(self, "_fields", None) or [name for name in vars(self) if name[0] != "_"]
+    shown = {"n_sites": brief(self.n_sites)} if hasattr(self, "n_sites") else {}
+    shown |= {name: brief(getattr(self, name)) for name in names}
+    defaults = {name: brief(getattr(type(self), name, "")) for name in names}
+    changed = [f"{name}={text}" for name, text in shown.items() if text != defaults.get(name)]
+    return shortened(f"{type(self).__name__}({', '.join(changed)})", WIDEST)
+
+
+def brief(value: Any) -> str:
+    """Say what a value is in at most 60 characters: its number, its name or its size."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray) and value.dtype == bool:
+        return f"{value.sum()} of {value.size}"
+    if type(value) in (list, tuple) or getattr(value, "ndim", 0) == 1:
+        few = len(value) <= FEW
+        return f"[{', '.join(map(brief, value))}]" if few else f"{len(value):,} entries"
+    if hasattr(value, "shape"):
+        return f"{type(value).__name__} {value.shape}"
+    name = getattr(value, "__name__", getattr(value, "name", None))
+    if isinstance(name, str):
+        return name
+    text = " ".join(repr(value).split())
+    return shortened(text, 60) if " at 0x" not in text else type(value).__name__
+
+
+def shortened(text: str, size: int) -> str:
+    """Cut a text to a size, ending in dots."""
+    return text if len(text) <= size else f"{text[: size - 3]}..."

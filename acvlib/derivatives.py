@@ -12,6 +12,7 @@ from autograd import grad, jacobian
 from autograd.core import make_vjp
 from joblib import delayed
 
+from .checks import one_line
 from .concordance import Concordance, NotConcordant, refusal
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
@@ -39,6 +40,7 @@ class Derivatives:
     Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
     """
 
+    __repr__ = one_line
     matrix_free = False  # True: too many parameters for a Hessian, which `products` stands in for
     hessians_first = False  # True: `fold_hessians` at one point is so cheap that exact starts there
     chord_rate = 0.1  # a chord step that shrinks the decrement less asks for a new Hessian

@@ -41,7 +41,7 @@ def difference_estimate(
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
     se = gaps.std(ddof=1) * np.sqrt((1 - n_exact / n) / n_exact)
-    return Estimate(result.loss + gaps.mean(), float(se), n_exact)
+    return Estimate(float(result.loss + gaps.mean()), float(se), n_exact)
 
 
 def check_model(

@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from .checks import WIDEST, brief, shortened
+
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C came before all folds were finished; `result` has those that were.
@@ -29,9 +31,26 @@ class HeldOutLosses:
     sites and folds, and arrays (fold, site, loss) of all pairs.
     """
 
+    method: Any
     n_sites: Any
+    seconds: Any
     _n_folds: Any
     _pairs: Any
+    _about = ""  # what else is shown
+
+    def __repr__(self):
+        loss = f"loss {self.loss:.6g} ± {self.se:.2g} (se over {self.se_over})"
+        unreliable = np.flatnonzero(self._is_unreliable)
+        named = f", {unreliable.size:,} unreliable: {brief(unreliable)}" if unreliable.size else ""
+        folds = f"{self._n_folds} folds"
+        folds = "" if folds == self.se_over else f", {folds}"
+        line = f"{self.method}: {loss}{folds}{named}, {self.seconds:.3g} s{self._about}"
+        return shortened(f"{type(self).__name__}({line})", WIDEST)
+
+    @property
+    def _is_unreliable(self):
+        """Which folds (n_folds,) the method itself marks, such as those without a result."""
+        return np.isnan(self.fold_totals)
 
     @cached_property
     def pointwise(self) -> np.ndarray:

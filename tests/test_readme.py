@@ -1,7 +1,12 @@
-"""The README's own example runs as it stands and says what it is said to say."""
+"""The README's own example runs and says what it is said to say; its tables' calls run, too."""
 
 import re
 from pathlib import Path
+
+import numpy as np
+import pytest
+
+import acvlib as acv
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
@@ -21,3 +26,110 @@ def test_example_runs_and_prints_the_table(capsys):
 def test_book_starts_with_the_same_example():
     code = re.search(r"```python\n.*?```", README, re.S)[0]
     assert code in (ROOT / "book/index.md").read_text("utf-8")
+
+
+TABLES = [line for line in README.splitlines() if line.startswith("| ")]
+CALLS = re.findall(r"`(acv\.[^`]*\))`", "\n".join(TABLES))
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+Y = (X[:, 0] + RNG.normal(size=40) > 0).astype(float)
+SENTENCES = [[{"word": word} for word in text.split()] for text in ("a b a", "b a", "b b a")]
+TAGS = [["A", "B", "A"], ["B", "A"], ["B", "B", "A"]]
+ARRAYS = {
+    "loss": lambda params, weights: (weights * (params - 1.0) ** 2).sum(),
+    "heldout": lambda params, sites: (params[0 * sites] - 1.0) ** 2,
+    "n_sites": 5,
+    "start": np.zeros(1),
+}
+
+
+def of_sklearn():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    return {
+        "model": linear_model.LogisticRegression().fit(X, Y),
+        "X": X,
+        "y": Y,
+        "values": [0.1, 1],
+    }
+
+
+def of_hmmlearn():
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    lengths = [20, 20]
+    fitted = hmm.GaussianHMM(2, random_state=0).fit(X, lengths)
+    return {"fitted": fitted, "X": X, "lengths": lengths}
+
+
+def of_crfsuite():
+    fitted = pytest.importorskip("sklearn_crfsuite").CRF(c1=0.0).fit(SENTENCES, TAGS)
+    return {"fitted": fitted, "X": SENTENCES, "y": TAGS}
+
+
+def of_graph():
+    graph = pytest.importorskip("networkx").path_graph(6)
+    return {"counts": [1, 0, 2, 7, 9, 8], "graph": graph}
+
+
+def of_map():
+    geopandas = pytest.importorskip("geopandas")
+    shapely = pytest.importorskip("shapely")
+    squares = [shapely.box(i, 0, i + 1, 1) for i in range(6)]
+    return {"frame": geopandas.GeoDataFrame({"counts": [1, 0, 2, 7, 9, 8]}, geometry=squares)}
+
+
+def of_jax():
+    pytest.importorskip("jax")
+    return ARRAYS
+
+
+def of_torch():
+    pytest.importorskip("torch")
+    return ARRAYS
+
+
+def of_parquet():
+    """In the working folder, that of the test."""
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    rows = {"a": X[:, 0], "b": X[:, 1], "y": 2.0 * Y - 1.0}
+    pandas.DataFrame(rows).to_parquet("rows.parquet")
+    return {"learner": acv.learners.pegasos(2)}
+
+
+BROUGHT = {
+    "approx_cross_validate": of_sklearn,
+    "approx_tune": of_sklearn,
+    "models.GaussianHMM": lambda: {"x": X},
+    "from_hmmlearn": of_hmmlearn,
+    "models.FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
+    "from_crfsuite": of_crfsuite,
+    "models.HiddenMRF": of_graph,
+    "models.HiddenMRF.from_map": of_map,
+    "from_jax": of_jax,
+    "from_torch": of_torch,
+    "treecv": of_parquet,
+}
+
+
+def door(call):
+    return re.match(r"acv\.([\w.]+)", call)[1]
+
+
+@pytest.mark.parametrize("call", CALLS, ids=door)
+def test_calls_of_the_tables_run_as_printed(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = eval(call, {"acv": acv} | BROUGHT[door(call)]())
+    if door(call).startswith(("models.", "from_")):
+        assert isinstance(result, tuple | acv.Model)
+    else:
+        assert "±" in repr(result) or hasattr(result, "estimator") or "cv_result" in result
+
+
+def test_all_calls_of_the_tables_are_run():
+    assert sorted(map(door, CALLS)) == sorted(BROUGHT)
+
+
+def test_the_tables_name_what_there_is():
+    names = re.findall(r"`(?:acv\.)?([a-z]\w+)`", "\n".join(TABLES))
+    assert "newton_step" in names
+    assert set(names) - {"n_sites"} <= set(acv.__all__)

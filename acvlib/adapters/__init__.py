@@ -16,7 +16,7 @@ from .derivatives import LANES, AdaptedDerivatives, Calculus
 DENSE = 300  # parameters up to which Hessians are formed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AdaptedModel(ModelDefaults):
     """F = loss(params, weights) of functions in another library's arrays; float64 throughout.
 

@@ -46,6 +46,11 @@ class Folds:
         checks.check_against(folds.omitted, folds.scored, mask)
         return folds
 
+    def __repr__(self) -> str:
+        few = self.scored is not self.omitted
+        scored = f", {_span(end_to_end(self.scored).sizes)} of them scored" if few else ""
+        return f"Folds({len(self):,} folds of {_span(self.sizes)} sites{scored})"
+
     def __len__(self) -> int:
         return len(self.omitted)
 
@@ -124,6 +129,12 @@ def _same(a, b):
     every = end_to_end(a)
     others = end_to_end(b)
     return all(map(np.array_equal, every, others))
+
+
+def _span(sizes):
+    """Numbers in words: the least to the largest."""
+    ends = np.unique(sizes)[[0, -1]] if len(sizes) else [0]
+    return " to ".join(f"{end:,}" for end in np.unique(ends))
 
 
 def _select(sites, numbers):

@@ -84,6 +84,13 @@ def kfold(
     return _cross_validate("kfold", standard, learner, data, cut, client, checkpoint)
 
 
+HOW_TO_WRAP = (
+    ": wrap an estimator that has partial_fit as acv.learners.PartialFit(estimator), a classifier "
+    "with classes=(...), all its labels; or give an object with the methods init(), "
+    "update(state, X, y) and loss(state, X, y)"
+)
+
+
 class LabelRuns(UserWarning):
     """Rows with like labels stand next to each other, and are learnt in that order."""
 
@@ -119,7 +126,7 @@ class _Cut(NamedTuple):
 
 def _cross_validate(method, run, learner, data, cut, client, checkpoint):
     started = time.perf_counter()
-    check_kind("learner", learner, IncrementalLearner)
+    check_kind("learner", learner, IncrementalLearner, HOW_TO_WRAP)
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
     work = partial(_work, method, learner, data, cut)

@@ -10,7 +10,7 @@ from ..extras import require
 from ..scores import HeldOutLosses
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnerCV(HeldOutLosses):
     """k-fold cross-validation of an incremental learner; its losses are read as in `CVResult`.
 
@@ -61,13 +61,11 @@ class LearnerCV(HeldOutLosses):
         columns = {"size": np.bincount(self.fold_of), "loss": self.fold_losses}
         return pandas.DataFrame(columns).rename_axis("fold")
 
-    def _repr_html_(self):
-        rows = "shuffled rows, " if self.shuffled else ""
-        head = f"<b>{self.method}</b> of {self.learner}, {rows}{self.order} order"
-        error = f"± {self.se:.2g} (se over {self.se_over})"
-        loss = f"loss {self.loss:.6g} {error}, {self._n_folds:,} folds"
+    @property
+    def _about(self):
+        rows = "shuffled, " if self.shuffled else ""
         updates = self.evaluations["updates"] / self.n_sites
-        return f"<p>{head}: {loss}, {updates:.2f} updates a row, {self.seconds:.3g} s</p>"
+        return f", {rows}{updates:.2f} updates a row, of {self.learner}"
 
 
 class FoldsFailed(RuntimeError):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_kind
+from ..checks import check_kind, one_line
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
@@ -36,6 +36,7 @@ class CVGradient:
     alone; model, fit, result: at alpha, the result as of `exact`.
     """
 
+    __repr__ = one_line
     alpha: np.ndarray
     gradient: np.ndarray
     in_prior: np.ndarray = field(repr=False)

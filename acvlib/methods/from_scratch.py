@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import check_whole, generator
+from ..checks import check_whole, generator, one_line
 from ..derivatives import Derivatives, derivatives_of
 from ..fit import TOLERANCE, UnconvergedFit
 from ..fit import fit as fit_model
@@ -37,6 +37,9 @@ class Restarts(NamedTuple):
 
     fit: Fit
     objectives: np.ndarray
+
+    def __repr__(self):
+        return one_line(self)
 
     @property
     def agreeing(self) -> int:

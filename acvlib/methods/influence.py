@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from autograd.core import make_vjp
 
-from ..checks import check_choice, check_whole
+from ..checks import check_choice, check_whole, one_line
 from ..derivatives import derivatives_of, is_equation
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds, leave_one_out
@@ -44,6 +44,7 @@ class Influence:
     nan where missing; params (D,): those of the refit.
     """
 
+    __repr__ = one_line
     method: str
     sites: np.ndarray
     phi: float

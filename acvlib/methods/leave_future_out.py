@@ -40,7 +40,7 @@ class UnreliableOrigins(UserWarning):
     """The refits that were allowed leave some origins too far from their own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FutureLosses(HeldOutLosses):
     """Held-out losses of n origins, as of `exact` on `folds()`, and the params behind them.
 
@@ -63,9 +63,15 @@ class FutureLosses(HeldOutLosses):
     seconds: float
     evaluations: Counter
 
+    method = "leave_future_out"
+
     @property
     def _n_folds(self):
         return len(self.starts)
+
+    @property
+    def _is_unreliable(self):
+        return ~(self.errors <= LIMIT)
 
     @property
     def _pairs(self):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_whole
+from ..checks import check_whole, one_line
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import Folds
 from ..protocol import CVResult, Fit
@@ -35,6 +35,7 @@ class Tuning:
     to an end of its own; message: its words; model, fit, result: at alpha, result of `exact`.
     """
 
+    __repr__ = one_line
     alpha: np.ndarray
     loss: float
     gradient: np.ndarray

@@ -32,7 +32,9 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike, work: dict[str, str]):
         if not isinstance(path, str | os.PathLike):
-            raise TypeError(f"checkpoint must be a path; what was given is a {type(path).__name__}")
+            raise TypeError(
+                f"checkpoint must be a path; what was given is of type {type(path).__name__}"
+            )
         self.path = Path(path)
         self._work = work
         self._due = 0.0

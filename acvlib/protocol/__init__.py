@@ -10,7 +10,7 @@ import numpy as np
 from autograd.tracer import isbox
 
 from .. import weighting
-from ..checks import LARGEST, check_kind, generator, real_array, real_number
+from ..checks import LARGEST, check_kind, generator, one_line, real_array, real_number
 from ..folds import Folds
 from ..folds.checks import one_fold
 from .results import CVResult, Fit, Refits
@@ -89,6 +89,7 @@ class ModelDefaults:
     better than n times initial_params.
     """
 
+    __repr__ = one_line
     observed: Any = None
     convex: Any = False
     quadratic: Any = False

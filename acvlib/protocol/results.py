@@ -38,10 +38,9 @@ class Fit:
         if self.metric is None:
             object.__setattr__(self, "metric", self.hessian)
 
-    def _repr_html_(self):
+    def __repr__(self):
         decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
-        size = f"<b>Fit</b> of {len(self.params)} parameters"
-        return f"<p>{size}: objective {self.objective:.8g}, {decrement}</p>"
+        return f"Fit({len(self.params)} parameters: objective {self.objective:.8g}, {decrement})"
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -99,7 +98,7 @@ class Refits:
         self.evaluations.update(refits.evaluations)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CVResult(HeldOutLosses):
     """Cross-validation by one method: one row of params and one array of held-out losses a fold.
 
@@ -130,6 +129,12 @@ class CVResult(HeldOutLosses):
     @property
     def _n_folds(self):
         return len(self.folds)
+
+    @property
+    def _is_unreliable(self):
+        indefinite = False if self.indefinite is None else self.indefinite
+        unconverged = np.logical_not(self.diagnostics.get("converged", True))
+        return super()._is_unreliable | indefinite | unconverged
 
     @cached_property
     def _pairs(self):
@@ -193,10 +198,7 @@ class CVResult(HeldOutLosses):
         return pandas.DataFrame(columns | self.diagnostics).rename_axis("fold")
 
     def _repr_html_(self):
-        error = f"± {self.se:.2g} (se over {self.se_over})"
-        loss = f"loss {self.loss:.6g} {error}, {len(self.folds)} folds"
-        head = f"<p><b>{self.method}</b>: {loss}, {self.seconds:.3g} s</p>"
-        return head + self.to_frame().describe().to_html(float_format="%.4g")
+        return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")
 
 
 def _losses_end_to_end(losses):

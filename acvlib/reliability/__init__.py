@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_number
+from ..checks import one_line, real_number
 from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
@@ -36,6 +36,7 @@ class ResultCheck:
     gradients: how many were computed; seconds.
     """
 
+    __repr__ = one_line
     unreliable: np.ndarray
     theta_errors: np.ndarray = field(repr=False)
     loss_errors: np.ndarray = field(repr=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_array
+from ..checks import one_line, real_array
 from ..extras import require
 from ..fit import fit
 from . import run
@@ -25,6 +25,7 @@ class Tuned:
     standard errors), each (n_values,); estimator: with the best value, fitted to all rows.
     """
 
+    __repr__ = one_line
     best: float
     values: np.ndarray
     scores: np.ndarray

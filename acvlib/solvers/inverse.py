@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 from scipy.linalg.lapack import dpocon
 
+from ..checks import one_line
 from ..parallel import blas_for
 
 HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
@@ -42,6 +43,7 @@ class Solvable(Protocol):
 class DenseHessian:
     """A symmetric matrix in memory, solved by its Cholesky factor."""
 
+    __repr__ = one_line
     __array_ufunc__ = None  # numpy leaves `rows @ hessian` to us
 
     def __init__(self, matrix: np.ndarray):

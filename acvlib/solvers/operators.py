@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from joblib import delayed, effective_n_jobs
 
+from ..checks import one_line
 from ..parallel import threads
 from .inverse import HELD, FoldSolver, IndefiniteHessian
 from .krylov import ChosenRows, Solutions, solve
@@ -16,6 +17,7 @@ PORTION = 128  # right-hand sides that one worker solves together, fewer where t
 class HessianOperator:
     """A Hessian (D, D) that is only multiplied with: a `Solvable`, by conjugate gradients."""
 
+    __repr__ = one_line
     __array_ufunc__ = None  # numpy leaves `rows @ operator` to us
 
     def __init__(self, products: Any, size: int, damping: float = 0.0, tolerance: float = 1e-6):

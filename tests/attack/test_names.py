@@ -125,7 +125,8 @@ def public_names(label):
     module = MODULES[label]
     members = vars(module).items()
     own = [name for name, value in members if _module(value).startswith(module.__name__)]
-    names = getattr(module, "__all__", own)
+    lazy = getattr(module, "_LAZY_NAMES", ())  # more than in __all__ where a package is not here
+    names = dict.fromkeys([*getattr(module, "__all__", own), *lazy])
     return [n for n in names if n[0] != "_" and not inspect.ismodule(brought(module, n))]
 
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import SGDRegressor
 
 from acvlib.incremental import FoldsFailed, LabelRuns, kfold, learners, treecv
 from acvlib.incremental.chunks import count_updates, edges, partition
@@ -243,7 +244,7 @@ def test_losses_are_counted_by_row_and_by_fold():
     assert result.se == pytest.approx(np.sqrt(3 / 2 * (deviations**2).sum()) / 11, rel=1e-12)
     np.testing.assert_array_equal(np.concatenate(result.losses), result.pointwise)
     assert result.to_frame()["size"].tolist() == [8, 1, 2]
-    assert "lsqsgd" in result._repr_html_()
+    assert ", of lsqsgd(" in repr(result)
 
 
 @pytest.mark.parametrize("order", ["fixed", "randomized"])
@@ -319,7 +320,7 @@ def test_rows_sorted_by_class_are_shuffled(method):
     np.testing.assert_array_equal(result.pointwise, by_hand.pointwise)
     assert result.shuffled
     assert not by_hand.shuffled
-    assert "shuffled rows" in result._repr_html_()
+    assert ", shuffled, " in repr(result)
 
 
 def test_a_learner_of_the_latest_rows_looks_good_on_sorted_ones_alone():
@@ -484,3 +485,16 @@ def test_examples_are_checked():
     with pytest.raises(ValueError, match=r"y has shape \(3,\), not \(4,\)"):
         Examples(np.ones((4, 2)), np.ones(3))
     assert repr(table(20)) == "Examples(20 rows, 3 features)"
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_what_is_no_learner_is_refused_with_the_ways_to_make_one_of_it(method):
+    for other in (SGDRegressor(), learners.pegasos, Recorder):
+        with pytest.raises(
+            TypeError, match="learner must be of type IncrementalLearner; "
+        ) as caught:
+            method(other, table(20), 5)
+        assert "acv.learners.PartialFit(estimator)" in str(caught.value)
+        assert "init(), update(state, X, y) and loss(state, X, y)" in str(caught.value)
+    wrapped = learners.PartialFit(SGDRegressor())
+    assert np.isfinite(method(wrapped, table(20), 5).loss)

@@ -184,7 +184,7 @@ def test_near_is_of_the_same_hyperparameters():
     before = acv.cv_gradient(lambda a: GLM(X, LABELS, penalty=a[0]), [1.0], TENTHS)
     with pytest.raises(ValueError, match="it is another's"):
         acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before)
-    with pytest.raises(TypeError, match="near must be a CVGradient"):
+    with pytest.raises(TypeError, match="near must be of type CVGradient"):
         acv.cv_gradient(CASES["glm"][0], np.ones(3), TENTHS, near=before.fit)
 
 

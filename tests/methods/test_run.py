@@ -205,11 +205,11 @@ def test_what_is_no_model_or_no_fit_of_it_is_refused(fits):
     glm = GLM(X, Y, "gaussian")
     with pytest.raises(ValueError, match="it is another model's"):
         acv.newton_step(glm, replace(fit, params=np.zeros(9)), FOLDS)
-    with pytest.raises(TypeError, match="fit must be a Fit"):
+    with pytest.raises(TypeError, match="fit must be of type Fit"):
         acv.exact(RIDGE, fit.params, FOLDS)
     with pytest.raises(TypeError, match="has no n_sites"):
         acv.derivatives_of(X)
-    with pytest.raises(TypeError, match="result must be a CVResult"):
+    with pytest.raises(TypeError, match="result must be of type CVResult"):
         acv.linearised(RIDGE, fit)
 
 

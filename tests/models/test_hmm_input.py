@@ -324,7 +324,7 @@ def test_named_params_of_another_shape_are_refused():
         model.pack(named._replace(initial=2.0 * named.initial))
     with pytest.raises(ValueError, match="7 finite params are needed"):
         model.pack(named._replace(emission=other.unpack(other.initial_params()).emission))
-    with pytest.raises(TypeError, match="named must be a HMMParams"):
+    with pytest.raises(TypeError, match="named must be of type HMMParams"):
         model.pack(None)
 
 

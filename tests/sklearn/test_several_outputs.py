@@ -260,7 +260,7 @@ def test_params_have_the_names_of_cross_validate():
     assert_allclose(ours, theirs, rtol=1e-8)
     with pytest.raises(ValueError, match=r"params \['sample_weight'\]: only ridge__sample_weight"):
         acv.approx_cross_validate(pipe, X, ETA, params={"sample_weight": WEIGHTS})
-    with pytest.raises(TypeError, match="params must be a dict"):
+    with pytest.raises(TypeError, match="params must be of type dict"):
         acv.approx_cross_validate(pipe, X, ETA, params=WEIGHTS)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ...checks import one_line
 from ...extras import require
 
 
@@ -20,6 +21,7 @@ class PartialFit:
     row_loss : row_loss(estimator, X, y) -> (m,), by default misclassification or squared error.
     """
 
+    __repr__ = one_line
     estimator: Any
     classes: tuple | None = None
     row_loss: Callable | None = None

@@ -14,7 +14,7 @@ import autograd.numpy as anp
 import numpy as np
 from autograd.extend import defvjp, primitive
 
-from ...checks import check_whole, generator
+from ...checks import check_whole, generator, one_line
 from .edges import by_node, check_edges, check_sites, edges_of, is_named, is_networkx
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
 from .moments import Moments, SumMoments
@@ -46,6 +46,8 @@ class GraphPosterior:
 
     Eliminated once: what is asked of it afterwards needs one more pass.
     """
+
+    __repr__ = one_line
 
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)

@@ -21,7 +21,7 @@ from .tagging import Tagging
 from .tokens import Tokens, starts_of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearChainCRF(Tagging):
     """Fit start (K,), transitions (K, K) and end (K,) by ridge-penalised maximum likelihood.
 

@@ -21,7 +21,7 @@ from .tagging import Tagging
 from .tokens import Tokens
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureCRF(Tagging):
     """Fit weights of attributes x labels, and of transitions, by ridge-penalised likelihood.
 

@@ -23,7 +23,7 @@ from .regression import Regression, column, with_intercept
 from .separation import Columns, check_folds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GLM(Regression):
     """A GLM's MAP in D = p + intercept coordinates [b, beta], b unpenalised.
 

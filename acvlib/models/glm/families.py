@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import erfcx, expit, gammaln, logit, ndtr, ndtri
 
-from ...checks import check_choice, real_number
+from ...checks import check_choice, one_line, real_number
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -48,6 +48,9 @@ class Family(NamedTuple):
     third_peaks: tuple = ()
     log_concave: bool = True
     steepness: Callable | None = None
+
+    def __repr__(self):
+        return one_line(self)
 
     def __reduce__(self):
         """Pickle a family of the library by its name: the copy is then the same object."""

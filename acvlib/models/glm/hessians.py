@@ -4,6 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ...checks import one_line
 from ...solvers.inverse import DenseHessian, invert
 from .sums import by_rows, row_sums
 
@@ -81,6 +82,7 @@ def _solve(matrices, vectors):
 class TargetHessian:
     """One matrix (D', D') a target: what they share, plus the penalty of each on its diagonal."""
 
+    __repr__ = one_line
     __array_ufunc__ = None  # numpy leaves `rows @ hessian` to us
 
     def __init__(self, gram: np.ndarray, ridge: np.ndarray):

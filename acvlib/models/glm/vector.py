@@ -24,7 +24,7 @@ from .separation import Columns
 LARGEST = 2**14  # coordinates of a dense Hessian
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VectorGLM(Regression):
     """A MAP in D = q (p + intercept) coordinates (q, [b, B]), b unpenalised.
 

@@ -33,7 +33,7 @@ SITES = ("sequences", "steps")
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HMM(Parameters, Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 

@@ -10,7 +10,7 @@ from typing import Any
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import real_array
+from ...checks import one_line, real_array
 from ...protocol import NoFiniteOptimum
 
 TINY = 1e-130  # its products with densities do not underflow
@@ -52,6 +52,7 @@ class Dirichlet:
     fixed: None, or (n, K) entries that stay, nan where free.
     """
 
+    __repr__ = one_line
     concentration: Any
     fixed: Any = None
 

@@ -34,7 +34,7 @@ class EmptyState(NoFiniteOptimum):
     """A state of the fit holds no site, or nothing but zeros: its log rate is not identified."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HiddenMRF(ModelDefaults):
     """Maximum likelihood in the K log rates, D = K.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...checks import check_kind, check_whole, real_array, real_number
+from ...checks import check_kind, check_whole, one_line, real_array, real_number
 from . import EmptyState, HiddenMRF
 
 TOLERANCE = 1e-9  # of a step in the log rates: about 1e-7 standard errors from the optimum
@@ -23,6 +23,9 @@ class EMFit(NamedTuple):
     params: np.ndarray
     steps: int
     converged: bool
+
+    def __repr__(self):
+        return one_line(self)
 
 
 def em(

@@ -20,7 +20,7 @@ from .losses import LOSSES, PairLoss, contrastive, ranking
 __all__ = ["PairLoss", "PairwiseLinear", "contrastive", "ranking"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairwiseLinear(ModelDefaults):
     """Every point is a site; a fold is scored by the pairs inside it.
 

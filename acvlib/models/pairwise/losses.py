@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit
 
-from ...checks import real_number
+from ...checks import one_line, real_number
 
 SMOOTH = 0.1  # of the margin: |u| is sqrt(u^2 + (SMOOTH margin)^2), Zhu and Liu (2021), Section 5.1
 
@@ -25,6 +25,9 @@ class PairLoss(NamedTuple):
     relation: Callable
     convex: bool
     self_concordant: bool = False
+
+    def __repr__(self):
+        return one_line(self)
 
 
 def ranking() -> PairLoss:

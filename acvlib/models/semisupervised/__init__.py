@@ -25,7 +25,7 @@ from .losses import LOSSES, Loss
 FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SemiSupervised(ModelDefaults):
     """LapRLS (loss "square"), LapRLR ("logistic") or LapSVM ("squared_hinge"); a site is a point.
 

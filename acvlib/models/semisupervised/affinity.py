@@ -11,7 +11,7 @@ from joblib import delayed
 from scipy.sparse import csr_matrix, issparse
 from scipy.spatial.distance import cdist
 
-from ...checks import check_whole, generator, real_array, real_number
+from ...checks import check_whole, generator, one_line, real_array, real_number
 from ...parallel import threads
 
 BLOCK = 2**20  # entries: 8 MB, about a cache
@@ -24,6 +24,8 @@ class RBFAffinity:
     A product takes O(p^2 d) time and, besides O(p d), `block` entries of W at a time in a thread;
     threads as `joblib.parallel_config` says. Source: Zhu and Liu (2021), Example 1.
     """
+
+    __repr__ = one_line
 
     def __init__(self, points: np.ndarray, sigma: float, block: int = BLOCK):
         self.points = _points("points", points)
@@ -80,6 +82,8 @@ def _exp_of_product(left, right):
 
 class GraphAffinity:
     """A given symmetric W (p, p): an array, or scipy's sparse."""
+
+    __repr__ = one_line
 
     def __init__(self, matrix: Any):
         numbers = matrix.data if issparse(matrix) else matrix

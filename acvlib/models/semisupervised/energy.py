@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 
+from ...checks import one_line
 from ...protocol import own_copy
 
 KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
@@ -28,6 +29,8 @@ class ManifoldEnergy:
     Sums over pairs are kept, those of at most `kept` numbers of folds, for models to share: a model
     takes one product with all of W, and one with the columns of the points left out.
     """
+
+    __repr__ = one_line
 
     def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
         if not hasattr(affinity, "n_points"):

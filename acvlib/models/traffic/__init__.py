@@ -55,7 +55,7 @@ class TrafficParams(NamedTuple):
         return self.rates / self.base_rate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
 

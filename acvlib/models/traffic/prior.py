@@ -7,7 +7,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import expit
 
-from ...checks import real_array, real_number
+from ...checks import one_line, real_array, real_number
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class TrafficPrior:
     Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
     """
 
+    __repr__ = one_line
     base_rate: tuple = (1.0, 0.01)
     day_concentration: float = 1.0
     excess_shape: tuple = (1.0, 0.01)

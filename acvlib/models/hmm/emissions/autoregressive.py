@@ -98,7 +98,7 @@ class AutoRegressionParams(NamedTuple):
     intercept: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AutoRegression(Isotropic):
     """Order p of the autoregression, and its priors; p = 0 is a Gaussian with one variance for all.
 

@@ -8,6 +8,7 @@ from autograd import grad, jacobian
 from autograd.differential_operators import make_jvp
 from scipy.cluster.vq import ClusterError, kmeans2
 
+from ....checks import one_line
 from ..sequences import Frames
 from .priors import Prior
 
@@ -40,6 +41,7 @@ class Emission:
     of its channels.
     """
 
+    __repr__ = one_line
     order: int = 0
     n_shared: int = 0
     n_inputs: int = 0

@@ -23,7 +23,7 @@ class CategoricalParams(NamedTuple):
     probability: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Categorical(Emission):
     """p_k ~ Dirichlet(concentration, ...); n_categories: C, by default the largest code and 1.
 

@@ -39,7 +39,7 @@ def triangle(n_channels: int) -> Triangle:
     return Triangle(row, column, row == column, places)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FullGaussian(Standardised):
     """p(C) ~ |C|^-(shape + 1) exp(-scale tr C^-1), an inverse Wishart law; see `Standardised`."""
 

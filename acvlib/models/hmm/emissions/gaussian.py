@@ -17,7 +17,7 @@ LOG_2PI = np.log(2.0 * np.pi)
 FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Standardised(Emission):
     """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, of scaled x.
 
@@ -65,7 +65,7 @@ class GaussianParams(NamedTuple):
     sd: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Standardised):
     """Channels independent, each with an sd of its own, or all with one if spherical.
 

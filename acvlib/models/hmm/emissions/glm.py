@@ -27,7 +27,7 @@ class GLMParams(NamedTuple):
     weights: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GLM(Emission):
     """Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
 

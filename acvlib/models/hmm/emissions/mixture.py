@@ -27,7 +27,7 @@ class MixtureParams(NamedTuple):
     component: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Mixture(Emission):
     """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
 

@@ -24,7 +24,7 @@ class NetworkParams(NamedTuple):
     outer: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NeuralAutoRegression(Isotropic):
     """A network of one hidden layer for each state; every weight ~ Normal(0, weight_sd^2).
 

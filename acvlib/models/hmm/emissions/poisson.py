@@ -22,7 +22,7 @@ class PoissonParams(NamedTuple):
     rate: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Poisson(Emission):
     """Rates ~ Gamma(shape, rate) of `rate_prior`; (1, 0) is flat, shapes above 1 keep them > 0."""
 

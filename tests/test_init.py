@@ -1,0 +1,64 @@
+"""What a newcomer types first: the version, completion, help, and `import *`."""
+
+import pydoc
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import acvlib as acv
+
+ROOT = Path(__file__).parent.parent
+WITHOUT = """
+import sys
+sys.modules |= dict.fromkeys(["jax", "matplotlib", "sklearn", "torch"])  # as if not installed
+import pydoc
+import acvlib
+from acvlib import *
+assert "approx_tune" not in dir(acvlib) and "treecv" in dir(acvlib)
+assert "from_hmmlearn(" in pydoc.render_doc(acvlib, renderer=pydoc.plaintext)
+try:
+    acvlib.approx_tune
+except ImportError:
+    print("refused")
+"""
+
+
+def test_version_is_the_one_that_is_cited():
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)[1]
+    assert acv.__version__ == cited
+
+
+def test_dir_shows_all_public_names_and_no_others():
+    assert dir(acv) == sorted([*acv.__all__, "__version__"])
+    assert {"models", "plots", "treecv", "approx_tune", "from_crfsuite"} <= set(dir(acv))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'acvlib' has no attribute 'newton'"):
+        _ = acv.newton
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """What help(acv) shows below the docstring, by a plain terminal."""
+    text = pydoc.render_doc(acv, renderer=pydoc.plaintext)
+    return text.replace(acv.__doc__.strip(), "").partition("PACKAGE CONTENTS")[2]
+
+
+@pytest.mark.parametrize("name", acv.__all__)
+def test_help_shows_every_public_name(shown, name):
+    assert re.search(rf"\b{name}\b", shown)
+
+
+def test_the_docstring_names_what_there_is():
+    for line in re.findall(r"^(\w[\w*, ]{19}) \w", acv.__doc__, re.M):
+        for name in line.replace(",", "").split():
+            assert [known for known in acv.__all__ if re.fullmatch(name.replace("*", ".*"), known)]
+
+
+def test_without_extras_help_and_star_leave_out_what_needs_them():
+    said = subprocess.check_output([sys.executable, "-c", WITHOUT], cwd=ROOT, text=True)
+    assert said.strip() == "refused"

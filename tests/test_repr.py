@@ -1,0 +1,180 @@
+"""What users hold is shown in one line that says something, on a terminal as in a notebook."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+import acvlib as acv
+from acvlib import models
+from acvlib.checks import brief, one_line
+
+RNG = np.random.default_rng(0)
+N = 60
+X = RNG.normal(size=(N, 2))
+Y = np.arange(N) % 2.0
+SERIES = RNG.normal(size=N) + 3 * (np.arange(N) % 20 > 10)
+GLM = models.GLM(X, Y, penalty=1.0)
+FIT = acv.fit(GLM)
+FOLDS = acv.folds.k_fold(N, 5)
+EXACT = acv.exact(GLM, FIT, FOLDS)
+STEP = acv.newton_step(GLM, FIT, FOLDS)
+HMM = models.GaussianHMM(SERIES, 2)
+HMM_FIT = acv.fit(HMM, rng=0)
+MRF = models.HiddenMRF(np.arange(20), np.array([[0, 1], [1, 2]]), 0.5)
+AFFINITY = models.RBFAffinity(X, 1.0)
+ENERGY = models.ManifoldEnergy(X, AFFINITY)
+EXAMPLES = acv.Examples(X, 2.0 * Y - 1.0)
+PEGASOS = acv.learners.pegasos(2)
+LOGISTIC = LogisticRegression().fit(X, Y)
+MANY = np.linspace(0.1, 1.0, 30)
+
+
+def penalised(alpha):
+    return models.GLM(X, Y, penalty=alpha[0])
+
+
+class Quadratic(acv.protocol.ModelDefaults):
+    """A model of a user's own."""
+
+    n_sites = N
+
+    def __init__(self):
+        self.data = X
+
+
+HELD = {
+    "Fit": FIT,
+    "fit of an HMM": HMM_FIT,
+    "its Hessian": HMM_FIT.hessian,
+    "Folds": FOLDS,
+    "Folds of unequal sizes": acv.folds.Folds([[0], [1, 2]], [[0], [2]]),
+    "no Folds": FOLDS[[]],
+    **acv.ladder(GLM, FIT, FOLDS),
+    "exact": EXACT,
+    "refitted": acv.refit_unreliable(GLM, STEP, np.arange(5) < 2),
+    "ResultCheck": acv.check_result(GLM, STEP),
+    "Certificate": acv.certify(GLM, STEP),
+    "Influence": acv.most_influential(GLM, FIT, lambda params: params[0], 10),
+    "Estimate": acv.difference_estimate(GLM, STEP, 3, RNG),
+    "Theorem1": acv.bounds.theorem1(GLM, FIT, FOLDS),
+    "FutureLosses": acv.leave_future_out(HMM, HMM_FIT, [40, 45, 50]),
+    "Choice": acv.choose({"weak": GLM, "strong": penalised([2.0])}, FOLDS),
+    "Tuning": acv.tune(penalised, [1.0], FOLDS, max_evaluations=2),
+    "CVGradient": acv.cv_gradient(penalised, [1.0], FOLDS),
+    "Derivatives": acv.derivatives_of(GLM),
+    "Derivatives of an HMM": acv.derivatives_of(HMM),
+    "GLM": GLM,
+    "GLM by rows": models.GLM(X, Y, penalty=np.ones(2), sample_weight=1 + Y, offset=Y),
+    "tweedie": models.GLM(X, 1 + Y, models.tweedie(1.5)),
+    "VectorGLM": models.VectorGLM(X, np.arange(N) % 3, penalty=1.0),
+    "HMM": HMM,
+    "HMM of sequences": models.HMM([X, X], 3, scheme=acv.weighting.drop_latents),
+    "full": models.GaussianHMM(X, 2, covariance="full", mean_scale=3.0),
+    "PoissonHMM": models.PoissonHMM(np.arange(N) % 7, 2, fixed=np.full((3, 2), np.nan)),
+    "CategoricalHMM": models.CategoricalHMM(np.arange(N) % 3, 2),
+    "AutoRegressiveHMM": models.AutoRegressiveHMM([X], 2),
+    "MixtureHMM": models.MixtureHMM(X, 2, 3, covariance="spherical"),
+    "NeuralHMM": models.NeuralHMM([X], 2),
+    "GLMHMM": models.GLMHMM(Y, X, 2),
+    "chain prior": HMM.chain_prior,
+    "HiddenMRF": MRF,
+    "EMFit": models.em(MRF),
+    "LinearChainCRF": models.LinearChainCRF(
+        [X[:4], X[4:6]], [[0, 1, 1, 0], [1, 0]], ridge=np.ones(8)
+    ),
+    "FeatureCRF": models.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
+    "PairwiseLinear": models.PairwiseLinear(X, Y, models.contrastive()),
+    "contrastive": models.contrastive(),
+    "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),
+    "ManifoldEnergy": ENERGY,
+    "GraphAffinity": models.GraphAffinity(np.eye(3)),
+    "PoissonTraffic": models.PoissonTraffic(np.arange(N) % 7, np.arange(N) % 7),
+    "TrafficPrior": models.TrafficPrior(day_concentration=2.0),
+    **models.FAMILIES,
+    "a user's model": Quadratic(),
+    "Examples": EXAMPLES,
+    "pegasos": PEGASOS,
+    "k_means": acv.learners.k_means(2, 3),
+    "histogram": acv.learners.histogram([0, 0], [1, 1], 3),
+    "PartialFit": acv.learners.PartialFit(SGDClassifier(), (0, 1), lambda model, X, y: y),
+    "treecv": acv.treecv(PEGASOS, EXAMPLES, 5),
+    "cv_result": acv.approx_cross_validate(LOGISTIC, X, Y)["cv_result"],
+    "Tuned": acv.approx_tune(LOGISTIC, X, Y, MANY),
+}
+
+
+@pytest.mark.parametrize("held", HELD.values(), ids=HELD)
+def test_it_is_one_line_of_words_and_numbers(held):
+    shown = repr(held)
+    assert "\n" not in shown
+    assert len(shown) <= 120
+    assert not re.search(r"0x|np\.|<function|<bound|object at|array\(|nan, nan", shown), shown
+    assert re.match(type(held).__name__ + r"\(|\w+\(", shown)
+
+
+@pytest.mark.parametrize("result", [STEP, EXACT, HELD["treecv"], HELD["FutureLosses"]])
+def test_a_result_says_method_loss_error_and_folds(result):
+    assert f"({result.method}: loss {result.loss:.6g} ± {result.se:.2g} (se over " in repr(result)
+    assert f"{len(result.fold_losses)} folds" in repr(result)
+    assert "unreliable" not in repr(result)
+
+
+def test_a_result_names_the_folds_that_its_method_marks():
+    marked = replace(STEP, indefinite=np.arange(5) == 3)
+    assert ", 1 unreliable: [3], " in repr(marked)
+    converged = np.zeros(5, bool)
+    marked = replace(STEP, diagnostics={"converged": converged})
+    assert ", 5 unreliable: 5 entries, " in repr(marked)
+
+
+def test_notebooks_show_the_same_line():
+    assert f"<p>{STEP!r}</p>" in STEP._repr_html_()
+
+
+def test_models_show_what_differs_from_their_defaults():
+    assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
+    assert repr(HELD["HMM of sequences"]) == (
+        "HMM(n_sites=2, n_states=3, emission=Gaussian(), scheme=drop_latents, context=0)"
+    )
+    assert repr(FOLDS) == "Folds(5 folds of 12 sites)"
+    assert (
+        repr(HELD["Folds of unequal sizes"]) == "Folds(2 folds of 1 to 2 sites, 1 of them scored)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (np.float64(1 / 3), "0.333333"),
+        (np.int64(3), "3"),
+        (np.bool_(True), "True"),
+        (np.arange(3), "[0, 1, 2]"),
+        (np.arange(30), "30 entries"),
+        (np.arange(3) > 1, "1 of 3"),
+        (np.ones((3, 4)), "ndarray (3, 4)"),
+        ((1.0, 0.01), "[1, 0.01]"),
+        (acv.weighting.keep_latents, "keep_latents"),
+        (object(), "object"),
+        ("x" * 100, "'" + "x" * 56 + "..."),
+    ],
+)
+def test_values_are_said_in_few_words(value, text):
+    assert brief(value) == text
+
+
+def test_a_class_shows_itself_by_one_line():
+    assert one_line(Quadratic()) == "Quadratic(n_sites=60, data=ndarray (60, 2))"
+
+
+def test_a_model_in_jax_shows_its_sites():
+    pytest.importorskip("jax")
+    model = acv.from_jax(
+        lambda params, weights: (weights * params**2).sum(),
+        lambda params, sites: params[0 * sites] ** 2,
+        5,
+        np.ones(1),
+    )
+    assert repr(model) == "AdaptedModel(n_sites=5)"
