@@ -152,9 +152,7 @@ def test_stand_ins_look_like_the_real_sets():
 
 
 def test_head_keeps_provenance_and_hides_text():
-    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2, shareable=True).head(
-        5, 4, 3
-    )
+    text = simulated_text("x", np.random.default_rng(0), (9, 8, 7), 5.0, 0.2).head(5, 4, 3)
     assert [len(part.words) for part in (text.train, text.valid, text.test)] == [5, 4, 3]
     assert repr(text) == "TaggedText(x: 5/4/3 sentences, simulated)"
 
