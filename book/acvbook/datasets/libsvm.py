@@ -59,7 +59,7 @@ SHAPES = {
         300,
         107,
         tuple(np.interp(np.arange(300), np.linspace(0, 299, 11), _W2A)[:, None]),
-        0.5,
+        0.3,
     ),
     "a9a": Shape(32_561, 123, 7841, tuple(np.array(group) / 32_561 for group in _A9A)),
 }
