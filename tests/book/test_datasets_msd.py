@@ -1,4 +1,4 @@
-"""YearPredictionMSD: scalings of songs and, where the files are, what a stand-in takes from them."""
+"""YearPredictionMSD: scalings and, where the files are, what the stand-in takes from them."""
 
 import os
 from pathlib import Path
