@@ -323,7 +323,7 @@ def test_hand_made_features():
 
 def test_feature_study():
     """Losses of rungs by draw, and crfsuite's marginals, on made-up words."""
-    text = simulated_text("toy", np.random.default_rng(1), (40, 1, 1), 8.0, 0.3, True)
+    text = simulated_text("toy", np.random.default_rng(1), (40, 1, 1), 8.0, 0.3)
     found = feature_crf.study(text, 2, 3, np.random.default_rng(0))
     means = feature_crf.mean_losses(found)
     assert means.shape == (2, 5)

@@ -1,16 +1,8 @@
-"""AT&T's faces: what corrupt images say, the stand-in and, where they are, the real ones."""
-
-import os
-from pathlib import Path
+"""AT&T's faces: what corrupt images say, and smaller images."""
 
 import numpy as np
 import pytest
 from acvbook import datasets
-
-DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "att_faces"
-needs_real_data = pytest.mark.skipif(
-    not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/att_faces"
-)
 
 
 def test_a_pgm_is_read():
@@ -34,7 +26,7 @@ def test_a_corrupt_pgm_is_named(content, message):
         datasets.read_pgm(content, "a.pgm")
 
 
-def test_simulated_has_the_real_shape():
+def test_smaller_images_are_means_of_squares():
     faces = datasets.simulate_att_faces(np.random.default_rng(0))
     assert repr(faces) == "Faces(400 images of 40 people, 112 x 92, simulated)"
     small = faces.reduced(4).take(np.arange(20))
@@ -54,11 +46,3 @@ def test_simulated_has_the_real_shape():
 def test_bad_tables(images, person, message):
     with pytest.raises(ValueError, match=message):
         datasets.Faces(images, person, "simulated", "")
-
-
-@needs_real_data
-def test_real_faces():
-    faces = datasets.load_att_faces()
-    assert faces.images.shape == (400, 112, 92)
-    assert (np.bincount(faces.person) == 10).all()
-    assert len(np.unique(faces.images.reshape(400, -1), axis=0)) == 400

@@ -1,6 +1,4 @@
-"""LIBSVM sets: what corrupt lines say, the stand-ins' shapes and, where the data are,
-what their README counts.
-"""
+"""LIBSVM sets: what corrupt lines and labels say, and the scaling of scaled files."""
 
 import gzip
 import os
@@ -9,11 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from acvbook import datasets
-from acvbook.datasets.libsvm import SHAPES
 
 DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "libsvm"
 needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/libsvm")
-SMALL = ("abalone", "svmguide3", "w2a_standin")
 
 
 def test_lines_become_rows(tmp_path):
@@ -51,17 +47,6 @@ def test_a_file_without_rows(tmp_path):
         datasets.read_libsvm(tmp_path / "empty", 3)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_simulated_has_the_real_shape(name):
-    simulated, again = (datasets.simulate_libsvm(name, np.random.default_rng(1)) for _ in range(2))
-    shape = SHAPES[name]
-    assert simulated.X.shape == (shape.n_rows, shape.n_features)
-    assert simulated.sha256 == again.sha256
-    assert simulated.provenance == "simulated"
-    if simulated.is_classification:
-        assert abs((simulated.y == 1).mean() - shape.positive) < 0.01
-
-
 def test_scaling_is_that_of_the_scaled_files():
     data = datasets.Libsvm(
         "abalone", np.array([[0.0, 5.0], [1.0, 5.0], [4.0, 5.0]]), np.zeros(3), "simulated", ""
@@ -77,16 +62,6 @@ def test_labels_must_be_plus_or_minus_one():
 def test_unknown_names():
     with pytest.raises(KeyError, match="no LIBSVM set 'w9a'; there are abalone"):
         datasets.load_libsvm("w9a")
-
-
-@needs_real_data
-@pytest.mark.parametrize(
-    ("name", "positive", "nonzero"), [("svmguide3", 296, 22014), ("w2a_standin", 107, 41106)]
-)
-def test_real_classification_sets(name, positive, nonzero):
-    data = datasets.load_libsvm(name)
-    assert data.X.shape == SHAPES[name][:2]
-    assert ((data.y == 1).sum(), np.count_nonzero(data.X)) == (positive, nonzero)
 
 
 @needs_real_data

@@ -1,71 +1,16 @@
-"""Motion capture: the real files where they are, their stand-ins,
-and recordings that no model can use.
-"""
-
-import os
-from pathlib import Path
+"""Motion capture: channels scaled, and recordings that no model can use."""
 
 import numpy as np
 import pytest
 from acvbook import datasets
-from acvbook.datasets import mocap, registry
 from acvbook.datasets.mocap import Mocap
 
 from acvlib.models import HMM
 from acvlib.models.hmm.emissions import AutoRegression
 
-DATA_FOLDER = Path(os.environ.get("ACVLIB_DATA", "/nonexistent")) / "mocap"
-needs_real_data = pytest.mark.skipif(not DATA_FOLDER.is_dir(), reason="needs $ACVLIB_DATA/mocap")
-
 
 def small(*sequences):
     return Mocap(list(sequences), 30, "simulated", "")
-
-
-@needs_real_data
-@pytest.mark.parametrize(("rate", "frames", "shortest"), [(30, 11_687, 37), (10, 6_841, 13)])
-def test_real_sequences(rate, frames, shortest):
-    data = datasets.load_mocap(rate)
-    lengths = [len(sequence) for sequence in data.sequences]
-    assert (len(data), sum(lengths), min(lengths), max(lengths)) == (124, frames, shortest, 100)
-    assert {sequence.shape[1] for sequence in data.sequences} == {12}
-    assert (data.provenance, data.rate) == ("real", rate)
-    assert all(np.isfinite(sequence).all() for sequence in data.sequences)
-
-
-@needs_real_data
-def test_real_recording():
-    data = datasets.load_mocap_long()
-    assert (len(data), data.sequences[0].shape, data.rate) == (1, (1484, 12), 40)
-    assert data.sha256 != datasets.load_mocap().sha256
-
-
-@pytest.fixture
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.delenv("ACVLIB_DATA", raising=False)
-    monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
-
-
-@pytest.mark.parametrize(
-    ("name", "n", "rate"), [("mocap", 124, 30), ("mocap, 10 fps", 124, 10), ("mocap, long", 1, 40)]
-)
-def test_stand_ins_say_so_and_have_the_real_shape(empty_cache, caplog, name, n, rate):
-    data = datasets.load_or_simulate(name, np.random.default_rng(0))
-    assert (data.provenance, len(data), data.rate) == ("simulated", n, rate)
-    assert "SIMULATED" in caplog.text
-    assert "simulated" in repr(data)
-    assert data.sequences[0].shape[1] == len(mocap.CHANNELS)
-    assert datasets.load_or_simulate(name, np.random.default_rng(0)).sha256 == data.sha256
-
-
-def test_stand_in_is_like_the_real_set():
-    data = datasets.simulate_mocap(np.random.default_rng(0))
-    lengths = np.array([len(sequence) for sequence in data.sequences])
-    assert 37 <= lengths.min() < lengths.max() == 100
-    assert np.median(lengths) == 100
-    deviation = np.concatenate(data.sequences).std(axis=0)
-    assert (abs(np.log2(deviation / mocap._DEVIATION)) < 1.5).all()
-    assert all(abs(sequence.mean(axis=0)).max() < 1e-3 for sequence in data.sequences)
 
 
 def test_scaling_is_by_the_reference_alone():
@@ -117,8 +62,3 @@ def test_missing_frames_take_no_part():
 def test_other_rates_do_not_exist():
     with pytest.raises(ValueError, match="rate = 25: the canonical files have 10 and 30"):
         datasets.load_mocap(25)
-
-
-def test_nothing_is_found_without_files(empty_cache):
-    with pytest.raises(registry.DataNotFound, match="mocap"):
-        datasets.load_mocap()

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from acvbook import datasets
-from acvbook.datasets import philadelphia, registry
 
 from acvlib.inference import graph
 from acvlib.models.mrf.contiguity import neighbours
@@ -21,17 +20,9 @@ needs_real_data = pytest.mark.skipif(
 
 
 @needs_real_data
-def test_real_counts_and_edges():
-    june, may = datasets.load_philadelphia(), datasets.load_philadelphia(philadelphia.MAY_2016)
-    assert (len(june), june.counts.sum(), june.counts.max(), (june.counts == 0).sum()) == (
-        384,
-        3578,
-        49,
-        16,
-    )
-    assert (may.counts.sum(), may.counts.max()) == (3729, 45)
-    assert june.edges.shape == (1153, 2)
-    assert june.provenance == "real"
+def test_real_tracts_are_narrow_enough_for_exact_sums():
+    june = datasets.load_philadelphia()
+    assert june.counts.sum() == 3578
     assert graph.eliminate(384, june.edges, 2).width == 15
     with pytest.raises(KeyError, match="no column 'crimes'.*violent_2015_06"):
         datasets.load_philadelphia("crimes")
@@ -44,42 +35,11 @@ def test_outlines_give_back_the_adjacency():
     assert 1.29 < june.aspect < 1.31  # 40 degrees north
 
 
-@needs_real_data
-def test_toy_of_the_authors():
-    toy = datasets.load_philadelphia_toy()
-    assert (len(toy), len(toy.edges), toy.counts.sum(), toy.counts.min(), toy.counts.max()) == (
-        21,
-        42,
-        1148,
-        6,
-        119,
-    )
-
-
-@pytest.fixture
-def empty_cache(monkeypatch, tmp_path):
-    monkeypatch.delenv("ACVLIB_DATA", raising=False)
-    monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
-
-
-@pytest.mark.parametrize("name", ["philadelphia", "philadelphia, May 2016", "philadelphia, toy"])
-def test_stand_ins_say_so(empty_cache, caplog, name):
-    data = datasets.load_or_simulate(name, np.random.default_rng(0))
-    assert (data.provenance, len(data)) == ("simulated", 21 if "toy" in name else 384)
-    assert "SIMULATED" in caplog.text
-    assert "simulated" in repr(data)
-    assert data.aspect == 1.0
-    assert datasets.load_or_simulate(name, np.random.default_rng(0)).sha256 == data.sha256
-
-
-def test_stand_in_is_like_the_real_map():
+def test_so_is_the_stand_in():
     data = datasets.simulate_philadelphia(np.random.default_rng(0))
-    degree = np.bincount(data.edges.ravel(), minlength=384)
-    assert degree.max() == 6
-    assert 5 < degree.mean() < 6  # 6.01 in the city
+    assert np.bincount(data.edges.ravel(), minlength=384).max() == 6
     assert graph.eliminate(384, data.edges, 2).width <= 15
-    assert 7 < data.counts.mean() < 13
-    assert data.counts.var() > 2 * data.counts.mean()
+    assert data.aspect == 1.0
     assert np.array_equal(neighbours(data.outlines), data.edges)
 
 

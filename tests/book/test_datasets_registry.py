@@ -102,12 +102,6 @@ def test_corrupt_file_is_not_passed_over_for_a_good_one(toy):
         assert part in str(raised.value)
 
 
-def test_mistyped_data_folder_is_not_taken_for_absence(monkeypatch, tmp_path):
-    monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(NotADirectoryError, match="nowhere"):
-        registry.folders("dodgers")
-
-
 def test_converted_file_must_be_the_canonical_one(toy):
     with pytest.raises(registry.DataCorrupt, match=r"converted a\.csv: sha256 is .*, expected"):
         registry.store_converted("toy", "a.csv", b"converted\n")

@@ -31,9 +31,7 @@ TINY = Training(
 @pytest.fixture(scope="module")
 def text():
     torch.set_num_threads(1)
-    return simulated_text(
-        "simulated", np.random.default_rng(0), (150, 30, 30), 10.0, 0.2, shareable=True
-    )
+    return simulated_text("simulated", np.random.default_rng(0), (150, 30, 30), 10.0, 0.2)
 
 
 @pytest.fixture(scope="module")

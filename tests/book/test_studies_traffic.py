@@ -18,7 +18,7 @@ def rng(seed=0):
 
 @pytest.fixture(scope="module")
 def problem():
-    data = simulate_dodgers(rng()).head(4_100)
+    data = simulate_dodgers(rng()).head(6_000)
     model = PoissonTraffic(data.counts, data.day)
     return data, model, acv.fit(model)
 

@@ -31,9 +31,7 @@ def load_conll2003(docstart: str = "keep") -> TaggedText:
 
 def simulate_conll2003(rng: np.random.Generator) -> TaggedText:
     """A stand-in of the same sizes, mean length and share of entities, in made-up words."""
-    return simulated_text(
-        "conll2003", rng, SIZES, mean_length=13.6, entity_rate=0.125, shareable=True
-    )
+    return simulated_text("conll2003", rng, SIZES, mean_length=13.6, entity_rate=0.125)
 
 
 def _read(split, docstart):

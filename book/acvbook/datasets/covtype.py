@@ -1,6 +1,4 @@
-"""Forest cover type: 397,050 real records of cartographic variables,
-and a simulator of the same shape.
-"""
+"""Forest cover type: 397,050 real records of cartographic variables, and their stand-in."""
 
 from __future__ import annotations
 
@@ -14,25 +12,21 @@ import numpy as np
 from acvlib.incremental.protocol import Examples
 
 from . import registry
+from .columns import codes, columns, correlated, one_hot
 
 CANONICAL_FILE = "covtype_397050.csv.gz"
 N_ROWS, N_NUMERIC, N_WILDERNESS, N_SOIL, N_COVERS = 397_050, 10, 4, 40, 7
 
-# Rounded values of the real set's scale, for the simulator: mean and standard deviation of each
-# numeric column.
-_NUMERIC = np.array(
-    [
-        [2960, 280], [156, 112], [14, 7.5], [269, 212], [46, 58],
-        [2350, 1560], [212, 27], [223, 20], [143, 38], [1980, 1325],
-    ]
-)  # fmt: skip
-_COVER_SHARE = np.array([0.365, 0.487, 0.061, 0.005, 0.016, 0.030, 0.036])
-_COVER_ELEVATION = np.array([3130, 2920, 2390, 2220, 2790, 2420, 3360])  # mean, metres
-_WILDERNESS_SHARE = np.array([0.449, 0.052, 0.435, 0.064])
-_COLUMNS = (
-    *("elevation", "aspect", "slope", "hdist_hydrology", "vdist_hydrology", "hdist_roadways"),
-    *("hillshade_9am", "hillshade_noon", "hillshade_3pm", "hdist_fire_points"),
+# How many records have each code; soils come in the order of their elevation.
+_COVER = np.array([144926, 193461, 24357, 1856, 6522, 11870, 14058])
+_WILDERNESS = np.array([178314, 20616, 172880, 25240])
+_SOIL = np.array(
+    [2078, 5161, 3214, 8405, 1083, 4495, 69, 124, 798, 22348, 8517, 20498, 11940, 421, 2, 1964]
+    + [2310, 1302, 2729, 6248, 575, 22667, 39530, 14636, 316, 1729, 739, 662, 78799, 20648, 17564]
+    + [35791, 30880, 1078, 1295, 79, 192, 10581, 9520, 6063]
 )
+_COVERS_UPHILL = np.array([4, 3, 6, 5, 2, 1, 7])
+_WILDERNESS_UPHILL = np.array([4, 3, 1, 2])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,39 +88,39 @@ def load_covtype() -> Covtype:
 
 
 def simulate_covtype(rng: np.random.Generator, n_rows: int = N_ROWS) -> Covtype:
-    """A stand-in of the real set's shape and scale, in which elevation tells the covers apart.
+    """A stand-in with the real columns and codes, in which elevation tells the covers apart.
 
-    Numeric columns are normal with the real means and deviations, but for elevation, whose mean is
-    that of the cover; wilderness and soil are drawn by area and elevation band, so that they carry
-    signal too.
+    Cover, wilderness and soil follow elevation, with a correlation of 0.8 each.
     """
-    cover = 1 + rng.choice(N_COVERS, n_rows, p=_COVER_SHARE / _COVER_SHARE.sum())
-    numeric = rng.normal(_NUMERIC[:, 0], _NUMERIC[:, 1], (n_rows, N_NUMERIC)).round()
-    numeric[:, 0] = rng.normal(_COVER_ELEVATION[cover - 1], 170).round()
-    wilderness = 1 + rng.choice(N_WILDERNESS, n_rows, p=_WILDERNESS_SHARE)
-    band = (numeric[:, 0] - 1850) / 2000 * N_SOIL
-    soil = np.clip(np.floor(rng.normal(band, 6)), 0, N_SOIL - 1).astype(np.int64) + 1
-    X = _features(numeric, wilderness, soil)
+    z = correlated(rng, n_rows, N_NUMERIC)
+    numeric = [
+        column.values(z_j) for column, z_j in zip(columns("covtype").values(), z.T, strict=True)
+    ]
+    height = 0.8 * z[:, :1] + 0.6 * rng.standard_normal((n_rows, 3))
+    cover = _uphill(height[:, 0], _COVER, _COVERS_UPHILL)
+    wilderness = _uphill(height[:, 1], _WILDERNESS, _WILDERNESS_UPHILL)
+    soil = _uphill(height[:, 2], _SOIL, 1 + np.arange(N_SOIL))
+    X = _features(np.column_stack(numeric), wilderness, soil)
     return Covtype(X, cover, "simulated", hashlib.sha256(X.tobytes() + cover.tobytes()).hexdigest())
+
+
+def _uphill(height, counts, order):
+    """Codes (n,) that lie in this order one above the other, as often as in the real set."""
+    return order[codes(height, counts[order - 1] / N_ROWS)]
 
 
 def _features(numeric, wilderness, soil):
     """UCI's 54 columns from 10 numeric ones and two codes that start at 1."""
-    X = np.zeros((len(numeric), N_NUMERIC + N_WILDERNESS + N_SOIL))
-    X[:, :N_NUMERIC] = numeric
-    rows = np.arange(len(X))
-    X[rows, N_NUMERIC - 1 + wilderness] = 1.0
-    X[rows, N_NUMERIC + N_WILDERNESS - 1 + soil] = 1.0
-    return X
+    one_hots = one_hot(wilderness - 1, N_WILDERNESS), one_hot(soil - 1, N_SOIL)
+    return np.hstack([numeric, *one_hots])
 
 
 def _read_canonical(path: Path) -> Covtype:
     import pandas as pd
 
     table = pd.read_csv(path)
-    X = _features(
-        table[[*_COLUMNS]].to_numpy(float), table["wilderness"].to_numpy(), table["soil"].to_numpy()
-    )
+    numeric = table[list(columns("covtype"))].to_numpy(float)
+    X = _features(numeric, table["wilderness"].to_numpy(), table["soil"].to_numpy())
     return Covtype(
         X, table["cover"].to_numpy(np.int64), "real, partial", registry.file_sha256(path)
     )

@@ -1,6 +1,4 @@
-"""Cars per five minutes near Dodger Stadium: 25 weeks of real counts,
-and a simulator of the same shape.
-"""
+"""Cars per five minutes near Dodger Stadium: 25 weeks of real counts, and their stand-in."""
 
 from __future__ import annotations
 
@@ -16,14 +14,19 @@ from . import registry
 CANONICAL_FILE = "dodgers_counts.csv"
 MISSING = -1
 
-# The real set's shape and missingness, and rounded values of its scale.
-_START, _STEP, _N_ROWS = np.datetime64("2005-04-10T00:00"), np.timedelta64(5, "m"), 175 * 288
+# The real set's shape and missingness, and rounded values of its scale: cars per five minutes.
+_START, _STEP, _N_DAYS = np.datetime64("2005-04-10T00:00"), np.timedelta64(5, "m"), 175
+_ROWS_OF_DAY = 288
+_N_ROWS = _N_DAYS * _ROWS_OF_DAY
 _N_MISSING, _N_MISSING_RUNS, _FIRST_MISSING_RUN = 2903, 55, 379
-_DAY_RATE = np.array(
-    [16.0, 18.5, 22.0, 22.0, 21.5, 22.0, 18.0]
-)  # cars per five minutes, Sunday first
-_EXCESS_SHAPE, _EXCESS_RATE = 4.0, 4.0 / 17.0  # NegBin(a, b/(1 + b)): mean a/b = 17 cars
-_QUIET_ROWS, _EVENT_ROWS = 600, 35  # mean stay in each state: about 79 events
+_DAY_RATE = np.array([16.7, 19.5, 22.8, 22.7, 22.3, 22.6, 18.5])  # Sunday first
+_HOUR_RATE = np.array(  # at half past each hour, on weekdays and at weekends
+    [[5, 4, 3, 2, 3, 9, 21, 35, 36, 33, 28, 26, 27, 27, 33, 37, 34, 32, 32, 28, 20, 20, 18, 11]]
+    + [[10, 7, 7, 4, 3, 4, 8, 12, 16, 20, 22, 24, 24, 26, 28, 29, 32, 27, 26, 24, 20, 20, 19, 14]]
+)
+_N_GAMES, _EVENING_SHARE, _GAME_BEGINS, _GAME_ROWS = 81, 0.75, (158, 230), (26, 45)
+_LEAVING = -6, 15  # the rows about the end of a game in which its crowd drives away
+_EXCESS_SHAPE, _EXCESS_RATE = 4.0, 4.0 / 14.0  # NegBin(a, b/(1 + b)): mean a/b = 14 cars
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,28 +108,39 @@ def load_dodgers(download: bool = False) -> Dodgers:
 
 
 def simulate_dodgers(rng: np.random.Generator) -> Dodgers:
-    """A stand-in of the real set's shape, missingness and scale,
-    drawn from the time-varying Poisson model.
+    """A stand-in of the real set's shape, missingness and scale: days, nights and games.
 
-    x_t = Poisson(rate of the day) + z_t NegBin(a, b/(1 + b)), z a two-state Markov chain that
-    stands for the games (`in_game`). No daily cycle: the real series, near 0 at night, has one that
-    the model ignores too. Source: the model of Ihler, Hutchins and Smyth (2006), as in Ghosh et al.
-    (2020), Appendix L.1.
+    x_t = Poisson(rate of day and hour) + z_t NegBin(a, b/(1 + b)), where z_t is 1 while the crowd
+    of a game drives away. Source: after Ihler, Hutchins and Smyth (2006).
     """
     timestamp = _START + _STEP * np.arange(_N_ROWS)
-    event = _simulate_events(rng)
+    in_game, leaving = _simulate_games(rng)
     excess = rng.negative_binomial(_EXCESS_SHAPE, _EXCESS_RATE / (1 + _EXCESS_RATE), _N_ROWS)
-    counts = rng.poisson(_DAY_RATE[day_of_week(timestamp)]) + event * excess
+    counts = rng.poisson(_rates(day_of_week(timestamp))) + leaving * excess
     counts[_simulate_missing(rng)] = MISSING
     return Dodgers(
-        counts, timestamp, event & (counts != MISSING), "simulated", counts_sha256(counts)
+        counts, timestamp, in_game & (counts != MISSING), "simulated", counts_sha256(counts)
     )
 
 
-def _simulate_events(rng):
-    """(T,) bool: a Markov chain from quiet, drawn as alternating stays of geometric length."""
-    stays = rng.geometric([1 / _QUIET_ROWS, 1 / _EVENT_ROWS], size=(_N_ROWS, 2)).ravel()
-    return np.repeat(np.arange(stays.size) % 2 == 1, stays)[:_N_ROWS]
+def _rates(day):
+    """(T,) cars expected without a game: a curve through the hours' rates, at the day's level."""
+    hour = (np.arange(_ROWS_OF_DAY) + 0.5) / 12.0
+    curves = [np.interp(hour, 0.5 + np.arange(24), rate, period=24.0) for rate in _HOUR_RATE]
+    shapes = np.array([curve / curve.mean() for curve in curves])
+    weekend = np.isin(day[::_ROWS_OF_DAY], (0, 6)).astype(int)
+    return _DAY_RATE[day] * shapes[weekend].ravel()
+
+
+def _simulate_games(rng):
+    """Two (T,) bools: a game is on, one at most on each day; its crowd drives away."""
+    in_game, leaving = np.zeros((2, _N_ROWS), bool)
+    for day in rng.choice(_N_DAYS, _N_GAMES, replace=False):
+        begin = day * _ROWS_OF_DAY + _GAME_BEGINS[int(rng.random() < _EVENING_SHARE)]
+        end = begin + rng.integers(*_GAME_ROWS)
+        in_game[begin:end] = True
+        leaving[end + _LEAVING[0] : end + _LEAVING[1]] = True
+    return in_game, leaving
 
 
 def _simulate_missing(rng):

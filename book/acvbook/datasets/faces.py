@@ -115,6 +115,6 @@ def simulate_att_faces(rng: np.random.Generator) -> Faces:
     own = np.repeat(rng.standard_normal((N_PEOPLE, 6, 6)), N_IMAGES, axis=0)
     waves = own + 0.4 * rng.standard_normal((N_PEOPLE * N_IMAGES, 6, 6))
     images = rows.T @ waves @ columns + 0.3 * rng.standard_normal((len(waves), HEIGHT, WIDTH))
-    images = np.clip(0.5 + 0.05 * images, 0.0, 1.0)
+    images = np.clip(112 + 12 * images, 0, 255).round() / 255.0
     person = np.repeat(np.arange(N_PEOPLE), N_IMAGES)
     return Faces(images, person, "simulated", hashlib.sha256(images.tobytes()).hexdigest())

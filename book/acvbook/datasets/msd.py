@@ -1,34 +1,40 @@
-"""Year of a song from its timbre: 1,176 real records,
-and a simulator of all 463,715 calibrated on them.
+"""Year of a song from its timbre: 1,176 real records, and a simulator of all 463,715.
 
-No full copy of YearPredictionMSD could be had. The stand-in is a Gaussian copula: normal scores
-with the rank correlation of the real rows, mapped to quantiles of the full set where they are
-published (the year and the first 12 features) and to those of the real rows otherwise. What is
-computed from it is labelled simulated.
+No full copy of YearPredictionMSD could be had. The stand-in is a Gaussian copula: the year and the
+first 12 features have the published quantiles of the full set (`columns.csv`). The correlation and
+the other 78 features are those of the real rows where they are found, and rough where not. Either
+way, what is computed from it is labelled simulated.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal
 
 import numpy as np
+from scipy.special import ndtri
 
 from acvlib.incremental.protocol import Examples
 
 from . import registry
+from .columns import LEVELS, Column, columns, correlated, response
 
-ROWS_FILE, SUMMARY_FILE = "YearPredictionMSD_first1176.csv.gz", "summary_full_first12.csv"
+_log = logging.getLogger(__name__)
+
+ROWS_FILE = "YearPredictionMSD_first1176.csv.gz"
 N_ROWS, N_FEATURES = 463_715, 90
 FIRST_YEAR, LAST_YEAR = 1922, 2011
 SHRINKAGE = (
     0.05  # of the correlation of 91 columns, estimated from 1,176 rows, towards independence
 )
 
-# Without the real rows: rounded deviations of the 12 timbre means, and of their covariances.
-_MEAN_DEVIATION = np.array([6.1, 51.6, 35.3, 16.3, 22.9, 12.9, 14.6, 8.0, 10.6, 6.5, 4.4, 8.3])
-_COVARIANCE_DEVIATION = 300.0
+# Without the real rows: the medians of the 12 variances of timbre, and what 66 covariances come to
+# on the scale of the geometric mean of two such.
+_VARIANCE = np.array([27.0, 1975, 1700, 1341, 787, 829, 539, 462, 345, 302, 269, 260])
+_VARIANCE_QUANTILES = np.array([0.15, 0.4, 0.7, 1.0, 1.45, 2.6, 9.0])
+_COVARIANCE_QUANTILES = np.array([-2.5, -0.45, -0.12, 0.0, 0.14, 0.5, 3.0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,16 +82,6 @@ class Msd:
         return f"Msd({len(self):,} songs, {N_FEATURES} features, {self.provenance})"
 
 
-class Copula(NamedTuple):
-    """Column j is the value at its normal score,
-    interpolated between (scores[j], values[j]); year first.
-    """
-
-    factor: np.ndarray  # (91, 91), Cholesky factor of the correlation of the scores
-    scores: list
-    values: list
-
-
 def load_msd() -> Msd:
     """The first 1,176 records of UCI's file; neighbours often share artist and album.
 
@@ -104,43 +100,37 @@ def load_msd() -> Msd:
 
 
 def simulate_msd(rng: np.random.Generator, n_rows: int = N_ROWS) -> Msd:
-    """n songs from the copula; calibrated on the real rows where they are found, roughly where
-    not.
-    """
+    """n songs from the copula; one log line says so where its correlation is not the real rows'."""
     try:
-        copula = calibrated()
+        real = load_msd()
     except registry.DataNotFound:
-        copula = rough()
-    z = rng.standard_normal((n_rows, N_FEATURES + 1)) @ copula.factor.T
-    table = [np.interp(z[:, j], copula.scores[j], copula.values[j]) for j in range(N_FEATURES + 1)]
-    year, X = table[0].round(), np.column_stack(table[1:])
+        _log.warning("msd: SIMULATED songs without the real rows' correlation, as there are none")
+        features = correlated(rng, n_rows, N_FEATURES)
+        z, covariances = np.column_stack([response(rng, features), features]), _rough()
+    else:
+        table = np.column_stack([real.year, real.X])
+        z = rng.standard_normal((n_rows, N_FEATURES + 1)) @ _cholesky(table).T
+        covariances = [
+            Column(0.0, 1e-5, quantiles)
+            for quantiles in np.quantile(table[:, 13:], LEVELS, axis=0).T
+        ]
+    laws = [*columns("msd").values(), *covariances]
+    year, *X = [law.values(scores) for law, scores in zip(laws, z.T, strict=True)]
+    X = np.column_stack(X)
     return Msd(X, year, "simulated", hashlib.sha256(X.tobytes() + year.tobytes()).hexdigest())
 
 
-def calibrated() -> Copula:
-    """The copula of the real rows, its first 13 columns with the quartiles and range of all 515,345
-    records.
-    """
-    import pandas as pd
-    from scipy.stats import norm, rankdata
+def _cholesky(table):
+    """Of the shrunken correlation of normal scores of the columns."""
+    from scipy.stats import rankdata
 
-    real = load_msd()
-    table = np.column_stack([real.year, real.X])
-    z = norm.ppf((rankdata(table, axis=0) - 0.5) / len(table))
-    correlation = (1 - SHRINKAGE) * np.corrcoef(z.T) + SHRINKAGE * np.eye(z.shape[1])
-    summary = pd.read_csv(registry.find("msd", SUMMARY_FILE), index_col=0)
-    quartiles = summary.loc[["min", "25%", "50%", "75%", "max"]].to_numpy(float)
-    at = norm.ppf([0.5 / N_ROWS, 0.25, 0.5, 0.75, 1 - 0.5 / N_ROWS])
-    levels = np.linspace(0.5 / len(table), 1 - 0.5 / len(table), 101)
-    known, others = list(quartiles.T), list(np.quantile(table[:, 13:], levels, axis=0).T)
-    scores = [at] * len(known) + [norm.ppf(levels)] * len(others)
-    return Copula(np.linalg.cholesky(correlation), scores, known + others)
+    z = ndtri((rankdata(table, axis=0) - 0.5) / len(table))
+    return np.linalg.cholesky((1 - SHRINKAGE) * np.corrcoef(z.T) + SHRINKAGE * np.eye(z.shape[1]))
 
 
-def rough() -> Copula:
-    """Independent columns of about the right scale, for where there is no file to calibrate on."""
-    ends = np.array([-4.0, 4.0])
-    deviation = np.concatenate([_MEAN_DEVIATION, np.full(N_FEATURES - 12, _COVARIANCE_DEVIATION)])
-    centre = np.where(np.arange(N_FEATURES) == 0, 43.4, 0.0)  # loudness, the only column far from 0
-    values = [np.array([1955.0, 2011.0]), *(centre[:, None] + deviation[:, None] * ends)]
-    return Copula(np.eye(N_FEATURES + 1), [ends] * (N_FEATURES + 1), values)
+def _rough():
+    """12 variances, then covariances of timbres one apart, two apart, and so on."""
+    scales = [np.sqrt(_VARIANCE[apart:] * _VARIANCE[: 12 - apart]) for apart in range(1, 12)]
+    variances = np.outer(_VARIANCE, _VARIANCE_QUANTILES)
+    covariances = np.outer(np.concatenate(scales), _COVARIANCE_QUANTILES)
+    return [Column(0.0, 1e-5, quantiles) for quantiles in (*variances, *covariances)]

@@ -89,7 +89,7 @@ def simulate_philadelphia(rng: np.random.Generator) -> Areas:
 def simulate_toy(rng: np.random.Generator) -> Areas:
     """A stand-in for the authors' 21 areas: 7 x 3 cells, at the level of their counts."""
     outlines, edges = hexagons(7, 3)
-    counts = rng.poisson(np.where(_gibbs(edges, 21, rng) == 1, 85, 35))
+    counts = rng.poisson(np.where(_gibbs(edges, 21, rng) == 1, 72, 28))
     return Areas(counts, edges, "simulated", counts_sha256(counts), "toy, simulated", outlines)
 
 

@@ -17,6 +17,7 @@ DOCSTART = "-DOCSTART-"
 TYPES = ("PER", "LOC", "ORG", "MISC")
 TAGS = ("O", *(f"{prefix}-{kind}" for kind in TYPES for prefix in "BI"))  # 9 of them
 
+MAX_LENGTH = 105  # of a simulated sentence
 # For stand-ins: the shares of types among entities, and of entities of one, two, ... words.
 _TYPE_SHARE = np.array([0.29, 0.30, 0.27, 0.14])
 _ENTITY_LENGTH = np.array([0.62, 0.29, 0.07, 0.02])
@@ -178,17 +179,18 @@ def _word_and_tag(line, number, separator):
 
 
 def simulate_sentences(
-    rng: np.random.Generator, n: int, mean_length: float, entity_rate: float
+    rng: np.random.Generator, n: int, mean_length: float, entity_rate: float, shape: int = 1
 ) -> Sentences:
     """n sentences of made-up words: entities of a type draw from its vocabulary,
     other words from their own.
 
-    Lengths are geometric from 1 to 120, names mostly begin with a capital, and a tenth of an
-    entity's words are everyday ones, so that a tagger has something to learn and cannot learn all
-    of it.
+    Lengths less 1 are negative binomial of this shape, and lengths 105 at most. Names mostly begin
+    with a capital, and a tenth of an entity's words are everyday ones, so that a tagger has
+    something to learn and cannot learn all of it.
     """
     books = [_vocabulary(rng, size) for size in (4000, 800, 400, 600, 300)]
-    lengths = np.minimum(rng.geometric(1.0 / mean_length, n), 120)
+    drawn = rng.negative_binomial(shape, shape / (shape + mean_length - 1.0), n)
+    lengths = np.minimum(1 + drawn, MAX_LENGTH)
     pairs = [_sentence(rng, length, entity_rate, books) for length in lengths]
     return Sentences(tuple(words for words, _ in pairs), tuple(tags for _, tags in pairs))
 
@@ -230,12 +232,12 @@ def sentences_sha256(sentences: Sentences) -> str:
 
 
 def simulated_text(
-    name: str, rng, sizes, mean_length: float, entity_rate: float, shareable: bool
+    name: str, rng, sizes, mean_length: float, entity_rate: float, shape: int = 1
 ) -> TaggedText:
     """A `TaggedText` of three simulated splits that share their vocabularies."""
-    everything = simulate_sentences(rng, sum(sizes), mean_length, entity_rate)
+    everything = simulate_sentences(rng, sum(sizes), mean_length, entity_rate, shape)
     ends = np.cumsum((0, *sizes))
     splits = [
         everything.take(range(start, stop)) for start, stop in zip(ends[:-1], ends[1:], strict=True)
     ]
-    return TaggedText(name, *splits, "simulated", sentences_sha256(splits[0]), shareable)
+    return TaggedText(name, *splits, "simulated", sentences_sha256(splits[0]), shareable=True)

@@ -28,7 +28,7 @@ def load_wnut17() -> TaggedText:
 
 def simulate_wnut17(rng: np.random.Generator) -> TaggedText:
     """A stand-in of the same sizes, mean length and share of entities, in made-up words."""
-    return simulated_text("wnut17", rng, SIZES, mean_length=17.9, entity_rate=0.034, shareable=True)
+    return simulated_text("wnut17", rng, SIZES, mean_length=17.9, entity_rate=0.034, shape=6)
 
 
 def merge(tag: str) -> str:

@@ -1,0 +1,398 @@
+"""Stand-ins have the types, ranges and supports that the real data have, which are checked too.
+
+What is typed here was measured on the real files and agrees with the README that each set has. The
+columns of tables are in `columns.csv`, from which the stand-ins are drawn.
+"""
+
+import logging
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from acvbook import datasets
+from acvbook.datasets import _SIMULATED, columns, covtype, libsvm, msd, registry
+from acvbook.datasets.tagged import TAGS
+
+SETS = _SIMULATED | {"msd": (datasets.load_msd, partial(datasets.simulate_msd, n_rows=20_000))}
+KINDS = ("stand-in", "real")
+TABLES = {
+    "libsvm, abalone": lambda data: np.column_stack([data.X, data.y]),
+    "libsvm, cpusmall": lambda data: np.column_stack([data.X, data.y]),
+    "libsvm, svmguide3": lambda data: data.X,
+    "covtype": lambda data: data.X[:, :10],
+    "msd": lambda data: np.column_stack([data.year, data.X[:, :12]]),
+}
+
+
+@cache
+def simulated(name, seed=0):
+    with pytest.MonkeyPatch.context() as patch:  # a stand-in is that of a reader without data
+        patch.delenv("ACVLIB_DATA", raising=False)
+        patch.setattr(registry, "cache_folder", lambda name: registry.Path("/nonexistent") / name)
+        return SETS[name][1](np.random.default_rng(seed))
+
+
+@cache
+def real(name):
+    try:
+        return SETS[name][0]()
+    except datasets.DataNotFound:
+        return None
+
+
+def loaded(name, kind):
+    data = simulated(name) if kind == "stand-in" else real(name)
+    if data is None:
+        pytest.skip("the real set is not here")
+    return data
+
+
+class Facts(NamedTuple):
+    """Of an array: a value is a multiple of step, which is 0 where it is measured, not counted.
+
+    free: by how much of the range a stand-in may exceed it, where no law bounds the values.
+    """
+
+    dtype: str
+    shape: tuple
+    least: float
+    most: float
+    median: float
+    step: float = 0.0
+    distinct: int = 0
+    free: float = 0.0
+
+
+def lengths(parts):
+    return np.array([len(part) for part in parts])
+
+
+def text_facts(name, tags, *splits):
+    """(set, what, how to take it, facts) of lengths and tags of the three splits of a text."""
+    for split, facts in zip(("train", "valid", "test"), splits, strict=True):
+        yield name, split, lambda data, split=split: lengths(getattr(data, split).words), facts
+    yield name, "tags", lambda data: tag_numbers(data.train.tags), tags
+
+
+def tag_numbers(tags):
+    return np.array([TAGS.index(tag) for sentence in tags for tag in sentence])
+
+
+ARRAYS = [
+    ("dodgers", "counts", lambda d: d.counts, Facts("int64", (50_400,), -1, 90, 21, 1, 71, 0.1)),
+    ("dodgers", "in_game", lambda d: d.in_game, Facts("bool", (50_400,), 0, 1, 0, 1, 2)),
+    ("libsvm, svmguide3", "y", lambda d: d.y, Facts("float64", (1243,), -1, 1, -1, 1, 2)),
+    ("libsvm, w2a_standin", "X", lambda d: d.X, Facts("float64", (3470, 300), 0, 1, 0, 1, 2)),
+    ("libsvm, w2a_standin", "y", lambda d: d.y, Facts("float64", (3470,), -1, 1, -1, 1, 2)),
+    ("libsvm, a9a", "X", lambda d: d.X, Facts("float64", (32_561, 123), 0, 1, 0, 1, 2)),
+    ("libsvm, a9a", "y", lambda d: d.y, Facts("float64", (32_561,), -1, 1, -1, 1, 2)),
+    ("covtype", "codes", lambda d: d.X[:, 10:], Facts("float64", (397_050, 44), 0, 1, 0, 1, 2)),
+    ("covtype", "cover", lambda d: d.cover, Facts("int64", (397_050,), 1, 7, 2, 1, 7)),
+    ("att_faces", "images", lambda d: d.images,
+     Facts("float64", (400, 112, 92), 0, 251 / 255, 0.44, 1 / 255, 250, 0.05)),
+    ("att_faces", "person", lambda d: d.person, Facts("int64", (400,), 0, 39, 19.5, 1, 40)),
+    ("genomics", "means", lambda d: d.means,
+     Facts("float64", (1000, 14), -3.96481078, 4.87723725, 0.0, free=0.2)),
+    ("genomics", "donors", lambda d: d.donors,
+     Facts("float64", (50, 14, 3), -2.949254333, 3.835688667, 0.0, free=0.2)),
+    ("genomics", "train", lambda d: d.train, Facts("int64", (700,), 0, 999, 500, 1, 700)),
+    ("mocap", "frames", lambda d: np.concatenate(d.sequences),
+     Facts("float64", (None, 12), -97.76, 126.852, 0.0, 0.001, free=0.5)),
+    ("mocap", "lengths", lambda d: lengths(d.sequences), Facts("int64", (124,), 37, 100, 100, 1)),
+    ("mocap, 10 fps", "frames", lambda d: np.concatenate(d.sequences),
+     Facts("float64", (None, 12), -94.256, 115.524, 0.0, 0.001, free=0.5)),
+    ("mocap, 10 fps", "lengths", lambda d: lengths(d.sequences),
+     Facts("int64", (124,), 13, 100, 40.5, 1)),
+    ("mocap, long", "frames", lambda d: d.sequences[0],
+     Facts("float64", (1484, 12), -69.549, 111.538, 0.0, 0.001, free=0.5)),
+    ("philadelphia", "counts", lambda d: d.counts, Facts("int64", (384,), 0, 49, 7, 1, 33)),
+    ("philadelphia, May 2016", "counts", lambda d: d.counts,
+     Facts("int64", (384,), 0, 45, 8, 1, 37)),
+    ("philadelphia, toy", "counts", lambda d: d.counts, Facts("int64", (21,), 6, 119, 46, 1, 19)),
+    *text_facts(
+        "conll2003",
+        Facts("int64", (None,), 0, 8, 0, 1, 9),
+        Facts("int64", (14_987,), 1, 113, 9, 1),
+        Facts("int64", (3_466,), 1, 109, 10, 1),
+        Facts("int64", (3_684,), 1, 124, 8, 1),
+    ),
+    *text_facts(
+        "wnut17",
+        Facts("int64", (None,), 0, 8, 0, 1, 9),
+        Facts("int64", (3_394,), 1, 41, 18, 1, free=0.5),
+        Facts("int64", (1_009,), 1, 82, 13, 1),
+        Facts("int64", (1_287,), 1, 105, 15, 1),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "take", "facts"),
+    [pytest.param(name, take, facts, id=f"{name}: {what}") for name, what, take, facts in ARRAYS],
+)
+def test_arrays(name, take, facts, kind):
+    values = take(loaded(name, kind))
+    reach = facts.most - facts.least
+    assert values.dtype == facts.dtype
+    known = [(n, m) for n, m in zip(values.shape, facts.shape, strict=True) if m]
+    assert all(n == m for n, m in known)
+    values = values.astype(float)
+    if facts.step:
+        multiples = values / facts.step
+        np.testing.assert_allclose(multiples, np.round(multiples), atol=1e-6)
+    distinct = len(np.unique(values))
+    if kind == "real":
+        assert (values.min(), values.max()) == pytest.approx((facts.least, facts.most))
+        assert np.median(values) == pytest.approx(facts.median, abs=0.02 * reach)
+        assert distinct == facts.distinct or not facts.distinct
+    else:
+        assert facts.least - facts.free * reach * (facts.least != 0) <= values.min()
+        assert values.max() <= facts.most + facts.free * reach
+        assert np.ptp(values) >= 0.4 * reach
+        assert abs(np.median(values) - facts.median) <= 0.25 * reach
+        assert 0.5 * facts.distinct <= distinct
+        assert distinct <= 1.2 * facts.distinct or not facts.distinct
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "number", "column"),
+    [
+        pytest.param(name, number, column, id=f"{name}: {what}")
+        for name in TABLES
+        for number, (what, column) in enumerate(columns.columns(name.split()[-1]).items())
+    ],
+)
+def test_columns_of_tables(name, number, column, kind):
+    """Zeros, steps, range and quantiles; the songs at hand are a few of those that are meant."""
+    values = TABLES[name](loaded(name, kind))[:, number]
+    others = values[values != 0] if column.zeros else values
+    few = kind == "real" and name == "msd"
+    assert values.dtype == float
+    assert len(values) == {"msd": 1176}.get(name) if few else len(values) > 1000
+    assert column.quantiles[0] - 1e-6 <= others.min() <= others.max()
+    assert others.max() <= column.quantiles[-1] + 1e-6
+    if column.quantiles[0] > 0:
+        assert np.mean(values == 0) == pytest.approx(column.zeros, abs=0.04)
+    if column.step > 1e-4:
+        multiples = values / column.step
+        np.testing.assert_allclose(multiples, np.round(multiples), atol=1e-6)
+    # Shares up to each quantile, counting values that equal it once as above and once as below.
+    for level, quantile in zip(columns.LEVELS, column.quantiles, strict=True):
+        slack = 0.15 if few else 0.04
+        near = 0.01 * abs(quantile) + column.step
+        assert np.mean(others < quantile - near) <= level + slack
+        assert np.mean(others <= quantile + near) >= level - slack
+    distinct = len(np.unique(values))
+    if column.distinct and kind == "real":
+        assert distinct == column.distinct
+        assert (others.min(), others.max()) == pytest.approx(
+            (column.quantiles[0], column.quantiles[-1]), abs=1e-7
+        )
+    elif column.distinct and column.step > 1e-4:
+        assert column.distinct / 2 <= distinct <= 5 * column.distinct
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["libsvm, svmguide3", "libsvm, w2a_standin", "libsvm, a9a"])
+def test_labels_and_binary_features(name, kind):
+    data = loaded(name, kind)
+    shape = libsvm.SHAPES[data.name]
+    assert (data.X.shape, (data.y == 1).sum()) == ((shape.n_rows, shape.n_features), shape.positive)
+    start = 0
+    for shares in shape.groups:
+        group = data.X[:, start : start + len(shares)]
+        start += len(shares)
+        assert group.sum(axis=1).max(initial=0.0) <= 1.0
+        assert group.sum(axis=1).min() == pytest.approx(1.0) or sum(shares) < 1.0
+        if data.name == "a9a" and kind == "real":
+            np.testing.assert_allclose(group.mean(axis=0), shares, atol=1e-12)
+        elif kind == "stand-in":
+            np.testing.assert_allclose(group.mean(axis=0), shares, atol=0.04)
+    if data.name == "w2a_standin":
+        assert 0.06 < np.mean(data.X.sum(axis=1) == 0) < 0.1
+        assert data.X.mean() == pytest.approx(0.0395, rel=0.2)
+        assert data.X.sum(axis=1).max() == pytest.approx(101, rel=0.2)
+        np.testing.assert_allclose(
+            np.quantile(data.X.mean(axis=0), np.linspace(0, 1, 11)), libsvm._W2A, atol=0.02
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_of_forest_have_one_area_and_one_soil(kind):
+    data = loaded("covtype", kind)
+    areas, soils = data.X[:, 10:14], data.X[:, 14:]
+    assert (areas.sum(axis=1) == 1.0).all()
+    assert (soils.sum(axis=1) == 1.0).all()
+    # The README's numbers; a stand-in draws its own.
+    slack = 0.004 * len(data) if kind == "stand-in" else 0.0
+    counts = [144926, 193461, 24357, 1856, 6522, 11870, 14058]
+    np.testing.assert_allclose(np.bincount(data.cover)[1:], counts, atol=slack)
+    np.testing.assert_allclose(areas.sum(axis=0), [178314, 20616, 172880, 25240], atol=slack)
+    np.testing.assert_allclose(soils.sum(axis=0), covtype._SOIL, atol=slack)
+    assert data.X[:, 0].mean() == pytest.approx(2959.57, abs=10 if slack else 5e-3)
+    assert data.X[:, 0].std() == pytest.approx(279.92, abs=30 if slack else 5e-3)
+    heights = [data.X[data.cover == cover, 0].mean() for cover in (4, 3, 5, 2, 1, 7)]
+    assert (np.diff(heights) > 50).all()
+
+
+def run_lengths(flags):
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return np.diff(edges)[::2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_traffic_has_nights_games_and_gaps(kind):
+    data = loaded("dodgers", kind)
+    np.testing.assert_array_equal(data.day, np.arange(50_400) // 288 % 7)
+    missing = run_lengths(~data.observed)
+    assert (missing[0], missing.size, missing.sum(), data.observed.argmax()) == (379, 55, 2903, 379)
+    counts = np.where(data.observed, data.counts, np.nan)
+    assert 300 < (counts == 0).sum() < 800
+    assert np.nanmean(counts) == pytest.approx(20.915, abs=5e-4 if kind == "real" else 0.8)
+    hours = np.nanmean(counts.reshape(175, 24, 12), axis=(0, 2))
+    assert hours[3] < 3.5
+    assert hours[8:19].min() > 24.0
+    means = [np.nanmean(counts[data.day == day]) for day in range(7)]
+    np.testing.assert_allclose(means, [16.7, 19.5, 23.1, 22.9, 22.5, 23.2, 18.7], atol=0.9)
+    games = run_lengths(data.in_game)
+    assert games.size == 79 if kind == "real" else 75 < games.size < 90
+    ends = np.flatnonzero(np.diff(data.in_game.astype(int)) == -1)
+    after = np.concatenate([counts[end : end + 6] for end in ends])
+    usual = np.concatenate([counts[end + 288 : end + 294] for end in ends if end + 294 < 50_400])
+    assert 8 < np.nanmean(after) - np.nanmean(usual) < 22
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "n_edges", "most", "mean", "excess"),
+    [
+        ("philadelphia", 1153, 25, 9.32, 5.9),
+        ("philadelphia, May 2016", 1153, 25, 9.71, 6.1),
+        ("philadelphia, toy", 42, 8, 54.7, 18.0),
+    ],
+)
+def test_maps(name, n_edges, most, mean, excess, kind):
+    data = loaded(name, kind)
+    degree = np.bincount(data.edges.ravel(), minlength=len(data))
+    assert (data.edges.dtype, data.edges.shape[1]) == (np.int64, 2)
+    assert degree.min() >= 1
+    if kind == "real":
+        assert (len(data.edges), degree.max()) == (n_edges, most)
+        assert data.counts.mean() == pytest.approx(mean, rel=0.01)
+        assert data.counts.var() / data.counts.mean() == pytest.approx(excess, rel=0.01)
+    else:
+        assert 0.85 * n_edges < len(data.edges) < 1.1 * n_edges
+        assert data.counts.mean() == pytest.approx(mean, rel=0.35)
+        assert 0.4 * excess < data.counts.var() / data.counts.mean() < 1.3 * excess
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "outside", "begins"),
+    [
+        ("conll2003", 0.8336, [6600, 7140, 6321, 3438]),
+        ("wnut17", 0.9496, [660, 548, 485, 282]),
+    ],
+)
+def test_tags(name, outside, begins, kind):
+    data = loaded(name, kind)
+    exact = kind == "real"
+    tags = tag_numbers(data.train.tags)
+    assert np.mean(tags == 0) == pytest.approx(outside, abs=1e-4 if exact else 0.01)
+    counts = np.bincount(tags)[1::2]
+    np.testing.assert_allclose(counts / sum(begins), np.divide(begins, sum(begins)),
+                               atol=1e-9 if exact else 0.06)  # fmt: skip
+    for sentence in data.train.tags[:200]:
+        assert datasets.to_iob2(sentence, "IOB2") == sentence
+    assert data.shareable == (name != "conll2003" or not exact)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_genes_faces_and_moves(kind):
+    genes = loaded("genomics", kind)
+    assert (len(set(genes.train)), len(genes.test)) == (700, 300)
+    assert abs(genes.means.mean(axis=1)).max() < 0.07
+    assert genes.means.std() == pytest.approx(1.12, rel=0.2)
+    np.testing.assert_allclose(genes.donors.mean(axis=2), 0.0, atol=1e-12)
+    faces = loaded("att_faces", kind)
+    assert (np.bincount(faces.person) == 10).all()
+    assert faces.images.std() == pytest.approx(0.196, rel=0.2)
+    assert len(np.unique(faces.images.reshape(400, -1), axis=0)) == 400
+    deviation = np.array([1.07, 6.02, 3.14, 4.01, 19.1, 20.8, 18.3, 19.8, 21.5, 10.7, 21.0, 11.3])
+    frames = np.concatenate(loaded("mocap", kind).sequences)
+    assert (abs(np.log2(frames.std(axis=0) / deviation)) < (0.01 if kind == "real" else 1.2)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_songs(kind):
+    songs = loaded("msd", kind)
+    assert songs.X.dtype == songs.year.dtype == float
+    assert (songs.year == songs.year.round()).all()
+    assert (songs.X[:, 12:24] > 0).all()  # variances
+    assert songs.year.mean() == pytest.approx(1998.4, abs=1.5)
+    assert songs.year.mean() < np.median(songs.year)
+    assert 0.4 < np.median(songs.X[:, 13:24].std(axis=0) / [
+        1921, 1437, 1174, 538, 588, 372, 282, 253, 147, 221, 173]) < 1.6  # fmt: skip
+    assert 0.4 < np.median(songs.X[:, 24:90:11].std(axis=0) / [122, 116, 464, 314, 243, 137]) < 1.6
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_real_sets_say_what_they_are(name):
+    said = {"covtype": "real, partial", "msd": "real, partial", "genomics": "rebuilt"}
+    said["libsvm, w2a_standin"] = "real, partial"
+    data = loaded(name, "real")
+    assert data.provenance == said.get(name, "real")
+    if not name.startswith("philadelphia"):  # one checksum of two files
+        assert data.sha256 in registry.get(name.partition(",")[0]).files.values()
+
+
+@pytest.fixture
+def no_data(monkeypatch, tmp_path):
+    monkeypatch.delenv("ACVLIB_DATA", raising=False)
+    monkeypatch.setattr(registry, "cache_folder", lambda name: tmp_path / "cache" / name)
+    return tmp_path / "cache"
+
+
+def asked_for(name):
+    """As a chapter asks for it: songs are simulated, whether or not there are real ones."""
+    rng = np.random.default_rng(0)
+    return SETS[name][1](rng) if name == "msd" else datasets.load_or_simulate(name, rng)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_stand_in_says_so_once_and_hangs_on_the_seed_alone(no_data, caplog, name):
+    with caplog.at_level(logging.WARNING):
+        data = asked_for(name)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert f"{name}: SIMULATED" in caplog.text
+    assert data.provenance == "simulated"
+    assert "simulated" in repr(data)
+    assert data.sha256 == simulated(name).sha256
+    assert SETS[name][1](np.random.default_rng(1)).sha256 != data.sha256
+    with pytest.raises(datasets.DataNotFound, match=f"{name.split(',')[0]}: no .* To get it: "):
+        SETS[name][0]()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("dodgers", "dodgers_counts.csv"), ("msd", msd.ROWS_FILE)]
+)
+def test_a_corrupt_file_is_never_stood_in_for(no_data, name, file):
+    (no_data / name).mkdir(parents=True)
+    (no_data / name / file).write_text("timestamp,count,in_game\n")
+    with pytest.raises(datasets.DataCorrupt, match=f"{file}: sha256 is"):
+        asked_for(name)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_mistyped_folder_is_never_stood_in_for(monkeypatch, tmp_path, name):
+    monkeypatch.setenv("ACVLIB_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(NotADirectoryError, match="ACVLIB_DATA=.*nowhere is not a directory"):
+        asked_for(name)
+
+
+def test_sets_without_simulator_are_named():
+    with pytest.raises(KeyError, match="no simulator for 'giordano_results'"):
+        datasets.load_or_simulate("giordano_results", np.random.default_rng(0))
