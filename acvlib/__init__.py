@@ -1,7 +1,7 @@
 """Approximate cross-validation of structured models: what refits would say, from one fit.
 
     fit = acv.fit(model)
-    result = acv.newton_step(model, fit, acv.folds.leave_one_out(model.n_sites))
+    result = acv.newton_step(fit, acv.folds.leave_one_out(model.n_sites))
 
 The front doors, by what you have:
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .checks import real_array, real_number
-from .derivatives import Derivatives, derivatives_of
+from .derivatives import Derivatives
 from .fit import TOLERANCE, UnconvergedFit
 from .protocol import Fit, ModelDefaults, check_fit, override
 from .solvers.inverse import DenseFolds
@@ -22,16 +22,16 @@ from .solvers.newton import newton
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
-def jackknife_params(model: Any, fit: Fit, weights: np.ndarray) -> np.ndarray:
+def jackknife_params(fit: Fit, weights: np.ndarray) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
-    check_fit(model, fit)
-    weights = _checked(weights, model.n_sites)
-    cross = derivatives_of(model).cross_matrix(fit.params, np.ones(model.n_sites))
+    check_fit(fit)
+    weights = _checked(weights, fit.model.n_sites)
+    cross = fit.derivatives.cross_matrix(fit.params, np.ones(fit.model.n_sites))
     products = cross @ (weights - 1.0).T
     return fit.params - fit.hessian.solve(products).T
 
 
-def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
+def refits(fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
     Rows that do not reach `tolerance`, or reach it where the curvature has vanished and the optimum
@@ -42,9 +42,9 @@ def refits(model: Any, fit: Fit, weights: np.ndarray, tolerance: float = TOLERAN
     ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
         each resample in memory.
     """
-    check_fit(model, fit)
-    weights = _checked(weights, model.n_sites)
-    own = derivatives_of(model)
+    check_fit(fit)
+    weights = _checked(weights, fit.model.n_sites)
+    own = fit.derivatives
     if own.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
         raise ValueError(f"{size}: raise the model's dense_limit, or use jackknife_params")

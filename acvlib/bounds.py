@@ -103,14 +103,15 @@ class Ball:
         return self.model.sample_weight * abs(values).max(axis=0)
 
 
-def theorem1(model: GLM, fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
+def theorem1(fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
     """Bound the error of the infinitesimal jackknife of every fold.
 
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
     folds, or 0 where there is none: the theorem then applies to no fold.
     """
-    check_kind("model", model, GLM)
-    check_fit(model, fit)
+    check_fit(fit)
+    model = fit.model
+    check_kind("fit.model", model, GLM)
     folds = Folds.of(folds, model.n_sites, model.observed)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)

@@ -11,22 +11,20 @@ is asked for, they are refitted.
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from .checks import real_number
 from .concordance import EPSILON, Balls, Concordance, balls
-from .derivatives import Derivatives, derivatives_of
+from .derivatives import Derivatives
 from .folds.checks import end_to_end
-from .protocol import CVResult, check_result_of
+from .protocol import CVResult, check_is_result
 from .reliability import refit_unreliable
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
 FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at
 BY_CHORDS = (GRADIENT, FURTHER, FURTHER, FURTHER)  # by the Hessians around the full fit
 BY_HESSIANS = (HESSIAN, FURTHER, FURTHER, FURTHER)  # by the folds' own
-SAME = 1e-9  # relative difference of objectives that are the same
 SHARE = 0.5  # of a wanted width that may be left to folds that are not made sharper
 
 
@@ -85,7 +83,6 @@ class Certificate:
 
 
 def certify(
-    model: Any,
     result: CVResult,
     complete: bool = False,
     width: float | None = None,
@@ -108,13 +105,12 @@ def certify(
     ------
     NotConcordant: a model of which nothing bounds the third derivatives, such as one with hidden
         states, or that is not convex; the message says which.
-    ValueError: a result of another model; a width that is not positive
+    ValueError: a width that is not positive
     NoFiniteOptimum: a fold that is to be refitted and has no refit, as its data are separated
     """
-    check_result_of(model, result)
-    _check_same_model(model, result)
+    check_is_result(result)
     wanted = np.inf if width is None else real_number("width", width, above=0.0)
-    derivatives = derivatives_of(model)
+    derivatives = result.fit.derivatives
     sought = _Search(derivatives, result)
     if sharp:
         sought.look(np.arange(len(result.folds)), HESSIAN)
@@ -125,20 +121,10 @@ def certify(
     for anchor in BY_HESSIANS:
         sought.look(sought.widest(wanted), anchor)
     if complete or width is not None:
-        sought.refit(model, sought.widest(wanted))
+        sought.refit(sought.widest(wanted))
         if sought.certificate().width > wanted:  # rounding apart, of folds that were left wide
-            sought.refit(model, np.flatnonzero(sought.anchor < REFIT))
+            sought.refit(np.flatnonzero(sought.anchor < REFIT))
     return sought.certificate()
-
-
-def _check_same_model(model, result):
-    """Raise ValueError unless F of the model is what the fit says; for models of equal sizes."""
-    if getattr(result.derivatives, "model", None) is model:
-        return
-    value, _ = derivatives_of(model).value_and_gradient(result.fit.params, np.ones(model.n_sites))
-    if not abs(value - result.fit.objective) <= SAME * (1.0 + abs(value)):
-        values = f"F is {result.fit.objective:.8g} in the result's fit and {value:.8g} by the model"
-        raise ValueError(f"{values}: the result is another model's")
 
 
 class _Search:
@@ -203,14 +189,14 @@ class _Search:
         self.losses[0, places] = np.maximum(self.losses[0, places], low)
         self.losses[1, places] = np.minimum(self.losses[1, places], high)
 
-    def refit(self, model: Any, rows: np.ndarray) -> None:
+    def refit(self, rows: np.ndarray) -> None:
         """Refit some folds exactly, and look at them from there."""
         if not rows.size:
             return
         started = time.perf_counter()
         flags = np.zeros(len(self.anchor), bool)
         flags[rows] = True
-        self.result = refit_unreliable(model, self.result, flags)
+        self.result = refit_unreliable(self.result, flags)
         self.refitting += time.perf_counter() - started
         self.balls.radius[rows] = np.inf  # what was measured from the params that were
         self.look(rows, REFIT)

@@ -92,21 +92,21 @@ def choose(
     results = {}
     for (name, model), own in zip(models.items(), generator(rng).spawn(len(models)), strict=True):
         restarts[name] = fit_restarts(model, n_starts, own)
-        results[name] = _scored(model, restarts[name].fit, folds, method, n_starts, own)
+        results[name] = _scored(restarts[name].fit, folds, method, n_starts, own)
     return _choice(restarts, results)
 
 
-def _scored(model, fit, folds, method, n_starts, rng):
+def _scored(fit, folds, method, n_starts, rng):
     if method is None:
-        method = "newton_step" if with_defaults(model).convex else "from_scratch"
+        method = "newton_step" if with_defaults(fit.model).convex else "from_scratch"
     if method == "from_scratch":
-        return from_scratch(model, fit, folds, n_starts, rng)
+        return from_scratch(fit, folds, n_starts, rng)
     if method == "exact":
-        return exact(model, fit, folds)
+        return exact(fit, folds)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteFold)  # such folds are refitted
-        result = METHODS[method](model, fit, folds)
-    return refit_unreliable(model, result)
+        result = METHODS[method](fit, folds)
+    return refit_unreliable(result)
 
 
 def _choice(restarts, results):

@@ -10,7 +10,7 @@ from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
 from .methods.exact import exact
-from .protocol import CVResult, check_result_of
+from .protocol import CVResult, check_is_result
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
 SINGLE_SITES = 300  # left out one by one
@@ -24,20 +24,18 @@ class Estimate(NamedTuple):
     n_exact: int
 
 
-def difference_estimate(
-    model: Any, result: CVResult, n_exact: int, rng: np.random.Generator
-) -> Estimate:
+def difference_estimate(result: CVResult, n_exact: int, rng: np.random.Generator) -> Estimate:
     """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
     `loss` of the method + mean of (exact - method) over the drawn folds, of their totals over the
     mean number of sites that a fold scores: the difference estimator of survey sampling, without
     replacement; its error comes from the differences alone.
     """
-    check_result_of(model, result)
+    check_is_result(result)
     n = len(result.folds)
     check_whole("n_exact", n_exact, 2, n, f" of {n} folds")
     drawn = generator(rng).choice(n, n_exact, replace=False)
-    refit = exact(model, result.fit, result.folds[drawn])
+    refit = exact(result.fit, result.folds[drawn])
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
     se = gaps.std(ddof=1) * np.sqrt((1 - n_exact / n) / n_exact)

@@ -92,6 +92,7 @@ def _described(derivatives, params, hessian, iterates):
     value, gradient = derivatives.value_and_gradient(params, weights)
     metric = derivatives.metric(params, hessian)
     return Fit(
+        model=derivatives.model,
         params=params,
         objective=value,
         grad_norm=float(np.linalg.norm(gradient)),

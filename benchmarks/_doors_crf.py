@@ -45,7 +45,7 @@ def left_out(X, y):
     fit = acv.fit(model)
     folds = acv.Folds(np.arange(0, 3 * N_FOLDS, 3)[:, None])
     for rung in (acv.infinitesimal_jackknife, acv.newton_step, acv.exact):
-        once = ratio(lambda: crfsuite(X, y), lambda rung=rung: rung(model, fit, folds), 1)
+        once = ratio(lambda: crfsuite(X, y), lambda rung=rung: rung(fit, folds), 1)
         report(f"a refit by crfsuite over a fold of {rung.__name__}", once * N_FOLDS)
 
 

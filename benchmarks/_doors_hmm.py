@@ -129,7 +129,7 @@ def jackknife(best, X, lengths):
     """Ours, from hmmlearn's fit."""
     model, params = acv.from_hmmlearn(best, X, lengths)
     folds = acv.folds.leave_one_out(len(lengths))
-    return acv.infinitesimal_jackknife(model, acv.fit(model, params), folds)
+    return acv.infinitesimal_jackknife(acv.fit(model, params), folds)
 
 
 def choice_of_k(n_sequences=40, length=50, restarts=5, most=10, measured=2):
@@ -184,11 +184,11 @@ def panel(n_individuals=45, sessions=3, length=1000):
     report("seconds of the polish", polish)
     folds = acv.folds.leave_group_out(individual)
     few = folds[:3]
-    refit, exact = timed(lambda: acv.exact(model, fit, few))
+    refit, exact = timed(lambda: acv.exact(fit, few))
     report("seconds of one warm refit (exact), mean of 3", refit / 3)
     for rung in (acv.no_adjustment, acv.infinitesimal_jackknife, acv.newton_step):
-        share, found = timed(lambda rung=rung: rung(model, fit, folds))
-        found = rung(model, fit, few)
+        share, found = timed(lambda rung=rung: rung(fit, folds))
+        found = rung(fit, few)
         errors = acv.theta_errors(exact, found)
         gap = abs(found.fold_totals - exact.fold_totals).max()
         report(f"{rung.__name__}: seconds of all 45 folds", share)

@@ -114,10 +114,10 @@ def measure(name):
     found["refit"] = [time.perf_counter() - tick, float(fit.objective)]
     for method in METHODS[job]:
         run = getattr(acv, method)
-        run(model, fit, folds)  # compiles
+        run(fit, folds)  # compiles
         times, result = [], None
         for _ in range(3):
-            result = run(model, fit, folds)
+            result = run(fit, folds)
             times.append(result.seconds)
         by_fold = result.losses if hasattr(result, "losses") else result.pointwise
         losses = np.concatenate([np.ravel(each) for each in by_fold])

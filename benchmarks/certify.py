@@ -34,11 +34,9 @@ def single_rows(n, dim, limit=None):
     """All rows left out one by one: by the leverages that the Newton step has."""
     model, fit = logistic(n, dim)
     folds = acv.folds.leave_one_out(n)
-    result = acv.newton_step(model, fit, folds)
-    assert acv.certify(model, result).certified.mean() >= 0.99
-    share = processor_ratio(
-        lambda: acv.certify(model, result), lambda: acv.newton_step(model, fit, folds)
-    )
+    result = acv.newton_step(fit, folds)
+    assert acv.certify(result).certified.mean() >= 0.99
+    share = processor_ratio(lambda: acv.certify(result), lambda: acv.newton_step(fit, folds))
     report(f"certify over newton_step, {n:,} single rows, D = {dim}", share, limit)
 
 
@@ -46,7 +44,7 @@ def larger_folds(n, dim, n_folds):
     """Folds of many rows: beside a step with Hessians of the folds' own, ours, and the refits."""
     model, fit = logistic(n, dim)
     folds = acv.folds.k_fold(n, n_folds, 0)
-    result = acv.newton_step(model, fit, folds)
+    result = acv.newton_step(fit, folds)
     derivatives = acv.derivatives_of(model)
 
     def own_step():
@@ -56,11 +54,11 @@ def larger_folds(n, dim, n_folds):
 
     rivals = {
         "a step with Hessians of the folds' own": (own_step, 1.5),
-        "newton_step": (lambda: acv.newton_step(model, fit, folds), None),
-        "exact": (lambda: acv.exact(model, fit, folds), None),
+        "newton_step": (lambda: acv.newton_step(fit, folds), None),
+        "exact": (lambda: acv.exact(fit, folds), None),
     }
     for name, (rival, limit) in rivals.items():
-        share = processor_ratio(lambda: acv.certify(model, result), rival)
+        share = processor_ratio(lambda: acv.certify(result), rival)
         report(f"certify over {name}, {n_folds} folds of {n:,} rows", share, limit)
 
 

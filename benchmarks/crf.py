@@ -55,7 +55,7 @@ def cross_validation(model, fit, rng):
         (acv.frozen_newton, 0.2),
         (acv.exact, 2.0),
     ):
-        seconds, result = timed(lambda rung=rung: rung(model, fit, folds))
+        seconds, result = timed(lambda rung=rung: rung(fit, folds))
         report(
             f"{rung.__name__}, {N_FOLDS} folds, in gradients a fold", seconds / one / N_FOLDS, limit
         )

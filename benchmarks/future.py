@@ -21,11 +21,11 @@ def every_origin(series):
     report("all origins, two refits apart, in gradients", future.gradients(series, 2), 30)
     report("all origins, sixteen refits apart, in gradients", future.gradients(series, 16))
     rows = np.linspace(0, len(series.starts) - 1, N_REFITS).astype(int)
-    ours = acv.leave_future_out(*series, anchors=16)
+    ours = acv.leave_future_out(series.fit, series.starts, anchors=16)
     folds = ours.folds(rows)
     share = ratio(
-        lambda: acv.exact(series.model, series.fit, folds),
-        lambda: acv.leave_future_out(*series, anchors=16),
+        lambda: acv.exact(series.fit, folds),
+        lambda: acv.leave_future_out(series.fit, series.starts, anchors=16),
         3,
     )
     ahead = share * len(series.starts) / N_REFITS
@@ -37,8 +37,8 @@ def deciding_counts(series):
     model, fit, _ = series
     one = acv.Folds([np.flatnonzero(model.observed)[:1]])
     refits = ratio(
-        lambda: acv.most_influential(model, fit, lambda p: p[9], 20, "greedy"),
-        lambda: acv.exact(model, fit, one),
+        lambda: acv.most_influential(fit, lambda p: p[9], 20, "greedy"),
+        lambda: acv.exact(fit, one),
         3,
     )
     report("greedy search for 20 counts, in refits", refits, 60)

@@ -63,9 +63,7 @@ def jackknife_by_folds(model):
     few, many = (
         k_fold(model.n_sites, t, np.random.default_rng(0), model.observed) for t in (5, 20)
     )
-    runs = [
-        lambda folds=folds: acv.infinitesimal_jackknife(model, full, folds) for folds in (many, few)
-    ]
+    runs = [lambda folds=folds: acv.infinitesimal_jackknife(full, folds) for folds in (many, few)]
     report("20-fold over 5-fold jackknife", ratio(*runs), 1.5)
 
 

@@ -28,11 +28,11 @@ def problem(df=8):
 
 def in_refits(model, fit, folds):
     """The jackknife for all folds, and one frozen step, in refits; scoring included."""
-    exact = acv.exact(model, fit, folds[::7])
+    exact = acv.exact(fit, folds[::7])
     assert exact.diagnostics["residual"].max() <= 1e-8
     refit = exact.seconds / len(exact.folds)
     for rung, limit in ((acv.infinitesimal_jackknife, 3), (acv.frozen_newton, None)):
-        seconds, _ = timed(lambda rung=rung: rung(model, fit, folds), 3)
+        seconds, _ = timed(lambda rung=rung: rung(fit, folds), 3)
         report(f"{rung.__name__}, all {len(folds)} folds, in refits", seconds / refit, limit)
 
 

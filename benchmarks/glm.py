@@ -31,7 +31,7 @@ def rungs_in_fits(n, dim):
     model = logistic(n, dim)
     fit, folds = acv.fit(model), acv.folds.leave_one_out(n)
     for rung, limit in ((acv.newton_step, 0.25), (acv.infinitesimal_jackknife, None)):
-        share = ratio(lambda rung=rung: rung(model, fit, folds), lambda: acv.fit(model))
+        share = ratio(lambda rung=rung: rung(fit, folds), lambda: acv.fit(model))
         report(f"{rung.__name__}, all {n:,} folds, in fits", share, limit)
 
 
@@ -39,8 +39,8 @@ def exact_in_fits(n, dim):
     """All n folds refitted to convergence, in fits."""
     model = logistic(n, dim)
     fit, folds = acv.fit(model), acv.folds.leave_one_out(n)
-    assert acv.exact(model, fit, folds).diagnostics["converged"].all()
-    fits = ratio(lambda: acv.exact(model, fit, folds), lambda: acv.fit(model), 5)
+    assert acv.exact(fit, folds).diagnostics["converged"].all()
+    fits = ratio(lambda: acv.exact(fit, folds), lambda: acv.fit(model), 5)
     report(f"exact, all {n:,} folds, in fits", fits, 20)
 
 
@@ -81,7 +81,7 @@ def bbai_alo(model):
 def beside(name, peer, model, rung, repeats, error_limit=EQUAL):
     """Our seconds over the peer's, fits included in both, and our mean error over the peer's."""
     reference = acv.exact(
-        model, acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9
+        acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites), 1e-9
     )
     theirs, mine = peer(model), ours(model, rung)
     errors = [abs(losses - reference.pointwise).mean() for losses in (theirs, mine)]

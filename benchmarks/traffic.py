@@ -93,15 +93,15 @@ def whole_cv(model, fit, kind):
     """The ladder over all folds of one kind."""
     rng = np.random.default_rng(0)
     folds = getattr(acv.folds, kind)(model.n_sites, 10, N_FOLDS, rng, observed=model.observed)
-    acv.ladder(model, fit, folds)  # the first large run also maps its memory
-    rungs = acv.ladder(model, fit, folds)
+    acv.ladder(fit, folds)  # the first large run also maps its memory
+    rungs = acv.ladder(fit, folds)
     error = {name: acv.theta_errors(rungs["exact"], result) for name, result in rungs.items()}
     seconds = {name: result.seconds for name, result in rungs.items()}
     ij = seconds["infinitesimal_jackknife"]
     print(f"\n{kind}, 10 %, {N_FOLDS} folds, IJ {ij:.2f} s")
     evaluate = log_marginal(model, fit.params)
     share = ratio(
-        lambda: acv.infinitesimal_jackknife(model, fit, folds),
+        lambda: acv.infinitesimal_jackknife(fit, folds),
         lambda: [evaluate() for _ in range(N_FOLDS)],
         3,
     )

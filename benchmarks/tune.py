@@ -39,7 +39,7 @@ def random_over_tune(problem, rng):
         model = problem.model_of(alpha)
         try:
             fit = acv.fit(model, problem.params)
-            if acv.exact(model, fit, problem.folds).loss <= tuned.loss:
+            if acv.exact(fit, problem.folds).loss <= tuned.loss:
                 break
         except (np.linalg.LinAlgError, NoFiniteOptimum):  # a state is empty: it is paid for
             continue

@@ -298,7 +298,7 @@ from acvlib.models import PoissonHMM
 models = {k: PoissonHMM(years, k) for k in (1, 2, 3)}
 fits = {k: acv.fit(model) for k, model in models.items()}
 folds = acv.folds.leave_one_out(107)
-results = {k: acv.newton_step(models[k], fits[k], folds) for k in models}
+results = {k: acv.newton_step(fits[k], folds) for k in models}
 for k, result in results.items():
     print(f"{k} states: loss {result.loss:.4f} a year that was left out")
 
@@ -310,7 +310,7 @@ for k, model in models.items():
         refit = acv.fit(without, fits[k].params)
         losses["refits"].append(model.heldout_loss(refit.params, [t])[0])
     losses["ours"].extend(results[k].pointwise[some])
-    losses["none"].extend(acv.no_adjustment(model, fits[k], folds).pointwise[some])
+    losses["none"].extend(acv.no_adjustment(fits[k], folds).pointwise[some])
 print(f"{len(some)} years, each left out of {len(models)} models")
 doors.near("quakes", losses["ours"], losses["refits"], losses["none"])
 
@@ -339,14 +339,14 @@ kinds = ("diag", "spherical", "full", "tied")
 models = {kind: GaussianHMM(x, 2, covariance=kind, **flat) for kind in kinds}
 fits = {kind: acv.fit(model) for kind, model in models.items()}
 folds, results = acv.folds.leave_one_out(15), {}
-for kind, model in models.items():
-    results[kind] = acv.infinitesimal_jackknife(model, fits[kind], folds)
+for kind, fit in fits.items():
+    results[kind] = acv.infinitesimal_jackknife(fit, folds)
     print(f"{kind}: loss {results[kind].loss:.3f} a sequence that was left out")
 
 # %% tags=["hide-input"]
 ours, refits, none = [], [], []
 for kind in ("full", "tied"):
-    without = acv.no_adjustment(models[kind], fits[kind], folds)
+    without = acv.no_adjustment(fits[kind], folds)
     named = models[kind].unpack(fits[kind].params)
     ours.extend(results[kind].fold_losses[:2])
     none.extend(without.fold_losses[:2])
@@ -379,13 +379,13 @@ from acvlib.models import MixtureHMM
 folds = acv.folds.k_fold(400, 10, rng)
 models = {c: MixtureHMM(x, 2, n_components=c) for c in (1, 2)}
 fits = {c: acv.fit(model) for c, model in models.items()}
-results = {c: acv.newton_step(models[c], fits[c], folds) for c in models}
+results = {c: acv.newton_step(fits[c], folds) for c in models}
 for c, result in results.items():
     print(f"{c} components a state: loss {result.loss:.4f} ± {result.se:.4f} a frame")
 
 # %% tags=["hide-input"]
 refits = doors.refits(models[2], x, folds, fits[2].params)
-none = acv.no_adjustment(models[2], fits[2], folds)
+none = acv.no_adjustment(fits[2], folds)
 print(f"2 components by refits: {refits.mean():.4f}")
 doors.near("mixture", results[2].pointwise, refits, none.pointwise)
 
@@ -410,8 +410,8 @@ from acvlib.models import GLMHMM
 models = {k: GLMHMM(choices, inputs, k, sites="sequences") for k in (1, 2, 3)}
 fits = {k: acv.fit(model) for k, model in models.items()}
 folds, results = acv.folds.leave_one_out(12), {}
-for k, model in models.items():
-    results[k] = acv.newton_step(model, fits[k], folds, damping=0.1)
+for k, fit in fits.items():
+    results[k] = acv.newton_step(fit, folds, damping=0.1)
     print(f"{k} states: loss {results[k].loss:.3f} a session that was left out")
 
 # %% tags=["hide-input"]
@@ -420,7 +420,7 @@ import numpy as np
 ours, refits, none = [], [], []
 for k, model in models.items():
     ours.extend(results[k].fold_losses)
-    none.extend(acv.no_adjustment(model, fits[k], folds).fold_losses)
+    none.extend(acv.no_adjustment(fits[k], folds).fold_losses)
     for n in range(12):
         own, given = (one[:n] + one[n + 1 :] for one in (choices, inputs))
         rest = GLMHMM(own, given, k, sites="sequences")
@@ -452,13 +452,13 @@ from acvlib.models import GaussianHMM
 model = GaussianHMM(x, n_states=2)
 fit = acv.fit(model)
 folds = acv.folds.k_fold(300, 20, rng, observed=model.observed)
-result = acv.newton_step(model, fit, folds)
+result = acv.newton_step(fit, folds)
 print(f"{model.observed.sum()} frames have some channel, {whole} all three", end="; ")
 print(f"loss {result.loss:.4f}")
 
 # %% tags=["hide-input"]
 refits, seen = doors.refits(model, x, folds, fit.params), model.observed
-none = acv.no_adjustment(model, fit, folds)
+none = acv.no_adjustment(fit, folds)
 print(f"loss by refits {refits[seen].mean():.4f}")
 doors.near("channels", result.pointwise[seen], refits[seen], none.pointwise[seen])
 
@@ -486,7 +486,7 @@ import acvlib as acv
 fitted = GaussianHMM(3, n_iter=200, tol=1e-6, random_state=1, **priors).fit(X, lengths)
 model, params = acv.from_hmmlearn(fitted, X, lengths)
 fit = acv.fit(model, params)
-cv = acv.newton_step(model, fit, acv.folds.leave_one_out(20))
+cv = acv.newton_step(fit, acv.folds.leave_one_out(20))
 print(f"loss {cv.loss:.2f} ± {cv.se:.2f} a sequence that was left out", end="; ")
 print(f"not left out: {model.sequence_losses(fit.params).mean():.2f}")
 
@@ -560,11 +560,11 @@ fit = acv.fit(model)
 folds = {"session": acv.folds.leave_one_out(24)}
 folds["individual"] = acv.folds.leave_group_out(individual)
 for name, own in folds.items():
-    cv = acv.newton_step(model, fit, own)
+    cv = acv.newton_step(fit, own)
     print(f"without each {name}: loss {cv.loss:.3f} ± {cv.se:.3f} a session")
 
 # %% tags=["hide-input"]
-refits, none = acv.exact(model, fit, own), acv.no_adjustment(model, fit, own)
+refits, none = acv.exact(fit, own), acv.no_adjustment(fit, own)
 print(f"refits without each individual: loss {refits.loss:.3f}")
 doors.near("panel", cv.fold_losses, refits.fold_losses, none.fold_losses)
 
@@ -586,13 +586,13 @@ from acvlib.models import FeatureCRF
 
 model = FeatureCRF(X, y, ridge=0.5)
 fit = acv.fit(model)
-cv = acv.newton_step(model, fit, acv.folds.leave_one_out(120))
+cv = acv.newton_step(fit, acv.folds.leave_one_out(120))
 print(f"{model.n_params} weights; loss {cv.loss:.3f} ± {cv.se:.3f} a sentence", end="; ")
 print(f"not left out: {cv.fitted_losses.mean():.3f}")
 
 # %% tags=["hide-input"]
 few = acv.Folds([[n] for n in range(12)])
-refits = acv.exact(model, fit, few).fold_losses
+refits = acv.exact(fit, few).fold_losses
 print("three sentences, by a Newton step:", *cv.fold_losses[:3].round(3), end="; ")
 print("by refits:", *refits[:3].round(3))
 doors.near("tagger", cv.fold_losses[:12], refits, cv.fitted_losses[:12])
@@ -618,7 +618,7 @@ import acvlib as acv
 fitted = sklearn_crfsuite.CRF(**settings).fit(X, y)
 model, params = acv.from_crfsuite(fitted, X, y)
 fit = acv.fit(model, start=params)
-cv = acv.newton_step(model, fit, acv.folds.iid(120, 10, 1, rng))
+cv = acv.newton_step(fit, acv.folds.iid(120, 10, 1, rng))
 print(f"loss {cv.loss:.3f} of a sentence that was left out")
 
 # %% tags=["hide-input"]
@@ -627,7 +627,7 @@ import numpy as np
 left_out = np.asarray(cv.folds[0])
 kept = np.setdiff1d(np.arange(120), left_out)
 again = sklearn_crfsuite.CRF(**settings).fit([X[n] for n in kept], [y[n] for n in kept])
-refits, none = [], acv.no_adjustment(model, fit, cv.folds)
+refits, none = [], acv.no_adjustment(fit, cv.folds)
 for n in left_out:
     again.tagger_.set(X[n])
     refits.append(-np.log(again.tagger_.probability(y[n])))
@@ -653,7 +653,7 @@ families = networkx.florentine_families_graph()  # who married into whom
 rates = {name: 12 if "Medici" in {name, *families[name]} else 3 for name in families}
 visits = {name: rng.poisson(rate) for name, rate in rates.items()}
 model = HiddenMRF(visits, families, coupling=0.3)
-cv = acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(model.n_sites))
+cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(model.n_sites))
 print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 
 # %% tags=["hide-input"]
@@ -664,7 +664,7 @@ for site in range(model.n_sites):  # EM from the start, on the graph without the
     weights = acv.folds.weights(model.n_sites, [site])
     refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(model, cv.fit, cv.folds)
+none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("graph", cv.pointwise, refits, none.pointwise)
 
 # %% [markdown]
@@ -691,7 +691,7 @@ import acvlib as acv
 from acvlib.models import HiddenMRF
 
 model = HiddenMRF.from_map(districts, "cases", coupling=0.5, exposure="people")
-cv = acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(48))
+cv = acv.newton_step(acv.fit(model), acv.folds.leave_one_out(48))
 print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was left out")
 
 # %% tags=["hide-input"]
@@ -700,7 +700,7 @@ for site in range(48):
     weights = acv.folds.weights(48, [site])
     refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
-none = acv.no_adjustment(model, cv.fit, cv.folds)
+none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("map", cv.pointwise, refits, none.pointwise)
 
 # %% [markdown]
@@ -729,7 +729,7 @@ def losses(p, sites):
 model = acv.from_jax(lambda p, w: w @ losses(p, slice(None)), losses, 300, start)
 
 # %%
-cv = acv.newton_step(model, acv.fit(model), acv.folds.k_fold(300, 10))
+cv = acv.newton_step(acv.fit(model), acv.folds.k_fold(300, 10))
 print(f"loss {cv.loss:.5f} ± {cv.se:.5f} of a row that was left out")
 
 # %% tags=["hide-input"]
@@ -744,7 +744,7 @@ for fold in cv.folds:  # least squares without the fold
     x, y = data[fold].T
     refits[fold] = (y - line(x)) ** 2 / noise / 2 + np.log(noise) / 2
 print(f"loss by least squares {refits.mean():.5f}")
-none = acv.no_adjustment(model, cv.fit, cv.folds)
+none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("jax", cv.pointwise, refits, none.pointwise)
 
 # %% [markdown]
@@ -774,7 +774,7 @@ def losses(p, sites):
 
 
 model = acv.from_torch(lambda p, w: w @ losses(p, slice(None)), losses, 200, start)
-cv = acv.newton_step(model, acv.fit(model), acv.folds.k_fold(200, 10))
+cv = acv.newton_step(acv.fit(model), acv.folds.k_fold(200, 10))
 
 # %% tags=["hide-input"]
 refits = np.empty(200)
@@ -783,7 +783,7 @@ for fold in cv.folds:
     weights = torch.tensor(acv.folds.weights(200, fold))
     doors.torch_minimum(lambda q, w=weights: w @ losses(q, slice(None)), p)
     refits[fold] = losses(p, torch.tensor(fold)).detach()
-none = acv.no_adjustment(model, cv.fit, cv.folds)
+none = acv.no_adjustment(cv.fit, cv.folds)
 print(f"loss {cv.loss:.5f}; by torch's refits {refits.mean():.5f}")
 doors.near("torch", cv.pointwise, refits, none.pointwise)
 
@@ -877,8 +877,8 @@ from acvlib.models import GLM
 
 model = GLM(X, y, "logistic", penalty=1.0)
 fit, folds = acv.fit(model), acv.folds.k_fold(500, 50, rng)
-first = acv.exact(model, fit, folds, checkpoint=kept)
-again = acv.exact(model, fit, folds, checkpoint=kept)  # reads what is finished
+first = acv.exact(fit, folds, checkpoint=kept)
+again = acv.exact(fit, folds, checkpoint=kept)  # reads what is finished
 print(f"loss {first.loss:.8f}, and again {again.loss:.8f}")
 
 # %% tags=["hide-input"]
@@ -892,5 +892,5 @@ for fold in folds:
     log_p = refit.predict_log_proba(X[fold])
     refits[fold] = -log_p[range(len(fold)), y[fold].astype(int)]
 print(f"scikit-learn's refits {refits.mean():.8f}")
-none = acv.no_adjustment(model, fit, folds)
+none = acv.no_adjustment(fit, folds)
 doors.exact("resumed", again.pointwise, refits, none.pointwise)

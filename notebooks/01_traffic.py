@@ -381,8 +381,8 @@ figures.save(fig, "traffic_growth", data)
 
 # %%
 none, jackknife, frozen, _, exact = worst.values()
-check = acv.check_result(model, frozen)
-mended = acv.refit_unreliable(model, frozen, check)
+check = acv.check_result(frozen)
+mended = acv.refit_unreliable(frozen, check)
 print(check)
 acv.compare_methods(exact, frozen, mended).drop(columns="evaluations").round(5)
 
@@ -693,7 +693,7 @@ nodes = [
     acv.models.HiddenMRF([2, 14, 11, 1], ring, coupling=1.0, scheme=scheme)
     for scheme in schemes
 ]
-refits = [acv.exact(m, acv.fit(m), [np.array([3])]) for m in nodes]
+refits = [acv.exact(acv.fit(m), [np.array([3])]) for m in nodes]
 rates = np.exp([r.params[0] for r in refits])
 ledger.record("ghosh.prop3.ring", float(np.abs(rates[0] - rates[1]).max()))
 pd.DataFrame(

@@ -144,7 +144,7 @@ folds = acv.folds.contiguous(showers.n_sites, percent=2.5, n_folds=20, rng=rng)
 fit
 
 # %%
-rungs = acv.ladder(showers, fit, folds)
+rungs = acv.ladder(fit, folds)
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
@@ -183,7 +183,7 @@ ledger.record("beyond.byo.lines", own_model.source_lines(Showers))
 
 # %%
 frozen = rungs["frozen_newton"]
-print(acv.check_result(showers, frozen))
+print(acv.check_result(frozen))
 frozen.to_frame().head()
 
 # %% [markdown]
@@ -222,7 +222,7 @@ level = np.cumsum(0.3 * rng.standard_normal(n_values))
 values = level + rng.standard_normal(n_values)
 levels, compiling = own_model.made(lambda: kalman(values))
 fit = acv.fit(levels)
-rungs = acv.ladder(levels, fit, acv.folds.k_fold(n_values, 20))
+rungs = acv.ladder(fit, acv.folds.k_fold(n_values, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %% [markdown]
@@ -285,7 +285,7 @@ fit = acv.fit(curve)
 print(
     *(f"{name} {value:.3f}" for name, value in curve.unpack(fit.params).items()), sep=", "
 )
-rungs = acv.ladder(curve, fit, acv.folds.k_fold(200, 20))
+rungs = acv.ladder(fit, acv.folds.k_fold(200, 20))
 acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round(5)
 
 # %%

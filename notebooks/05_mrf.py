@@ -533,10 +533,10 @@ field, limit = fields[0.8], 0.05
 none, ij, exact = (
     field.results[name] for name in ("no_adjustment", "infinitesimal_jackknife", "exact")
 )
-check = acv.check_result(field.model, ij, limit=limit)
+check = acv.check_result(ij, limit=limit)
 failed = calibration.failures(exact, ij, limit)
 flags = calibration.flag_rates(failed, check.unreliable)
-refitted = acv.refit_unreliable(field.model, ij, check)
+refitted = acv.refit_unreliable(ij, check)
 flags.to_frame("flags").T.round(3)
 
 # %%
@@ -600,7 +600,7 @@ ledger.record(f"{name}.narrower", ours, june, baseline=base, draws=500)
 # settings = {"coupling": 0.6, "exposure": "people"}
 # model = acv.models.HiddenMRF.from_map("districts.geojson", "incidents", **settings)
 # fit = acv.fit(model)
-# cv = acv.infinitesimal_jackknife(model, fit, acv.folds.leave_one_out(model.n_sites))
+# cv = acv.infinitesimal_jackknife(fit, acv.folds.leave_one_out(model.n_sites))
 # districts = datasets.areas_from_map("districts.geojson", "incidents")
 # figures.areas(ax, districts, cv.pointwise, "held-out loss (nats)")
 # ```

@@ -237,8 +237,7 @@ flags = {}
 for epoch in epochs:
     _, results = crf_epochs.at_iterate(study.model, study.iterates[epoch], few)
     flags[epoch] = {
-        name: acv.check_result(study.model, result).unreliable.mean()
-        for name, result in results.items()
+        name: acv.check_result(result).unreliable.mean() for name, result in results.items()
     }
 pd.DataFrame(flags).T.rename_axis("epoch").round(3)
 
@@ -463,7 +462,7 @@ blocks = acv.folds.contiguous(
     traffic.n_sites, 2, 10 * n_draws, rng, observed=traffic.observed
 )
 tens = [slice(i, i + 10) for i in range(0, len(blocks), 10)]
-reference = acv.exact(traffic, optimum, blocks)
+reference = acv.exact(optimum, blocks)
 steps = inexact.convex_iterates(traffic, acv.fit_path(traffic), 6)
 bounds["traffic"] = inexact.proposition2(
     traffic, optimum, steps, blocks, reference, draws=tens

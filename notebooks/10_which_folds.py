@@ -143,7 +143,7 @@ ledger.record_draws("beyond.check.splits.ignored", gaps["ignore"])
 
 # %% [markdown]
 # ## What to take away
-# - Call `acv.check_result(model, result)` on any approximate result, and `acv.refit_unreliable(model, result)` if you want
+# - Call `acv.check_result(result)` on any approximate result, and `acv.refit_unreliable(result)` if you want
 #   the bad folds done exactly. `approx_cross_validate` does both unless you tell it otherwise.
 # - If most folds are unreliable, run `acv.exact`. The approximation saves nothing then.
 # - Hidden states can have several optima. The check knows only the one that it is near.

@@ -97,8 +97,8 @@ figures.save(fig, "certified_fold")
 models = certified.given_regressions(rng, 10_000 if paper else 800)
 model, _ = models["breast cancer"]
 fit, folds = acv.fit(model), acv.folds.leave_one_out(model.n_sites)
-certificate = acv.certify(model, acv.newton_step(model, fit, folds))
-sharp = acv.certify(model, certificate.result, sharp=True)
+certificate = acv.certify(acv.newton_step(fit, folds))
+sharp = acv.certify(certificate.result, sharp=True)
 print(certificate, sharp, sep="\n")
 
 # %% [markdown]
@@ -335,7 +335,7 @@ print(f"the accuracy of exact refits is between {low:.4f} and {high:.4f}")
 
 # %% [markdown]
 # ## What to take away
-# - `acv.certify(model, result)` proves where exact refits are, for convex models, whatever the method and the fit.
+# - `acv.certify(result)` proves where exact refits are, for convex models, whatever the method and the fit.
 # - Single rows: as cheap as the Newton step where no row has a large leverage, dearer by a gradient for each that has. `sharp=True` where the interval matters more than the seconds.
 # - Many rows in a fold, or sentences: look at the seconds first. Refitting may be as cheap as proving.
 # - No certificate is no verdict: the fold may be right. `complete=True` settles it.

@@ -53,7 +53,7 @@ data = datasets.load_or_simulate("dodgers", rng)
 series = future.traffic(data if paper else data.head(10_000))
 model, fit, starts = series
 with warnings.catch_warnings(action="ignore"):
-    scores = acv.leave_future_out(model, fit, starts, anchors=16)
+    scores = acv.leave_future_out(fit, starts, anchors=16)
 unsure = np.mean(scores.errors > 0.5)
 print(f"{len(starts):,} origins, {scores.evaluations['refit']} refits", end="; ")
 print(f"{unsure:.0%} may be off by half a standard error")
@@ -165,8 +165,8 @@ ledger.record("beyond.lfo.mocap.speed", refitted.seconds / found["ours"].seconds
 # {verdict}`beyond.lfo.mocap.error`
 #
 # ## Do this
-# - Judge a model of a series by `acv.leave_future_out(model, fit, starts, horizon=…, gap=…)`: all origins for the price of a
+# - Judge a model of a series by `acv.leave_future_out(fit, starts, horizon=…, gap=…)`: all origins for the price of a
 #   few refits. `losses` has each site of a window, `joint` the window as a whole.
 # - Heed `UnreliableOrigins`: raise `anchors` until it is silent, or look at `errors` and at the origins they belong to.
-# - Check a dozen origins yourself: `acv.exact(model, fit, scores.folds(rows))`.
+# - Check a dozen origins yourself: `acv.exact(fit, scores.folds(rows))`.
 # - Do not score the future with the full fit, and mistrust one refit a week while parameters still move.

@@ -96,7 +96,7 @@ for name in shares.index.drop("random"):
 fig, axes = figures.subplots(1, 2, figsize=(9, 4.2))
 figures.predicted_and_exact(axes[0], effects)
 field = settings[-1]
-tracts = acv.most_influential(field.model, field.fit, lambda p: p[1], 10, "greedy")
+tracts = acv.most_influential(field.fit, lambda p: p[1], 10, "greedy")
 figures.influential_areas(
     axes[1], june, tracts.psi, tracts.sites, "change of the log high rate"
 )
@@ -124,7 +124,7 @@ figures.save(fig, "influence", june)
 
 # %%
 night = settings[0]
-five = acv.most_influential(night.model, night.fit, night.phi, 5, "greedy").sites
+five = acv.most_influential(night.fit, night.phi, 5, "greedy").sites
 around = series.counts[np.sort(five)[:, None] + np.arange(-2, 3)]
 around = pd.DataFrame(
     around, series.timestamp[np.sort(five)], ["-2", "-1", "count", "+1", "+2"]
@@ -133,7 +133,7 @@ around.replace(-1, "missing")
 
 # %% [markdown]
 # ## Do this
-# - Ask `acv.most_influential(model, fit, phi, k)` before you rely on a conclusion. Read `exact`; `linear` is a search
+# - Ask `acv.most_influential(fit, phi, k)` before you rely on a conclusion. Read `exact`; `linear` is a search
 #   direction, not an answer.
 # - With hidden states, or where `linear` and `exact` differ, take `method="greedy"`: $k$ refits.
 # - Both are searches: what they find bounds the sensitivity from below. Another set may do more.

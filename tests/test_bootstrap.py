@@ -41,9 +41,7 @@ def test_many_weightings_equal_autograd(model):
 
 def test_refits_equal_brute_force(model):
     fit, weights = acv.fit(model), acv.folds.bootstrap_weights(150, 6, rng())
-    for row, params in zip(
-        weights, bootstrap.refits(model, fit, weights, tolerance=1e-9), strict=True
-    ):
+    for row, params in zip(weights, bootstrap.refits(fit, weights, tolerance=1e-9), strict=True):
         assert_allclose(params, refit(model.objective, fit.params, row, gtol=1e-10), atol=1e-7)
 
 
@@ -51,9 +49,7 @@ def test_halving_the_weights_quarters_the_error(model):
     fit = acv.fit(model, tolerance=1e-11)
     draws = acv.folds.bootstrap_weights(150, 20, rng()) - 1.0
     errors = [
-        np.abs(
-            bootstrap.jackknife_params(model, fit, w) - bootstrap.refits(model, fit, w, 1e-11)
-        ).max()
+        np.abs(bootstrap.jackknife_params(fit, w) - bootstrap.refits(fit, w, 1e-11)).max()
         for w in (1.0 + 0.1 * draws, 1.0 + 0.05 * draws)
     ]
     assert_allclose(errors[0] / errors[1], 4.0, rtol=0.1)
@@ -62,10 +58,10 @@ def test_halving_the_weights_quarters_the_error(model):
 def test_leave_one_out_weights_give_the_jackknife_of_folds(model):
     fit, folds = acv.fit(model), acv.folds.leave_one_out(150)
     weights = np.array([acv.folds.weights(150, fold) for fold in folds])
-    jackknife = acv.infinitesimal_jackknife(model, fit, folds)
-    assert_allclose(bootstrap.jackknife_params(model, fit, weights), jackknife.params, atol=1e-12)
-    exact = acv.exact(model, fit, folds, tolerance=1e-10)
-    assert_allclose(bootstrap.refits(model, fit, weights, 1e-10), exact.params, atol=1e-9)
+    jackknife = acv.infinitesimal_jackknife(fit, folds)
+    assert_allclose(bootstrap.jackknife_params(fit, weights), jackknife.params, atol=1e-12)
+    exact = acv.exact(fit, folds, tolerance=1e-10)
+    assert_allclose(bootstrap.refits(fit, weights, 1e-10), exact.params, atol=1e-9)
 
 
 def test_a_resample_without_an_optimum_is_nan_and_warned_of():
@@ -73,7 +69,7 @@ def test_a_resample_without_an_optimum_is_nan_and_warned_of():
     model = GLM(x, np.array([0.0, 1.0, 0.0, 1.0]))
     with pytest.warns(bootstrap.UnconvergedFit, match="1 of 2 resamples"):
         params = bootstrap.refits(
-            model, acv.fit(model), np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]])
+            acv.fit(model), np.array([[1.0, 1.0, 1.0, 1.0], [2.0, 0.0, 0.0, 2.0]])
         )
     assert np.isfinite(params[0]).all()
     assert np.isnan(params[1]).all()
@@ -98,7 +94,7 @@ def test_hidden_state_models_are_resampled_by_the_power_of_their_densities(name)
     fit = acv.fit(model, rng=rng(1))
     weights = acv.folds.bootstrap_weights(model.n_sites, 2, rng(2))
     assert weights.max() > 1.0
-    for row, params in zip(weights, bootstrap.refits(model, fit, weights, 1e-8), strict=True):
+    for row, params in zip(weights, bootstrap.refits(fit, weights, 1e-8), strict=True):
         value, gradient = model.derivatives.value_and_gradient(params, row)
         by_autograd = acv.derivatives_of(ByAutograd(model))
         slow_value, slow_gradient = by_autograd.value_and_gradient(params, row)
@@ -116,7 +112,7 @@ def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
     fit = acv.fit(model, rng=rng(0))
     repeated = [sequences[n] for n in np.repeat(np.arange(6), counts)]
     expected = acv.fit(HMM(repeated, 2, model.emission), start=fit.params, tolerance=1e-9)
-    found = bootstrap.refits(model, fit, counts[None] * 1.0, 1e-9)
+    found = bootstrap.refits(fit, counts[None] * 1.0, 1e-9)
     assert_allclose(found[0], expected.params, atol=1e-6)
 
 
@@ -142,7 +138,7 @@ def test_a_model_without_hessians_says_so():
     with pytest.raises(
         ValueError, match="7 parameters are too many .*raise the model's dense_limit"
     ):
-        bootstrap.refits(model, fit, np.ones((1, 6)))
+        bootstrap.refits(fit, np.ones((1, 6)))
 
 
 def mean_model(n):
@@ -152,9 +148,7 @@ def mean_model(n):
 
 def test_intervals_of_a_mean_have_the_known_width():
     model = mean_model(400)
-    params = bootstrap.refits(
-        model, acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng())
-    )
+    params = bootstrap.refits(acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng()))
     low, high = bootstrap.interval(params, 0.9)[:, 0]
     assert_allclose(high - low, 2 * 1.6449 * model.y.std() / 20, rtol=0.03)
 
@@ -166,7 +160,7 @@ def test_jackknife_after_bootstrap_of_a_mean():
     model, n = mean_model(20), 20
     weights = acv.folds.bootstrap_weights(n, 20_000, rng())
     errors, own = bootstrap.jackknife_after_bootstrap(
-        bootstrap.refits(model, acv.fit(model), weights), weights
+        bootstrap.refits(acv.fit(model), weights), weights
     )
     others = np.array([np.delete(model.y, i).std() for i in range(n)]) / np.sqrt(n)
     assert_allclose(errors, model.y.std() / np.sqrt(n), rtol=0.03)

@@ -69,7 +69,7 @@ def pairs_of(cv):
 def test_exact_over_a_splitter_is_its_own_training_sets_refitted(cv):
     model = GLM(X, Y, "gaussian", penalty=0.7, intercept=False)
     ours = folds.from_splitter(cv, X, CLASSES, groups_of(cv))
-    result = acv.exact(model, acv.fit(model), ours)
+    result = acv.exact(acv.fit(model), ours)
     for (train, test), losses in zip(pairs_of(cv), losses_by_fold(result), strict=True):
         train, test = list(train), list(test)
         refit = Ridge(0.7, fit_intercept=False).fit(X[train], Y[train])

@@ -106,7 +106,7 @@ def test_the_folds_omit_more_than_they_score(case):
 @pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
 def test_every_method_scores_the_scored_sites_given_what_is_not_omitted(case, method):
     model, observations, folds, _, fit = case
-    result = method(model, fit, folds)
+    result = method(fit, folds)
     everything = zip(result.params, folds.omitted, folds.scored, strict=True)
     expected = [by_difference(observations, *one) for one in everything]
     for ours, theirs in zip(losses_by_fold(result), expected, strict=True):
@@ -115,7 +115,7 @@ def test_every_method_scores_the_scored_sites_given_what_is_not_omitted(case, me
 
 def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
     model, observations, folds, without, fit = case
-    exact = acv.exact(model, fit, folds, tolerance=TIGHT)
+    exact = acv.exact(fit, folds, tolerance=TIGHT)
     for number, (omitted, scored) in enumerate(zip(folds.omitted, folds.scored, strict=True)):
         left = weights(model.n_sites, omitted) > 0
         refit = acv.fit(without(left), start=fit.params, tolerance=TIGHT).params
@@ -128,8 +128,8 @@ def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
 def test_folds_in_another_order_give_the_same_results_in_that_order(case, method):
     model, _, folds, _, fit = case
     order = np.random.default_rng(0).permutation(len(folds))
-    once = method(model, fit, folds)
-    again = method(model, fit, folds[order])
+    once = method(fit, folds)
+    again = method(fit, folds[order])
     assert_allclose(again.params, once.params[order], rtol=1e-9, atol=1e-12)
     for place, number in enumerate(order):
         assert_allclose(losses_by_fold(again)[place], losses_by_fold(once)[number], rtol=1e-9)
@@ -140,8 +140,8 @@ def test_tables_and_lists_of_folds_are_alike(method):
     model, _, folds, _ = glm()
     fit = acv.fit(model)
     omitted = np.arange(40).reshape(10, 4)
-    table = method(model, fit, Folds(omitted, omitted[:, [2, 1]]))
-    listed = method(model, fit, Folds(list(omitted), list(omitted[:, [2, 1]])))
+    table = method(fit, Folds(omitted, omitted[:, [2, 1]]))
+    listed = method(fit, Folds(list(omitted), list(omitted[:, [2, 1]])))
     assert_allclose(table.params, listed.params, rtol=1e-9)
     assert_allclose(losses_by_fold(table), losses_by_fold(listed), rtol=1e-9)
     assert_array_equal(table.folds.sizes, listed.folds.sizes)

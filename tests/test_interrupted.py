@@ -82,10 +82,10 @@ def assert_partial(error, undisturbed):
 def assert_goes_on(model, error, undisturbed):
     result = error.result
     rest = ~result.diagnostics["converged"]
-    check = acv.check_result(model, result)
+    check = acv.check_result(result)
     assert check.unreliable[rest].all()
     assert not check.unreliable[~rest].any()
-    whole = acv.refit_unreliable(model, result, rest)
+    whole = acv.refit_unreliable(result, rest)
     assert_array_equal(whole.diagnostics["refitted"], rest)
     fit = result.fit
     assert fit.standard_errors_between(whole.params, undisturbed.params).max() < 1e-5
@@ -97,7 +97,7 @@ def assert_goes_on(model, error, undisturbed):
 def test_exact_keeps_the_folds_that_converged(kind, wrap):
     model = wrap(model_of(kind))
     fit = acv.fit(model)
-    undisturbed = acv.exact(model, fit, FOLDS)
+    undisturbed = acv.exact(fit, FOLDS)
     name = "residual" if kind == "equation" else "objective"
     if wrap is ByFours:
         name = "fold_gradients"
@@ -118,7 +118,7 @@ def test_matrix_free_refits_keep_the_folds_that_converged(n_jobs):
     model = AutoRegressiveHMM(x, 2, dense_limit=0)
     fit = acv.fit(model, rng=rng)
     folds = acv.folds.leave_one_out(6)
-    undisturbed = acv.exact(model, fit, folds)
+    undisturbed = acv.exact(fit, folds)
     soon = late(model, "products", 0.7, acv.exact, fit, folds)
     with joblib.parallel_config(n_jobs=n_jobs):
         error = stopped(acv.exact, soon, fit, folds)
@@ -131,7 +131,7 @@ def test_a_solver_of_the_models_own_keeps_nothing():
     model = model_of("objective")
     fit = acv.fit(model)
     own = Interrupting(ByFours(model), "refits", 1)
-    done = assert_partial(stopped(acv.exact, own, fit, FOLDS), acv.exact(model, fit, FOLDS))
+    done = assert_partial(stopped(acv.exact, own, fit, FOLDS), acv.exact(fit, FOLDS))
     assert not done.any()
 
 
@@ -155,22 +155,22 @@ def test_a_fold_without_a_loss_is_unreliable_even_where_bounds_prove_the_others(
     x = rng.normal(size=(N, 2))
     model = GLM(x, (x[:, 0] + rng.normal(size=N) > 0) * 1.0, "logistic", penalty=1.0)
     fit = acv.fit(model)
-    result = acv.exact(model, fit, acv.folds.leave_one_out(N))
+    result = acv.exact(fit, acv.folds.leave_one_out(N))
     losses = list(result.losses)
     losses[7] = np.array([np.nan])
-    check = acv.check_result(model, replace(result, losses=losses))
+    check = acv.check_result(replace(result, losses=losses))
     assert_array_equal(np.flatnonzero(check.unreliable), [7])
 
 
 def test_ctrl_c_while_scoring_keeps_the_params():
     model = model_of("objective")
     fit = acv.fit(model)
-    undisturbed = acv.exact(model, fit, FOLDS)
+    undisturbed = acv.exact(fit, FOLDS)
     result = stopped(acv.exact, Interrupting(model, "heldout_loss", 3), fit, FOLDS).result
     assert_array_equal(result.params, undisturbed.params)
     assert result.diagnostics["converged"].all()
     assert np.isnan(result.pointwise).all()
-    assert acv.check_result(model, result).unreliable.all()
+    assert acv.check_result(result).unreliable.all()
     losses = acv.derivatives_of(model).heldout(result.params, result.folds)
     assert replace(result, losses=losses).loss == undisturbed.loss
 
@@ -188,7 +188,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_scores():
 def test_what_goes_on_may_be_interrupted_again():
     model = model_of("objective")
     fit = acv.fit(model)
-    undisturbed = acv.exact(model, fit, FOLDS)
+    undisturbed = acv.exact(fit, FOLDS)
     soon = late(model, "objective", 0.7, acv.exact, fit, FOLDS)
     first = stopped(acv.exact, soon, fit, FOLDS)
     rest = ~first.result.diagnostics["converged"]
@@ -197,7 +197,7 @@ def test_what_goes_on_may_be_interrupted_again():
     left = ~result.diagnostics["converged"]
     assert 0 < left.sum() < rest.sum()
     assert_array_equal(np.isnan(result.fold_losses), left)
-    whole = acv.refit_unreliable(model, result, left)
+    whole = acv.refit_unreliable(result, left)
     assert_allclose(whole.loss, undisturbed.loss, rtol=1e-6)
     assert whole.evaluations["heldout"] == len(FOLDS)
 

@@ -23,10 +23,10 @@ def test_estimates_are_the_distances_from_the_exact_refits(kind, rng):
     model = model_of(kind, rng)
     fit = acv.fit(model)
     folds = acv.folds.k_fold(model.n_sites, 20, rng)
-    exact = acv.exact(model, fit, folds)
+    exact = acv.exact(fit, folds)
     for method in (acv.no_adjustment, acv.infinitesimal_jackknife):
-        result = method(model, fit, folds)
-        check = acv.check_result(model, result, limit=0.02)
+        result = method(fit, folds)
+        check = acv.check_result(result, limit=0.02)
         true = fit.standard_errors_between(result.params, exact.params)
         np.testing.assert_allclose(check.theta_errors, true, rtol=0.3, atol=2e-3)
         clear = np.abs(true - 0.02) > 0.005
@@ -38,8 +38,8 @@ def test_estimates_are_the_distances_from_the_exact_refits(kind, rng):
 def test_no_exact_refit_is_unreliable_even_to_a_narrow_limit(kind, rng):
     model = model_of(kind, rng)
     fit = acv.fit(model)
-    exact = acv.exact(model, fit, acv.folds.leave_one_out(model.n_sites))
-    check = acv.check_result(model, exact, limit=1e-3)
+    exact = acv.exact(fit, acv.folds.leave_one_out(model.n_sites))
+    check = acv.check_result(exact, limit=1e-3)
     assert not check.unreliable.any()
     assert check.gradients == model.n_sites
 
@@ -56,14 +56,14 @@ def test_folds_of_high_leverage_are_found_where_the_full_hessian_hides_them(rng)
     model = separable_but_for_two(rng)
     fit = acv.fit(model)
     folds = acv.folds.leave_one_out(model.n_sites)
-    exact = acv.exact(model, fit, folds)
+    exact = acv.exact(fit, folds)
     for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
-        result = method(model, fit, folds)
+        result = method(fit, folds)
         true = fit.standard_errors_between(result.params, exact.params)
-        check = acv.check_result(model, result)
+        check = acv.check_result(result)
         assert check.unreliable[true > 0.5].all()
         assert true[0] > 0.5
-        refitted = acv.refit_unreliable(model, result, check)
+        refitted = acv.refit_unreliable(result, check)
         rest = fit.standard_errors_between(refitted.params, exact.params)
         assert rest.max() < 0.55
         np.testing.assert_array_equal(refitted.diagnostics["refitted"], check.unreliable)
@@ -79,25 +79,25 @@ def test_params_that_are_far_off_or_not_finite_are_unreliable(kind, rng):
     model = model_of(kind, rng)
     fit = acv.fit(model)
     folds = acv.folds.k_fold(model.n_sites, 6, rng)
-    frozen = acv.frozen_newton(model, fit, folds, steps=3)
+    frozen = acv.frozen_newton(fit, folds, steps=3)
     frozen.params[1] = np.nan
     frozen.params[2] += 3.0
     frozen.params[3] = 1e200
-    check = acv.check_result(model, frozen)
+    check = acv.check_result(frozen)
     assert check.unreliable.tolist() == [False, True, True, True, False, False]
     assert "not finite" in check.reason(1)
     assert "standard errors" in check.reason(2)
     assert str(check).startswith("3 of 6 folds are unreliable; fold 1")
-    refitted = acv.refit_unreliable(model, frozen)
-    exact = acv.exact(model, fit, folds)
+    refitted = acv.refit_unreliable(frozen)
+    exact = acv.exact(fit, folds)
     np.testing.assert_allclose(refitted.params[1:4], exact.params[1:4], atol=1e-8)
 
 
 def test_flags_of_ones_own_are_refitted_and_nothing_else(rng):
     model = model_of("objective", rng)
     fit = acv.fit(model)
-    still = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
-    refitted = acv.refit_unreliable(model, still, np.array([True, False, False, True]))
+    still = acv.no_adjustment(fit, acv.folds.k_fold(model.n_sites, 4))
+    refitted = acv.refit_unreliable(still, np.array([True, False, False, True]))
     moved = (refitted.params != still.params).any(axis=1)
     assert moved.tolist() == [True, False, False, True]
 
@@ -106,18 +106,18 @@ def test_flags_of_ones_own_are_refitted_and_nothing_else(rng):
 def test_flags_that_are_not_one_bool_a_fold_are_refused(flags, rng):
     model = model_of("objective", rng)
     fit = acv.fit(model)
-    result = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
+    result = acv.no_adjustment(fit, acv.folds.k_fold(model.n_sites, 4))
     with pytest.raises(ValueError, match=r"must be \(4,\) bool"):
-        acv.refit_unreliable(model, result, flags)
+        acv.refit_unreliable(result, flags)
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, np.nan])
 def test_a_limit_that_is_not_positive_is_refused(limit, rng):
     model = model_of("objective", rng)
     fit = acv.fit(model)
-    result = acv.no_adjustment(model, fit, acv.folds.k_fold(model.n_sites, 4))
+    result = acv.no_adjustment(fit, acv.folds.k_fold(model.n_sites, 4))
     with pytest.raises(ValueError, match="must be above 0"):
-        acv.check_result(model, result, limit)
+        acv.check_result(result, limit)
 
 
 class Overflowing:
@@ -141,9 +141,9 @@ class Overflowing:
 def test_points_at_which_a_model_fails_mark_their_fold():
     model = Overflowing()
     fit = acv.fit(model)
-    result = acv.no_adjustment(model, fit, acv.folds.leave_one_out(12))
+    result = acv.no_adjustment(fit, acv.folds.leave_one_out(12))
     assert fit.params[0] < 2.0
-    check = acv.check_result(model, result)
+    check = acv.check_result(result)
     assert check.unreliable[0]
     assert np.isinf(check.loss_errors[0])
     assert not check.unreliable.all()
@@ -170,12 +170,12 @@ class TwoWells:
 def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_mark():
     model = TwoWells()
     fit = acv.fit(model)
-    step = acv.newton_step(model, fit, acv.folds.leave_one_out(4))
-    check = acv.check_result(model, step)
+    step = acv.newton_step(fit, acv.folds.leave_one_out(4))
+    check = acv.check_result(step)
     assert check.theta_errors[0] < 0.01  # at the top between two wells, where the gradient is small
     assert check.unreliable.tolist() == [True, False, False, False]
-    refitted = acv.refit_unreliable(model, step, check)
+    refitted = acv.refit_unreliable(step, check)
     assert abs(refitted.params[0, 0]) == pytest.approx(np.sqrt(3.0), abs=1e-5)
     assert not refitted.indefinite.any()
-    kept = acv.refit_unreliable(model, step, np.array([False, True, False, False]))
+    kept = acv.refit_unreliable(step, np.array([False, True, False, False]))
     assert kept.indefinite.tolist() == [True, False, False, False]

@@ -19,8 +19,8 @@ SERIES = RNG.normal(size=N) + 3 * (np.arange(N) % 20 > 10)
 GLM = models.GLM(X, Y, penalty=1.0)
 FIT = acv.fit(GLM)
 FOLDS = acv.folds.k_fold(N, 5)
-EXACT = acv.exact(GLM, FIT, FOLDS)
-STEP = acv.newton_step(GLM, FIT, FOLDS)
+EXACT = acv.exact(FIT, FOLDS)
+STEP = acv.newton_step(FIT, FOLDS)
 HMM = models.GaussianHMM(SERIES, 2)
 HMM_FIT = acv.fit(HMM, rng=0)
 MRF = models.HiddenMRF(np.arange(20), np.array([[0, 1], [1, 2]]), 0.5)
@@ -52,15 +52,15 @@ HELD = {
     "Folds": FOLDS,
     "Folds of unequal sizes": acv.folds.Folds([[0], [1, 2]], [[0], [2]]),
     "no Folds": FOLDS[[]],
-    **acv.ladder(GLM, FIT, FOLDS),
+    **acv.ladder(FIT, FOLDS),
     "exact": EXACT,
-    "refitted": acv.refit_unreliable(GLM, STEP, np.arange(5) < 2),
-    "ResultCheck": acv.check_result(GLM, STEP),
-    "Certificate": acv.certify(GLM, STEP),
-    "Influence": acv.most_influential(GLM, FIT, lambda params: params[0], 10),
-    "Estimate": acv.difference_estimate(GLM, STEP, 3, RNG),
-    "Theorem1": acv.bounds.theorem1(GLM, FIT, FOLDS),
-    "FutureLosses": acv.leave_future_out(HMM, HMM_FIT, [40, 45, 50]),
+    "refitted": acv.refit_unreliable(STEP, np.arange(5) < 2),
+    "ResultCheck": acv.check_result(STEP),
+    "Certificate": acv.certify(STEP),
+    "Influence": acv.most_influential(FIT, lambda params: params[0], 10),
+    "Estimate": acv.difference_estimate(STEP, 3, RNG),
+    "Theorem1": acv.bounds.theorem1(FIT, FOLDS),
+    "FutureLosses": acv.leave_future_out(HMM_FIT, [40, 45, 50]),
     "Choice": acv.choose({"weak": GLM, "strong": penalised([2.0])}, FOLDS),
     "Tuning": acv.tune(penalised, [1.0], FOLDS, max_evaluations=2),
     "CVGradient": acv.cv_gradient(penalised, [1.0], FOLDS),

@@ -61,7 +61,7 @@ def test_buffers_are_omitted_and_their_centres_scored():
     counts = np.random.default_rng(0).poisson(np.where(np.arange(30) % 6 < 3, 3, 15))
     model = HiddenMRF(counts, GRID, 0.5)
     fit, folds = acv.fit(model), spatial_folds.buffered(30, GRID, 1)
-    result = acv.no_adjustment(model, fit, folds)
+    result = acv.no_adjustment(fit, folds)
     expected = [
         model.heldout_loss(fit.params, fold)[list(fold).index(i)] for i, fold in enumerate(folds)
     ]

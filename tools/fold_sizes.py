@@ -77,7 +77,7 @@ def errors_of(draw, folds_of, n_draws, rng):
         for percent in PERCENTS:
             if percent * model.n_sites < 100:
                 continue  # less than one site
-            rungs = acv.ladder(model, fit, folds_of(model.n_sites, percent, FOLDS, own))
+            rungs = acv.ladder(fit, folds_of(model.n_sites, percent, FOLDS, own))
             exact = rungs["exact"]
             converged = exact.diagnostics["converged"]
             lost += int((~converged).sum())

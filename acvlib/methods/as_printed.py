@@ -4,15 +4,13 @@ Source: Zhu and Liu (2021).
 """
 
 from dataclasses import replace
-from typing import Any
 
-from ..derivatives import derivatives_of
 from ..folds import Folds
-from ..protocol import CVResult, Fit, check_result_of
+from ..protocol import CVResult, Fit, check_fit, check_is_result
 from .run import Run
 
 
-def as_printed(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+def as_printed(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     """theta - H^-1 g(w_o), g the losses of the fold's sites over s - v and (p - v)^2.
 
     Theorem 3.1 holds these normalisers fixed, though they change with the fold. Its step therefore
@@ -23,21 +21,23 @@ def as_printed(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVRe
     ------
     TypeError : a model for which the theorem prints nothing
     """
-    if not hasattr(model, "printed_cross"):
-        raise TypeError(f"{type(model).__name__} has no printed_cross: Theorem 3.1 is not about it")
-    run = Run("as_printed", model, fit, folds, damping=damping)
+    check_fit(fit)
+    if not hasattr(fit.model, "printed_cross"):
+        name = type(fit.model).__name__
+        raise TypeError(f"{name} has no printed_cross: Theorem 3.1 is not about it")
+    run = Run("as_printed", fit, folds, damping=damping)
     H = fit.hessian.damped(run.damping)
-    params = fit.params - H.solve(model.printed_cross(fit.params, run.folds).T).T
+    params = fit.params - H.solve(fit.model.printed_cross(fit.params, run.folds).T).T
     return run.finish(params, {"cross": 1})
 
 
-def linearised(model: Any, result: CVResult) -> CVResult:
+def linearised(result: CVResult) -> CVResult:
     """Expand a result's held-out losses to first order about the full fit: Eqs. 10 and 11.
 
     loss(theta_o) becomes loss(theta_hat) + dloss/dtheta (theta_o - theta_hat).
     """
-    check_result_of(model, result)
-    derivatives = derivatives_of(model)
+    check_is_result(result)
+    derivatives = result.fit.derivatives
     moves = result.params - result.fit.params
     losses = [
         derivatives.heldout_expansion(result.fit.params, move, fold)

@@ -94,7 +94,7 @@ def cv_gradient(
         check_alike(model, near.model, alpha)
         params = near.fit.params
     found = fit_model(model, params, tolerance=tolerance)
-    run = Run("exact", model, found, folds, tolerance=tolerance)
+    run = Run("exact", found, folds, tolerance=tolerance)
     starts = None
     if near is not None and near.result.folds.same_as(run.folds):
         starts = found.params + near.result.params - near.fit.params
@@ -114,7 +114,7 @@ def cv_gradient(
 
 def _gradient(models, result, in_prior, is_first):
     """dCV/dalpha (A,), a portion of the folds at a time."""
-    derivatives = result.derivatives
+    derivatives = result.fit.derivatives
     total = np.zeros(len(in_prior))
     idle = np.ones(len(in_prior), bool)
     beside = [models.beside(j) for j in range(len(in_prior))]

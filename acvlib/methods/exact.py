@@ -18,7 +18,7 @@ from .refits import refit_folds, refit_in_parts
 from .run import Run
 
 REFIT = (
-    "Refit only the others: result = acv.refit_unreliable(model, error.result, "
+    "Refit only the others: result = acv.refit_unreliable(error.result, "
     '~error.result.diagnostics["converged"]), `error` being this exception (sys.last_value in a '
     "console)"
 )
@@ -29,7 +29,6 @@ SCORE = (
 
 
 def exact(
-    model: Any,
     fit: Fit,
     folds: Folds,
     tolerance: float = TOLERANCE,
@@ -64,7 +63,7 @@ def exact(
     the full fit's params and nan losses.
     """
     tolerance = real_number("tolerance", tolerance, least=0.0)
-    run = Run("exact", model, fit, folds, tolerance=tolerance)
+    run = Run("exact", fit, folds, tolerance=tolerance)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     scoring = False
     try:

@@ -18,7 +18,7 @@ from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..parallel import track
-from ..protocol import CVResult, Fit, Refits, with_defaults
+from ..protocol import CVResult, Fit, Refits, check_fit, with_defaults
 from .exact import exact, interrupted, warn_of_refits
 from .run import Run
 
@@ -26,7 +26,7 @@ MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
 ROUNDING = 1e-6  # of a gradient's length
 REMEDY = (
-    "Refit only the others: acv.from_scratch(model, result.fit, "
+    "Refit only the others: acv.from_scratch(result.fit, "
     'result.folds[~result.diagnostics["converged"]]), `result` being this exception\'s '
     "(sys.last_value.result in a console)"
 )
@@ -71,7 +71,6 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
 
 
 def from_scratch(
-    model: Any,
     fit: Fit,
     folds: Folds,
     n_starts: int = 10,
@@ -94,12 +93,14 @@ def from_scratch(
     """
     n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     rng = generator(rng)
+    check_fit(fit)
+    model = fit.model
     if with_defaults(model).convex:
-        return replace(exact(model, fit, folds), method="from_scratch")
+        return replace(exact(fit, folds), method="from_scratch")
     if not hasattr(model, "sample_weight"):
         name = type(model).__name__
         raise TypeError(f"{name} has no sample_weight to leave sites out by: use acv.exact")
-    run = Run("from_scratch", model, fit, folds, n_starts=n_starts)
+    run = Run("from_scratch", fit, folds, n_starts=n_starts)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
     try:

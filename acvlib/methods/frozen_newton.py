@@ -1,7 +1,5 @@
 """theta_o <- theta_o - [(1 - m) H]^-1 dF/dtheta(theta_o, w_o): chord steps, one H for all folds."""
 
-from typing import Any
-
 import numpy as np
 
 from ..checks import check_whole
@@ -13,7 +11,6 @@ from .run import Run
 
 
 def frozen_newton(
-    model: Any,
     fit: Fit,
     folds: Folds,
     steps: int = 1,
@@ -32,8 +29,8 @@ def frozen_newton(
     IndefiniteHessian : H + damping is not positive definite
     """
     steps = check_whole("steps", steps, 1)
-    run = Run("frozen_newton", model, fit, folds, steps=steps, rescale=rescale, damping=damping)
-    share = kept_share(model, run.folds) if rescale else np.ones(len(run.folds))
+    run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
+    share = kept_share(fit.model, run.folds) if rescale else np.ones(len(run.folds))
     hessians = SameForAll(fit.hessian.damped(run.damping), share)
     params = fit.params
     for _ in range(steps):

@@ -12,13 +12,12 @@ Source: Broderick, Giordano and Meager (2020); greedily, Kuschnig, Zens and Cres
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from autograd.core import make_vjp
 
 from ..checks import check_choice, check_whole, one_line
-from ..derivatives import derivatives_of, is_equation
+from ..derivatives import is_equation
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
@@ -58,7 +57,6 @@ class Influence:
 
 
 def most_influential(
-    model: Any,
     fit: Fit,
     phi: Callable[[np.ndarray], float],
     k: int,
@@ -79,10 +77,11 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    check_fit(model, fit)
+    check_fit(fit)
     check_choice("method", method, METHODS)
     warn_unconverged(fit, TOLERANCE, "most_influential")
-    derivatives = derivatives_of(model)
+    model = fit.model
+    derivatives = fit.derivatives
     if is_equation(model):
         raise TypeError("an EstimatingEquation has no objective: give a Model")
     observed = observed_mask(model.n_sites, derivatives.defaults.observed)
@@ -101,8 +100,8 @@ def most_influential(
         path = np.cumsum(psi[sites])
         linear = path[-1]
     together = Folds([sites])
-    stepped = newton_step(model, fit, together).params[0]
-    refitted = exact(model, fit, together).params[0] if verify else None
+    stepped = newton_step(fit, together).params[0]
+    refitted = exact(fit, together).params[0] if verify else None
     return Influence(
         method=method,
         sites=sites,

@@ -1,7 +1,5 @@
 """theta_o = theta_hat - H^-1 J (w_o - 1): one linear step in the weights, from w = 1."""
 
-from typing import Any
-
 import numpy as np
 
 from ..folds import Folds
@@ -9,7 +7,7 @@ from ..protocol import CVResult, Fit
 from .run import Run
 
 
-def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+def infinitesimal_jackknife(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     """Expand theta_hat(w) to first order about w = 1, and step to each fold's weights.
 
     H is that of the fit; a fold costs one product with J. `damping` is added to H's diagonal.
@@ -20,7 +18,7 @@ def infinitesimal_jackknife(model: Any, fit: Fit, folds: Folds, damping: float =
 
     Source: Ghosh et al. (2020), Algorithms 1-4 and Eq. 14; Giordano et al. (2019).
     """
-    run = Run("infinitesimal_jackknife", model, fit, folds, damping=damping)
+    run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
     H = fit.hessian.damped(run.damping)
     step = run.derivatives.solved_cross(fit.params, run.folds, H)
     params = np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory

@@ -1,7 +1,5 @@
 """Every method on the same folds, and the baseline below them: theta_o = theta_hat."""
 
-from typing import Any
-
 from ..folds import Folds
 from ..protocol import CVResult, Fit
 from .exact import exact
@@ -11,17 +9,17 @@ from .newton_step import newton_step
 from .run import Run
 
 
-def no_adjustment(model: Any, fit: Fit, folds: Folds) -> CVResult:
+def no_adjustment(fit: Fit, folds: Folds) -> CVResult:
     """Score each fold at the full fit's params: what any approximation must improve on."""
-    return Run("no_adjustment", model, fit, folds).finish(fit.params, {})
+    return Run("no_adjustment", fit, folds).finish(fit.params, {})
 
 
 METHODS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
 
 
-def ladder(model: Any, fit: Fit, folds: Folds) -> dict[str, CVResult]:
+def ladder(fit: Fit, folds: Folds) -> dict[str, CVResult]:
     """Run all methods, from the cheapest to exact: a `CVResult` for each name.
 
     `compare_methods(*reversed(ladder(...).values()))` is the table of all of them against exact.
     """
-    return {method.__name__: method(model, fit, folds) for method in METHODS}
+    return {method.__name__: method(fit, folds) for method in METHODS}

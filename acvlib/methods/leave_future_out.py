@@ -21,7 +21,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from ..checks import check_whole
-from ..derivatives import derivatives_of
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
@@ -100,7 +99,6 @@ def _moved(futures, moves):
 
 
 def leave_future_out(
-    model: Any,
     fit: Fit,
     starts: Sequence[int],
     horizon: int = 1,
@@ -122,9 +120,9 @@ def leave_future_out(
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    check_fit(model, fit)
+    check_fit(fit)
     warn_unconverged(fit, TOLERANCE, "leave_future_out")
-    origins = _Origins(model, fit, starts, horizon, gap)
+    origins = _Origins(fit, starts, horizon, gap)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))
     first = np.linspace(0, n - 1, max(2, -(-anchors // 2)))
@@ -137,9 +135,9 @@ def leave_future_out(
 class _Origins:
     """What is known of every origin so far."""
 
-    def __init__(self, model, fit, starts, horizon, gap):
-        self.derivatives = derivatives_of(model)
-        self.n_sites = model.n_sites
+    def __init__(self, fit, starts, horizon, gap):
+        self.derivatives = fit.derivatives
+        self.n_sites = fit.model.n_sites
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
         horizon = check_whole("horizon", horizon, 1)  # None would score all from a start on

@@ -1,7 +1,5 @@
 """theta_o = theta_hat - H(w_o)^-1 dF/dtheta(theta_hat, w_o): one Newton step, a Hessian a fold."""
 
-from typing import Any
-
 import numpy as np
 
 from ..folds import Folds
@@ -9,7 +7,7 @@ from ..protocol import CVResult, Fit
 from .run import Run, warn_indefinite
 
 
-def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+def newton_step(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     """One Newton step on each fold's objective from the full fit.
 
     `indefinite` marks the folds whose H(w_o) + damping has negative curvature; they are kept, and
@@ -18,7 +16,7 @@ def newton_step(model: Any, fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
 
     Source: Ghosh et al. (2020), Appendix H and I.
     """
-    run = Run("newton_step", model, fit, folds, damping=damping)
+    run = Run("newton_step", fit, folds, damping=damping)
     derivatives = run.derivatives
     indefinite = np.empty(len(run.folds), bool)
     parts = []

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..derivatives import Derivatives, at, derivatives_of, kept_share
+from ..derivatives import Derivatives, at, kept_share
 from ..folds import WHOLE, Folds
 from ..folds.checks import end_to_end
 from ..parallel import from_cluster, pieces, track
@@ -73,15 +73,14 @@ def refit_in_parts(run: Run, found: Refits, client: Any, checkpoint: str | PathL
     kept = _Kept(run, found, checkpoint)
     parts = pieces(n_folds, -(-n_folds // PARTS))
     parts = [part for part in parts if not kept.done[part].all()]
-    model = run.derivatives.model
     tolerance = run.settings["tolerance"]
     try:
         if client is None:
             for part in track(parts, "exact"):
-                kept.add(part, _refit(model, run.fit, run.folds[part], tolerance))
+                kept.add(part, _refit(run.fit, run.folds[part], tolerance))
         elif parts:
-            shared = client.scatter([model, run.fit], broadcast=True, hash=False)
-            tasks = [(_refit, *shared, run.folds[part], tolerance) for part in parts]
+            shared = client.scatter(run.fit, broadcast=True, hash=False)
+            tasks = [(_refit, shared, run.folds[part], tolerance) for part in parts]
             futures = [client.submit(*task, pure=False) for task in tasks]
             part_of = dict(zip(futures, parts, strict=True))
             from_cluster(client, futures, "exact", lambda it: kept.add(part_of[it], it.result()))
@@ -89,9 +88,9 @@ def refit_in_parts(run: Run, found: Refits, client: Any, checkpoint: str | PathL
         kept.save(now=True)
 
 
-def _refit(model, fit, folds, tolerance):
+def _refit(fit, folds, tolerance):
     found = Refits.unfinished(len(folds), len(fit.params))
-    refit_folds(derivatives_of(model), fit, folds, tolerance, found)
+    refit_folds(fit.derivatives, fit, folds, tolerance, found)
     return found
 
 

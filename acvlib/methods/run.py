@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..checks import real_number
-from ..derivatives import derivatives_of
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
 from ..protocol import CVResult, Fit, check_fit
@@ -20,17 +19,17 @@ class IndefiniteFold(UserWarning):
 
 
 class Run:
-    """One method on one model: `Run(...)` starts the clock, `finish` scores each fold's params."""
+    """One method on one fit: `Run(...)` starts the clock, `finish` scores each fold's params."""
 
-    def __init__(self, method: str, model: Any, fit: Fit, folds: Any, **settings: Any):
+    def __init__(self, method: str, fit: Fit, folds: Any, **settings: Any):
         self.started = time.perf_counter()
         self.method = method
         self.fit = fit
         self.settings = settings
         self.damping = real_number("damping", settings.get("damping", 0.0), least=0.0)
-        check_fit(model, fit)
-        self.derivatives = derivatives_of(model)
-        self.folds = Folds.of(folds, model.n_sites, self.derivatives.defaults.observed)
+        check_fit(fit)
+        self.derivatives = fit.derivatives
+        self.folds = Folds.of(folds, fit.model.n_sites, self.derivatives.defaults.observed)
         self.derivatives.defaults.check_folds(self.folds)
         warn_unconverged(fit, TOLERANCE, method, stacklevel=4)  # the line that called the method
 
@@ -57,7 +56,6 @@ class Run:
             indefinite=indefinite,
             diagnostics=diagnostics,
             settings=self.settings,
-            derivatives=self.derivatives,
         )
 
 

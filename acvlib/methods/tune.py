@@ -83,7 +83,7 @@ def tune(
     most = check_whole("max_evaluations", max_evaluations, 1)
     message, converged = search.run(most)
     best = search.best
-    result = exact(best.model, best.fit, best.result.folds, tolerance)
+    result = exact(best.fit, best.result.folds, tolerance)
     _warn_elsewhere(result, best)
     lost = search.unconverged
     if any(lost):

@@ -27,7 +27,7 @@ __all__ = [
     "check_fit",
     "check_is_model",
     "check_overrides",
-    "check_result_of",
+    "check_is_result",
     "checked",
     "override",
     "own_copy",
@@ -236,20 +236,11 @@ def check_is_model(model: Any) -> None:
         raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")
 
 
-def check_fit(model: Any, fit: Any) -> None:
-    """Raise TypeError or ValueError unless `fit` is a `Fit`, and may be of this model."""
-    check_is_model(model)
-    check_kind("fit", fit, Fit)
-    n_params = getattr(model, "n_params", len(fit.params))
-    if len(fit.params) != n_params:
-        size = f"{len(fit.params)} parameters, the model {n_params}"
-        raise ValueError(f"the fit has {size}: it is another model's")
+def check_fit(fit: Any) -> None:
+    """Raise TypeError unless `fit` is a `Fit`."""
+    check_kind("fit", fit, Fit, ": give acv.fit(model), which keeps its model")
 
 
-def check_result_of(model: Any, result: Any) -> None:
-    """Raise TypeError or ValueError unless `result` is a `CVResult`, and may be of this model."""
-    check_kind("result", result, CVResult)
-    check_fit(model, result.fit)
-    if result.n_sites != model.n_sites:
-        sizes = f"of {result.n_sites} sites, and the model of {model.n_sites}"
-        raise ValueError(f"the result is {sizes}: it is another model's")
+def check_is_result(result: Any) -> None:
+    """Raise TypeError unless `result` is a `CVResult`."""
+    check_kind("result", result, CVResult, ": give what a method returns")

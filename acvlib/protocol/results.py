@@ -19,13 +19,14 @@ from ..scores import HeldOutLosses, error_of_sum
 class Fit:
     """A point on the way to, or at, the optimum of a model with all weights 1.
 
-    params (D,); objective: F; grad_norm: |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the
-    distance to the optimum in standard errors (inf where H is indefinite); hessian: H as a
-    `solvers.inverse.Solvable`; metric (D, D): error' metric error is the squared size of an error
-    in standard errors, H itself unless the model is an estimating equation; iterates: params after
-    each step of the optimiser.
+    model: what was fitted, with which every method computes; params (D,); objective: F; grad_norm:
+    |dF/dparams|; newton_decrement: sqrt(g' H^-1 g), the distance to the optimum in standard errors
+    (inf where H is indefinite); hessian: H as a `solvers.inverse.Solvable`; metric (D, D): error'
+    metric error is the squared size of an error in standard errors, H itself unless the model is an
+    estimating equation; iterates: params after each step of the optimiser.
     """
 
+    model: Any = field(repr=False)
     params: np.ndarray = field(repr=False)
     objective: float
     grad_norm: float
@@ -35,12 +36,25 @@ class Fit:
     iterates: tuple = field(default=(), repr=False)
 
     def __post_init__(self):
+        n_params = getattr(self.model, "n_params", len(self.params))
+        if len(self.params) != n_params:
+            raise ValueError(f"params {self.params.shape} must be ({n_params},), as the model's")
         if self.metric is None:
             object.__setattr__(self, "metric", self.hessian)
 
     def __repr__(self):
         decrement = f"Newton decrement {self.newton_decrement:.2g} standard errors"
         return f"Fit({len(self.params)} parameters: objective {self.objective:.8g}, {decrement})"
+
+    @cached_property
+    def derivatives(self) -> Any:
+        """The `Derivatives` of the model."""
+        from ..derivatives import derivatives_of
+
+        return derivatives_of(self.model)
+
+    def __getstate__(self):
+        return {name: value for name, value in vars(self).items() if name != "derivatives"}
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""
@@ -107,7 +121,7 @@ class CVResult(HeldOutLosses):
     (n_folds,): whether the Hessian that the method used for the fold has negative curvature, None
     where it used none of the fold's own; diagnostics: arrays (n_folds,), see each method; settings:
     the method's arguments; seconds: wall clock without the initial fit; evaluations: how often what
-    was computed; derivatives: the model's, which a pickle leaves out.
+    was computed.
     """
 
     method: str
@@ -121,10 +135,6 @@ class CVResult(HeldOutLosses):
     indefinite: np.ndarray | None = field(default=None, repr=False)
     diagnostics: dict = field(default_factory=dict, repr=False)
     settings: dict = field(default_factory=dict)
-    derivatives: Any = field(default=None, repr=False)
-
-    def __getstate__(self):
-        return vars(self) | {"derivatives": None}
 
     @property
     def _n_folds(self):
@@ -148,13 +158,8 @@ class CVResult(HeldOutLosses):
 
     @cached_property
     def fitted_losses(self) -> np.ndarray:
-        """`pointwise` with the full fit's params in place of the folds', (n_sites,).
-
-        nan everywhere in a result that was pickled.
-        """
-        if self.derivatives is None:
-            return np.full(self.n_sites, np.nan)
-        losses = self.derivatives.heldout(self.fit.params, self.folds)
+        """`pointwise` with the full fit's params in place of the folds', (n_sites,)."""
+        losses = self.fit.derivatives.heldout(self.fit.params, self.folds)
         return replace(self, losses=losses).pointwise
 
     @cached_property

@@ -19,7 +19,7 @@ from ..checks import one_line, real_number
 from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
-from ..protocol import CVResult, check_result_of
+from ..protocol import CVResult, check_is_result
 from ..scores import Interrupted
 from .search import Search
 
@@ -59,7 +59,7 @@ class ResultCheck:
         return "; ".join([count, *named, *more])
 
 
-def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultCheck:
+def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
     """Estimate how far each fold is from its exact refit, at the price of one gradient for most.
 
     A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
@@ -71,10 +71,10 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     ValueError : a limit that is not positive
     """
     limit = real_number("limit", limit, above=0.0)
-    check_result_of(model, result)
+    check_is_result(result)
     started = time.perf_counter()
     parts = pieces(len(result.folds), PORTION)
-    search = Search(derivatives_of(model), result)
+    search = Search(result.fit.derivatives, result)
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
         found = [search.errors(part, limit) for part in parts]
     theta, loss = np.concatenate(found, axis=1)
@@ -90,9 +90,7 @@ def check_result(model: Any, result: CVResult, limit: float = 0.5) -> ResultChec
     )
 
 
-def refit_unreliable(
-    model: Any, result: CVResult, check: ResultCheck | np.ndarray | None = None
-) -> CVResult:
+def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = None) -> CVResult:
     """Replace the unreliable folds of a result by exact refits; the costs of both are added.
 
     check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
@@ -103,9 +101,9 @@ def refit_unreliable(
     ValueError : flags that are not one bool a fold
     Interrupted : Ctrl-C; `result` has all folds, those not refitted yet as after `exact`
     """
-    check_result_of(model, result)
+    check_is_result(result)
     if check is None:
-        check = check_result(model, result)
+        check = check_result(result)
     if isinstance(check, ResultCheck):
         unreliable = check.unreliable
         spent = Counter({"gradient": check.gradients})
@@ -126,7 +124,7 @@ def refit_unreliable(
     if not rows.size:
         return result
     try:
-        refits = exact(model, result.fit, result.folds[rows])
+        refits = exact(result.fit, result.folds[rows])
     except Interrupted as error:
         error.result = _interrupted(result, error.result, rows)
         raise

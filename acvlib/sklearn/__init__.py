@@ -99,7 +99,7 @@ def approx_cross_validate(
         if unreliable == "certify":
             check_has_interval(translation, scoring)
             result, tests, _ = run(translation, fit, X, y, groups, cv, method, "ignore")
-            certificate = certify(translation.model, result, complete=True)
+            certificate = certify(result, complete=True)
             result, marked = certificate.result, certificate.refitted
             proof = {"certificate": certificate}
             proof |= score_intervals(translation, scoring, certificate, tests)
@@ -169,21 +169,21 @@ def run(
     check_choice("method", method, METHODS)
     check_choice("unreliable", unreliable, ACTIONS)
     folds, tests = _splits(cv, translation, X, y, groups)
-    result = METHODS[method](translation.model, fit, folds)
+    result = METHODS[method](fit, folds)
     is_exact = translation.model.quadratic and method == "newton_step"
     if is_exact or method not in APPROXIMATE or unreliable == "ignore":
         return result, tests, np.zeros(len(folds), bool)
-    check = check_result(translation.model, result)
-    return ACTIONS[unreliable](translation.model, result, check), tests, check.unreliable
+    check = check_result(result)
+    return ACTIONS[unreliable](result, check), tests, check.unreliable
 
 
-def _warn(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
+def _warn(result: CVResult, check: ResultCheck) -> CVResult:
     if check.unreliable.any():
         warnings.warn(f"{check}: use unreliable='refit'", UnreliableFolds, stacklevel=4)
     return result
 
 
-def _raise(model: Any, result: CVResult, check: ResultCheck) -> CVResult:
+def _raise(result: CVResult, check: ResultCheck) -> CVResult:
     if check.unreliable.any():
         raise ValueError(f"{check}: use unreliable='refit', or method='exact'")
     return result

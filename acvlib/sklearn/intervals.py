@@ -16,7 +16,7 @@ def check_has_interval(translation: Translation, scoring: Any) -> None:
     if not isinstance(translation.model, GLM):
         raise ValueError(
             "unreliable='certify': scores of several classes or targets have no interval; "
-            "acv.certify(model, result) has one of the held-out loss"
+            "acv.certify(result) has one of the held-out loss"
         )
     scorers = _scorers(translation)
     names = names_of(scoring, translation) or {"test_score": scoring}

@@ -127,12 +127,10 @@ def test_folds_equal_those_of_autograd(model, kind):
 def test_every_rung_equals_that_by_autograd(model, name):
     folds = acv.folds.k_fold(N, 4)
     plain = ByAutograd()
-    mine, other = (
-        getattr(acv, name)(m, acv.fit(m, tolerance=1e-10), folds) for m in (model, plain)
-    )
+    mine, other = (getattr(acv, name)(acv.fit(m, tolerance=1e-10), folds) for m in (model, plain))
     close(mine.params, other.params, 1e-8)
     close(mine.pointwise, other.pointwise, 1e-8)
-    unreliable = [acv.check_result(*pair).unreliable for pair in ((model, mine), (plain, other))]
+    unreliable = [acv.check_result(each).unreliable for each in (mine, other)]
     assert np.array_equal(*unreliable)
 
 
@@ -202,7 +200,7 @@ def test_missing_sites_and_traits_are_the_models(make):
     assert model.convex
     assert model.normalised
     with pytest.raises(ValueError, match="site 0"):
-        acv.exact(model, acv.fit(model), Folds([[0]]))
+        acv.exact(acv.fit(model), Folds([[0]]))
 
 
 def smooth(params, weights):
@@ -338,7 +336,7 @@ def test_bad_torch_functions_are_named():
 
 
 def test_the_process_stays_in_its_own_precision(model):
-    acv.infinitesimal_jackknife(model, acv.fit(model), FOLDS["few"])
+    acv.infinitesimal_jackknife(acv.fit(model), FOLDS["few"])
     assert jnp.ones(1).dtype == jnp.float32
     assert not jax.config.jax_enable_x64
 

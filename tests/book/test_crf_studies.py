@@ -88,7 +88,7 @@ def test_sets_of_sentences_are_disjoint(study):
 
 def test_layer_study_refits_every_sentence(model, study):
     assert study.unconverged == 0
-    own = acv.exact(model, study.full, study.folds[:2])
+    own = acv.exact(study.full, study.folds[:2])
     assert study.reference.params[:2] == pytest.approx(own.params, abs=1e-6)
     assert list(crf_epochs.progress(study, (1, 30)).index) == [1, 30]
     assert crf_epochs.hessian_in_gradients(model, study.full.params, 1) > 0
@@ -102,12 +102,12 @@ def test_errors_by_draw_are_those_of_its_sentences(model, study):
     table = crf_epochs.by_draw(study, study.iterates[30])
     folds = study.folds[study.draws[1]]
     here, results = crf_epochs.at_iterate(model, study.iterates[30], folds)
-    alone = crf_epochs.errors(here, results, acv.exact(model, study.full, folds), study.full)
+    alone = crf_epochs.errors(here, results, acv.exact(study.full, folds), study.full)
     columns = ["correlation", "mean_error", "max_error", "theta_error", "grad_norm"]
     assert table.loc[1][columns].to_numpy() == pytest.approx(alone[columns].to_numpy(), rel=1e-3)
     assert np.isnan(table.differences[1, "no_adjustment"])
     p = {name: np.exp(-result.fold_totals) for name, result in results.items()}
-    own = np.exp(-acv.no_adjustment(model, study.full, folds).fold_totals)
+    own = np.exp(-acv.no_adjustment(study.full, folds).fold_totals)
     exact_p = np.exp(-study.reference.fold_totals[study.draws[1]])
     moves = np.corrcoef(p["frozen_newton"] - p["no_adjustment"], exact_p - own)[0, 1]
     assert table.moves[1, "frozen_newton"] == pytest.approx(moves)
@@ -172,7 +172,7 @@ def test_proposition_2_on_a_quadratic():
     rng = np.random.default_rng(5)
     model = Ridge(rng.normal(size=(30, 3)), rng.normal(size=30))
     full, folds = acv.fit(model), acv.folds.leave_one_out(30)
-    reference = acv.exact(model, full, folds)
+    reference = acv.exact(full, folds)
     iterates = {1: full.params + rng.normal(size=3), 2: full.params + 0.1}
     table = inexact.proposition2(model, full, iterates, folds, reference)
     assert (table.L_Hinv.astype(float) < 1e-12).all()
@@ -185,7 +185,7 @@ def test_proposition_2_on_a_quadratic():
     found = inexact.summary(table)
     assert list(found.violated) == list(found.violated_se) == [0]
     assert found.tightness[0] >= 1
-    none = acv.no_adjustment(model, full, folds).fold_totals.mean()
+    none = acv.no_adjustment(full, folds).fold_totals.mean()
     gap = abs(none - reference.fold_totals.mean())
     near = inexact.proposition2(model, full, {1: full.params + 1e-9}, folds, reference)
     assert near.none_error[1, 0] == pytest.approx(gap, rel=1e-5)
@@ -197,11 +197,11 @@ def test_proposition_2_of_a_draw_is_that_of_its_folds_alone():
     rng = np.random.default_rng(11)
     model = Ridge(rng.normal(size=(20, 3)), rng.normal(size=20))
     full, folds = acv.fit(model), acv.folds.leave_one_out(20)
-    reference, iterates = acv.exact(model, full, folds), {0: full.params + 0.3}
+    reference, iterates = acv.exact(full, folds), {0: full.params + 0.3}
     draws = (slice(0, 8), slice(8, 20))
     both = inexact.proposition2(model, full, iterates, folds, reference, draws=draws)
     part = folds[draws[1]]
-    alone = inexact.proposition2(model, full, iterates, part, acv.exact(model, full, part))
+    alone = inexact.proposition2(model, full, iterates, part, acv.exact(full, part))
     for column in ("error", "none_error", "bound", "bound_se", "C", "L_p"):
         assert both[column][0, 1] == pytest.approx(alone[column][0, 0], rel=1e-8)
 

@@ -72,7 +72,7 @@ def test_a_fold_that_leaves_out_a_level_is_named():
     with pytest.raises(
         SingularRegression, match="fold 0 leaves 8 times of 3 replicates, which determine 5 of 6"
     ):
-        acv.exact(model, acv.fit(model), [np.array([8])])
+        acv.exact(acv.fit(model), [np.array([8])])
 
 
 def test_a_fold_that_takes_a_genes_variance_is_named():
@@ -82,7 +82,7 @@ def test_a_fold_that_takes_a_genes_variance_is_named():
     with pytest.raises(
         SingularRegression, match="fold 1 leaves 1 genes without residual variance .first: gene 4."
     ):
-        acv.infinitesimal_jackknife(model, acv.fit(model), [np.array([3]), np.array([0])])
+        acv.infinitesimal_jackknife(acv.fit(model), [np.array([3]), np.array([0])])
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_mismatch_of_true_refits_is_the_error_of_the_jackknife():
     model = data()
     full = acv.fit(model, tolerance=1e-10)
     folds = acv.folds.leave_one_out(40)[:6]
-    exact, ij = acv.exact(model, full, folds), acv.infinitesimal_jackknife(model, full, folds)
+    exact, ij = acv.exact(full, folds), acv.infinitesimal_jackknife(full, folds)
     between = full.standard_errors_between
     expected = np.median(between(ij.params, exact.params)) / np.median(
         between(full.params, exact.params)

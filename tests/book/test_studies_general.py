@@ -166,7 +166,7 @@ def test_models_of_table_1_go_with_their_last_names():
     data, rng = small("abalone")
     model = general.semi_supervised(data, rng, gamma_p=0.1, gamma_i=0.1)
     one = general_timing.without(model, model.labelled[:2])
-    infinitesimal_jackknife(one, fit(one), [one.labelled[:1]])
+    infinitesimal_jackknife(fit(one), [one.labelled[:1]])
     energy = weakref.ref(one.energy)
     with no_collector():
         del one

@@ -46,7 +46,7 @@ def test_errors_are_medians_over_the_folds_of_each_draw():
     table = own_model.theta_errors(draw, 3, np.random.default_rng(1))
     rng = np.random.default_rng(1)
     model = draw(rng)
-    rungs = acv.ladder(model, acv.fit(model), acv.folds.contiguous(200, 2.5, 20, rng))
+    rungs = acv.ladder(acv.fit(model), acv.folds.contiguous(200, 2.5, 20, rng))
     none = np.median(acv.theta_errors(rungs["exact"], rungs["no_adjustment"]))
     assert table.no_adjustment[0] == none
     assert table.shape == (3, 4)

@@ -200,11 +200,11 @@ def test_exact_on_a_cluster(client, tmp_path):
     model = acv.models.GLM(X, (X[:, 0] + rng.normal(size=200) > 0) * 1.0, "logistic", penalty=1.0)
     fit = acv.fit(model)
     folds = acv.folds.k_fold(200, 100, rng=rng)
-    remote = acv.exact(model, fit, folds, client=client)
-    local = acv.exact(model, fit, folds, checkpoint=tmp_path / "run.npz")
+    remote = acv.exact(fit, folds, client=client)
+    local = acv.exact(fit, folds, checkpoint=tmp_path / "run.npz")
     np.testing.assert_array_equal(remote.params, local.params)
     np.testing.assert_array_equal(remote.pointwise, local.pointwise)
-    apart = fit.standard_errors_between(acv.exact(model, fit, folds).params, remote.params)
+    apart = fit.standard_errors_between(acv.exact(fit, folds).params, remote.params)
     assert apart.max() < 2e-6
 
 
@@ -236,12 +236,12 @@ def test_ctrl_c_in_exact_on_a_cluster(client, tmp_path, monkeypatch):
     model = SlowModel()
     fit, folds = acv.fit(model), acv.folds.leave_one_out(60)
     with pytest.raises(Interrupted) as caught, interrupted_after(3, refits._Kept, monkeypatch):
-        acv.exact(model, fit, folds, client=client, checkpoint=tmp_path / "run.npz")
+        acv.exact(fit, folds, client=client, checkpoint=tmp_path / "run.npz")
     done = caught.value.result.diagnostics["converged"]
     assert 0 < done.sum() < 60
-    again = acv.exact(model, fit, folds, client=client, checkpoint=tmp_path / "run.npz")
-    whole = acv.exact(model, fit, folds, client=client)
+    again = acv.exact(fit, folds, client=client, checkpoint=tmp_path / "run.npz")
+    whole = acv.exact(fit, folds, client=client)
     np.testing.assert_array_equal(again.params, whole.params)
     assert again.evaluations["gradient"] < whole.evaluations["gradient"]
     with pytest.raises(ZeroDivisionError, match="a bad fold"):
-        acv.exact(SlowModel(7), fit, folds, client=client)
+        acv.exact(fit, folds, client=client)

@@ -28,4 +28,4 @@ def traffic_folds():
 
 @pytest.fixture(scope="session")
 def traffic_exact(traffic_fit, traffic_folds):
-    return acv.exact(TRAFFIC, traffic_fit, traffic_folds)
+    return acv.exact(traffic_fit, traffic_folds)

@@ -52,7 +52,7 @@ def test_methods_are_compared_by_loss_and_parameter_errors(fits):
     ],
 )
 def test_results_on_different_folds_are_not_compared(others, reason, fits):
-    ours, theirs = (acv.no_adjustment(RIDGE, fits["ridge"], folds) for folds in (FOLDS, others))
+    ours, theirs = (acv.no_adjustment(fits["ridge"], folds) for folds in (FOLDS, others))
     message = f"were run on different folds .{reason}.: run both on the same Folds"
     with pytest.raises(ValueError, match=f"no_adjustment and no_adjustment {message}"):
         acv.compare_methods(ours, theirs)
@@ -62,7 +62,7 @@ def test_results_on_different_folds_are_not_compared(others, reason, fits):
 
 def test_methods_on_different_models_are_not_compared():
     """Two models of equal size: distances between their parameters would mean nothing."""
-    ours, theirs = (acv.exact(model, acv.fit(model), FOLDS) for model in (glm(), glm(penalty=2.0)))
+    ours, theirs = (acv.exact(acv.fit(model), FOLDS) for model in (glm(), glm(penalty=2.0)))
     assert ours.params.shape == theirs.params.shape
     with pytest.raises(ValueError, match=r"start from different fits .*compare_models\({name"):
         acv.compare_methods(ours, theirs)
@@ -71,7 +71,7 @@ def test_methods_on_different_models_are_not_compared():
 
 
 def test_a_copy_of_the_same_fit_is_the_same_fit(fits):
-    result = acv.exact(RIDGE, fits["ridge"], FOLDS)
+    result = acv.exact(fits["ridge"], FOLDS)
     again = pickle.loads(pickle.dumps(result))
     assert acv.compare_methods(result, again)["theta_error_max"].tolist() == [0.0, 0.0]
 
@@ -80,7 +80,7 @@ def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
     """Against deletion and refit: the sums over the other rows, solved in closed form."""
     model = glm(penalty=1e-8)
     folds = acv.Folds([[7, 3], [40, 3, 12]])
-    result = acv.exact(model, acv.fit(model), folds)
+    result = acv.exact(acv.fit(model), folds)
     design = np.column_stack([np.ones(60), X])
     expected = np.full((2, 60), np.nan)
     for row, fold in enumerate(folds):
@@ -101,20 +101,20 @@ def test_the_loss_is_per_site_whatever_the_folds():
     """Folds of several sizes: the same rows under nearly the same fits."""
     model = glm()
     fit = acv.fit(model)
-    losses = [acv.no_adjustment(model, fit, acv.folds.k_fold(60, k)).loss for k in (2, 7, 59, 60)]
+    losses = [acv.no_adjustment(fit, acv.folds.k_fold(60, k)).loss for k in (2, 7, 59, 60)]
     assert_allclose(losses, losses[0], rtol=1e-12)
 
 
 def test_the_error_of_single_sites_is_that_of_a_mean():
     model = glm()
-    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(60))
+    result = acv.exact(acv.fit(model), acv.folds.leave_one_out(60))
     assert_allclose(result.se, result.pointwise.std(ddof=1) / np.sqrt(60), rtol=1e-13)
     assert result.se_over == "sites"
 
 
 def test_the_error_of_folds_of_one_size_is_that_of_their_means():
     model = glm()
-    result = acv.exact(model, acv.fit(model), acv.folds.k_fold(60, 6))
+    result = acv.exact(acv.fit(model), acv.folds.k_fold(60, 6))
     assert_allclose(result.se, result.fold_losses.std(ddof=1) / np.sqrt(6), rtol=1e-13)
     assert result.se_over == "6 folds"
     assert "se over 6 folds" in result._repr_html_()
@@ -122,7 +122,7 @@ def test_the_error_of_folds_of_one_size_is_that_of_their_means():
 
 def test_the_error_of_overlapping_folds_is_over_sites_and_says_so():
     model = glm()
-    result = acv.exact(model, acv.fit(model), OVERLAPPING)
+    result = acv.exact(acv.fit(model), OVERLAPPING)
     by_hand = [(result.losses[0][2] - result.loss) + (result.losses[1][0] - result.loss)]
     single = [result.losses[0][0], result.losses[0][1], result.losses[1][1], result.losses[2][0]]
     by_hand += [loss - result.loss for loss in single]
@@ -174,9 +174,9 @@ def test_p_counts_the_parameters_of_a_linear_model(rng):
     """Under the model itself the effective number tends to the number of coefficients."""
     design = rng.standard_normal((4000, 9))
     model = GLM(design, design @ np.ones(9) + rng.standard_normal(4000), "gaussian")
-    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(4000))
+    result = acv.exact(acv.fit(model), acv.folds.leave_one_out(4000))
     assert_allclose(result.p_loo, 10, rtol=0.1)
-    baseline = acv.no_adjustment(model, result.fit, result.folds)
+    baseline = acv.no_adjustment(result.fit, result.folds)
     assert baseline.p_loo == 0.0
     assert np.isnan(pickle.loads(pickle.dumps(replace(result, fit=None))).p_loo)
 
@@ -200,9 +200,9 @@ def test_a_site_scored_twice_counts_once():
 
 
 def test_models_of_different_data_or_without_finite_losses_are_refused(fits):
-    ours = acv.exact(glm(), acv.fit(glm()), FOLDS)
+    ours = acv.exact(acv.fit(glm()), FOLDS)
     shorter = GLM(X[:59], Y[:59], "gaussian", penalty=0.1)
-    theirs = acv.exact(shorter, acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
+    theirs = acv.exact(acv.fit(shorter), [fold[fold < 59] for fold in FOLDS])
     with pytest.raises(ValueError, match="of 60 and of 59 sites"):
         acv.compare_models({"a": ours, "b": theirs})
     broken = replace(ours, losses=[np.full(len(fold), np.inf) for fold in FOLDS])
@@ -216,7 +216,7 @@ def test_models_of_different_data_or_without_finite_losses_are_refused(fits):
 
 
 def test_losses_that_are_not_one_a_site_are_refused(fits):
-    result = acv.exact(RIDGE, fits["ridge"], FOLDS)
+    result = acv.exact(fits["ridge"], FOLDS)
     short = replace(result, losses=[losses[:1] for losses in result.losses])
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018

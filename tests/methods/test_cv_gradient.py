@@ -109,7 +109,7 @@ def differenced(model_of, alpha, folds, params, way):
     def loss(share):
         model = model_of(alpha * (1.0 + share * way))
         fit = acv.fit(model, params, tolerance=1e-9)
-        return acv.exact(model, fit, folds, tolerance=1e-10).loss
+        return acv.exact(fit, folds, tolerance=1e-10).loss
 
     h = 4e-3
     near, far = (loss(s * h) - loss(-s * h) for s in (1, 2))
@@ -121,7 +121,7 @@ def test_gradient_is_that_of_converged_losses(name):
     model_of, alpha, folds = CASES[name]
     alpha = np.array(alpha, float)
     found = acv.cv_gradient(model_of, alpha, folds, tolerance=1e-9)
-    exact = acv.exact(found.model, found.fit, folds, tolerance=1e-9)
+    exact = acv.exact(found.fit, folds, tolerance=1e-9)
     assert found.loss == pytest.approx(exact.loss, rel=1e-9)
     way = np.array([1.0, -0.6, 0.8])[: len(alpha)]
     expected = differenced(model_of, alpha, folds, found.fit.params, way)

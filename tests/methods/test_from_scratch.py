@@ -33,16 +33,16 @@ def test_one_optimum_is_that_of_exact():
     model = GLM(x, (x[:, 0] + RNG.standard_normal(40) > 0).astype(float))
     fit = acv.fit(model)
     folds = acv.folds.k_fold(40, 5)
-    found = acv.from_scratch(model, fit, folds)
+    found = acv.from_scratch(fit, folds)
     assert found.method == "from_scratch"
-    assert_array_equal(found.params, acv.exact(model, fit, folds).params)
+    assert_array_equal(found.params, acv.exact(fit, folds).params)
 
 
 def test_states_that_are_clear_have_one_optimum_but_for_their_names():
     model = GaussianHMM(PARTS, 2)
     fit = acv.fit(model, rng=RNG)
-    found = acv.from_scratch(model, fit, FOLDS, 3)
-    exact = acv.exact(model, fit, FOLDS)
+    found = acv.from_scratch(fit, FOLDS, 3)
+    exact = acv.exact(fit, FOLDS)
     assert_allclose(found.fold_totals, exact.fold_totals, rtol=1e-7)
     assert found.diagnostics["converged"].all()
     assert (found.diagnostics["agreeing"] >= 1).all()
@@ -52,7 +52,7 @@ def test_states_that_are_clear_have_one_optimum_but_for_their_names():
 def test_a_left_out_sequence_is_cut_off():
     model = GaussianHMM(PARTS, 2, sites="sequences")
     fit = acv.fit(model, rng=RNG)
-    found = acv.from_scratch(model, fit, acv.folds.leave_one_out(4)[[1]], 2)
+    found = acv.from_scratch(fit, acv.folds.leave_one_out(4)[[1]], 2)
     rest = replace(GaussianHMM(PARTS[:1] + PARTS[2:], 2), emission=model.emission)
     alone = fit_restarts(rest, 2, np.random.default_rng(0)).fit
     loss = model.sequence_losses(alone.params, PARTS[1:2]).sum()
@@ -67,7 +67,7 @@ def test_a_refit_does_not_depend_on_what_it_leaves_out(kind, n_sequences, sites)
     def refit(values):
         model = _model(kind, np.split(values, n_sequences), sites)
         fit = acv.fit(model)
-        return acv.from_scratch(model, fit, acv.Folds([fold]), 3, rng=1).params[0]
+        return acv.from_scratch(fit, acv.Folds([fold]), 3, rng=1).params[0]
 
     counts = np.round(np.abs(SERIES))
     other = counts.copy()
@@ -113,15 +113,15 @@ def test_models_whose_sites_no_sample_weight_leaves_out_are_refused():
     folds = acv.folds.k_fold(4, 2)
     saddle = Saddle(x, x[:, 0])
     with pytest.raises(TypeError, match=r"Saddle has no sample_weight .*: use acv\.exact"):
-        acv.from_scratch(saddle, acv.fit_at(saddle, np.zeros(2)), folds)
+        acv.from_scratch(acv.fit_at(saddle, np.zeros(2)), folds)
     fit = acv.fit(Unheeded())
     with pytest.raises(ValueError, match=r"sample_weight 0 does not leave out .* acv\.exact"):
-        acv.from_scratch(Unheeded(), fit, folds)
+        acv.from_scratch(fit, folds)
     with pytest.raises(ValueError, match="n_starts = 0"):
-        acv.from_scratch(Unheeded(), fit, folds, 0)
+        acv.from_scratch(fit, folds, 0)
     whole = GaussianHMM(PARTS, 2, scheme=drop_latents)
     with pytest.raises(ValueError, match="sample_weight needs scheme keep_latents"):
-        acv.from_scratch(whole, acv.fit(whole, rng=RNG), FOLDS)
+        acv.from_scratch(acv.fit(whole, rng=RNG), FOLDS)
 
 
 @pytest.mark.parametrize("scheme", [keep_latents, drop_latents])
@@ -131,8 +131,8 @@ def test_nodes_of_a_map_are_left_out_under_both_schemes(scheme):
     field = HiddenMRF(counts, edges, 0.5, scheme=scheme)
     fit = acv.fit(field)
     folds = acv.folds.k_fold(30, 3)
-    found = acv.from_scratch(field, fit, folds, 2)
-    assert_allclose(found.fold_totals, acv.exact(field, fit, folds).fold_totals, rtol=1e-7)
+    found = acv.from_scratch(fit, folds, 2)
+    assert_allclose(found.fold_totals, acv.exact(fit, folds).fold_totals, rtol=1e-7)
 
 
 def test_unconverged_folds_are_warned_of_once(monkeypatch):
@@ -145,7 +145,7 @@ def test_unconverged_folds_are_warned_of_once(monkeypatch):
 
     monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", unfinished)
     with pytest.warns(UnconvergedFit, match=r"5 of 5 folds did not converge; .* 0\.5") as record:
-        found = acv.from_scratch(model, fit, FOLDS, 1)
+        found = acv.from_scratch(fit, FOLDS, 1)
     assert len(record) == 1
     assert record[0].filename == __file__
     assert not found.diagnostics["converged"].any()
@@ -163,15 +163,15 @@ def test_ctrl_c_keeps_the_folds_that_are_finished(monkeypatch):
             raise KeyboardInterrupt
         return fit_restarts(model, n_starts, rng)
 
-    whole = acv.from_scratch(model, fit, FOLDS, 2)
+    whole = acv.from_scratch(fit, FOLDS, 2)
     monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", stopped)
     with pytest.raises(acv.Interrupted, match="3 of 5 folds are finished") as caught:
-        acv.from_scratch(model, fit, FOLDS, 2)
+        acv.from_scratch(fit, FOLDS, 2)
     found = caught.value.result
     assert_array_equal(found.diagnostics["converged"], [True, True, True, False, False])
     assert_array_equal(found.fold_totals[:3], whole.fold_totals[:3])
     assert np.isnan(found.fold_totals[3:]).all()
     assert found.evaluations["fits"] == 6
     monkeypatch.undo()
-    others = acv.from_scratch(model, found.fit, found.folds[~found.diagnostics["converged"]], 2)
+    others = acv.from_scratch(found.fit, found.folds[~found.diagnostics["converged"]], 2)
     assert_allclose(others.fold_totals, whole.fold_totals[3:], rtol=1e-7)

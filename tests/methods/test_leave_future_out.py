@@ -25,23 +25,23 @@ def quietly(*args, **settings):
 @pytest.fixture(scope="module")
 def exact(traffic_fit):
     folds = acv.folds.leave_future_out(800, STARTS, 1, observed=TRAFFIC.observed)
-    return acv.exact(TRAFFIC, traffic_fit, folds)
+    return acv.exact(traffic_fit, folds)
 
 
 @pytest.mark.parametrize(("horizon", "gap"), [(1, 0), (3, 0), (1, 4), (3, 2)])
 def test_with_a_refit_at_every_origin_it_is_exact(traffic_fit, horizon, gap):
     starts = OBSERVED[OBSERVED >= 600][:40:8]
-    found = quietly(TRAFFIC, traffic_fit, starts, horizon, gap, anchors=len(starts))
+    found = quietly(traffic_fit, starts, horizon, gap, anchors=len(starts))
     # half of the origins are refitted first; the others only where the check asks
     rows = np.flatnonzero(found.refitted)
-    reference = acv.exact(TRAFFIC, traffic_fit, found.folds(rows))
+    reference = acv.exact(traffic_fit, found.folds(rows))
     losses = [row[~np.isnan(row)] for row in found.losses[rows]]
     np.testing.assert_allclose(np.concatenate(losses), np.concatenate(reference.losses), atol=1e-6)
     np.testing.assert_allclose(found.params[rows], reference.params, atol=1e-5)
 
 
 def test_joint_score_is_a_ratio_of_densities(traffic_fit):
-    found = quietly(TRAFFIC, traffic_fit, STARTS[:2], 5, 3, anchors=2)
+    found = quietly(traffic_fit, STARTS[:2], 5, 3, anchors=2)
     prior = TRAFFIC.log_prior(found.params[0])
     start = STARTS[0]
     past = np.arange(800) < start - 3
@@ -56,14 +56,14 @@ def test_joint_score_is_a_ratio_of_densities(traffic_fit):
 def test_errors_fall_with_every_refit_and_are_known(traffic_fit, exact):
     middle = []
     for anchors in (2, 4, 8):
-        found = quietly(TRAFFIC, traffic_fit, STARTS, anchors=anchors)
+        found = quietly(traffic_fit, STARTS, anchors=anchors)
         errors = traffic_fit.standard_errors_between(found.params, exact.params)
         middle.append(np.median(errors))
         assert np.mean(errors <= 2.0 * found.errors + 0.02) > 0.9
         assert found.refitted.sum() <= anchors
     assert middle[2] < 0.5 * middle[0]
     losses = np.concatenate(exact.losses)
-    none = np.concatenate(acv.no_adjustment(TRAFFIC, traffic_fit, exact.folds).losses)
+    none = np.concatenate(acv.no_adjustment(traffic_fit, exact.folds).losses)
     error = np.median(abs(found.losses[:, 0] - losses))
     assert error < 0.1 * np.median(abs(none - losses))
     np.testing.assert_array_equal(found.pointwise[STARTS], found.losses[:, 0])
@@ -78,8 +78,8 @@ def test_hidden_markov_models(kind, rng):
     model = GaussianHMM(x, 2) if kind == "HMM" else AutoRegressiveHMM([x], 2, sites="steps")
     fit = acv.fit(model)
     starts = np.arange(300, model.n_sites - 1, 7)
-    found = quietly(model, fit, starts, 2, anchors=4)
-    reference = acv.exact(model, fit, found.folds())
+    found = quietly(fit, starts, 2, anchors=4)
+    reference = acv.exact(fit, found.folds())
     assert np.median(fit.standard_errors_between(found.params, reference.params)) < 0.3
     np.testing.assert_allclose(found.losses, np.array(reference.losses), atol=0.05)
     assert np.median(abs(found.losses - np.array(reference.losses))) < 0.02
@@ -87,7 +87,7 @@ def test_hidden_markov_models(kind, rng):
 
 def test_unreliable_origins_are_warned_of(traffic_fit):
     with pytest.warns(UnreliableOrigins, match="raise anchors"):
-        acv.leave_future_out(TRAFFIC, traffic_fit, STARTS, anchors=2)
+        acv.leave_future_out(traffic_fit, STARTS, anchors=2)
 
 
 BAD = {
@@ -109,35 +109,35 @@ BAD = {
 def test_bad_input_is_named(traffic_fit, message):
     arguments = {"starts": STARTS[:5]} | BAD[message]
     with pytest.raises(ValueError, match=message):
-        acv.leave_future_out(TRAFFIC, traffic_fit, **arguments)
+        acv.leave_future_out(traffic_fit, **arguments)
 
 
 def test_models_that_are_no_series_are_refused(rng):
     regression = GLM(rng.standard_normal((20, 2)), rng.standard_normal(20), "gaussian")
     with pytest.raises(TypeError, match="GLM is no series"):
-        acv.leave_future_out(regression, acv.fit(regression), [10, 15])
+        acv.leave_future_out(acv.fit(regression), [10, 15])
     with pytest.raises(TypeError, match="under keep_latents"):
-        acv.leave_future_out(DROPPING, acv.fit(DROPPING), [10, 15])
+        acv.leave_future_out(acv.fit(DROPPING), [10, 15])
     x = rng.standard_normal((3, 30))
     several = GaussianHMM(list(x), 2)
     with pytest.raises(ValueError, match="3 sequences"):
-        quietly(several, acv.fit(several), [50, 60])
+        quietly(acv.fit(several), [50, 60])
 
 
 def test_large_models_must_form_their_hessian(rng):
     model = GaussianHMM(rng.standard_normal(60), 2, dense_limit=3)
     with pytest.raises(ValueError, match="raise dense_limit"):
-        acv.leave_future_out(model, acv.fit(model), [40, 50])
+        acv.leave_future_out(acv.fit(model), [40, 50])
 
 
 def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
     monkeypatch.setattr("acvlib.methods.leave_future_out.refit_folds", lambda *arguments: None)
     before = np.searchsorted(OBSERVED, STARTS[0])
     with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
-        acv.leave_future_out(TRAFFIC, traffic_fit, STARTS[:5])
+        acv.leave_future_out(traffic_fit, STARTS[:5])
 
 
 def test_a_week_that_was_never_seen_is_too_early():
     model = PoissonTraffic(*simulate_traffic(np.random.default_rng(1), 800))
     with pytest.raises(NoFiniteOptimum, match="fold 0 leaves no count above 0 of day 3"):
-        acv.leave_future_out(model, acv.fit(model), [100, 700])
+        acv.leave_future_out(acv.fit(model), [100, 700])

@@ -17,7 +17,7 @@ from acvlib.methods.run import IndefiniteFold
 def test_one_newton_step_is_exact_for_a_linear_problem_from_anywhere(name):
     model = SMALL[name]
     with pytest.warns(UnconvergedFit):
-        step = acv.newton_step(model, acv.fit_at(model, np.array([5.0, -1.0, 2.0])), FOLDS)
+        step = acv.newton_step(acv.fit_at(model, np.array([5.0, -1.0, 2.0])), FOLDS)
     expected = [model.solution(left_out(model, fold)) for fold in FOLDS]
     assert_allclose(step.params, expected, rtol=1e-10)
 
@@ -37,14 +37,14 @@ def test_half_the_distance_gives_a_quarter_of_the_newton_steps_error(name, fits,
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
         starts = [acv.fit_at(model, optimum + scale * away) for scale in (1.0, 0.5, 0.25)]
-        ends = np.array([acv.newton_step(model, start, [fold]).params[0] for start in starts])
+        ends = np.array([acv.newton_step(start, [fold]).params[0] for start in starts])
     errors = fit.standard_errors_between(ends, optimum)
     assert ((errors[:-1] / errors[1:] > 3.5) & (errors[:-1] / errors[1:] < 4.5)).all(), errors
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])
 def test_a_definite_hessian_or_any_jacobian_is_not_called_indefinite(name, fits):
-    result = acv.newton_step(SMALL[name], fits[name], FOLDS)
+    result = acv.newton_step(fits[name], FOLDS)
     assert result.indefinite.dtype == bool
     assert not result.indefinite.any()
 
@@ -53,7 +53,7 @@ def test_newton_step_marks_indefinite_folds_and_warns_once():
     model = Saddle(X[:, :2], Y)
     fit = acv.fit_at(model, np.zeros(2))
     with pytest.warns((IndefiniteFold, UnconvergedFit)) as record:
-        result = acv.newton_step(model, fit, FOLDS)
+        result = acv.newton_step(fit, FOLDS)
     ours = [w for w in record if w.category is IndefiniteFold]
     assert len(ours) == 1
     assert "3 of 3 folds" in str(ours[0].message)

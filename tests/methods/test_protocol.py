@@ -18,4 +18,4 @@ def test_fits_and_results_cannot_be_changed(fits):
     with pytest.raises(AttributeError):
         fits["ridge"].params = np.zeros(3)
     with pytest.raises(AttributeError):
-        acv.no_adjustment(RIDGE, fits["ridge"], FOLDS).method = "exact"
+        acv.no_adjustment(fits["ridge"], FOLDS).method = "exact"

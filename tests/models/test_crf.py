@@ -133,9 +133,7 @@ def test_fold_paths_agree_with_autograd(scheme):
     assert fast.cross(params, folds) == pytest.approx(plain.cross(params, folds), abs=1e-10)
     fit = acv.fit(model)
     for rung in (acv.infinitesimal_jackknife, acv.newton_step):
-        assert rung(model, fit, folds).params == pytest.approx(
-            rung(slow, fit, folds).params, abs=1e-8
-        )
+        assert rung(fit, folds).params == pytest.approx(rung(slow, fit, folds).params, abs=1e-8)
 
 
 def test_scored_sites_are_picked_from_the_omitted_ones():
@@ -184,7 +182,7 @@ def test_pack_is_the_inverse_of_unpack():
 def test_exact_is_delete_and_refit(scheme):
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit, folds = acv.fit(model), [np.array([0]), np.array([2, 3])]
-    result = acv.exact(model, fit, folds)
+    result = acv.exact(fit, folds)
     assert result.diagnostics["converged"].all()
     assert result.diagnostics["decrement"].max() <= 1e-6
     for params, fold in zip(result.params, folds, strict=True):
@@ -199,7 +197,7 @@ def test_folds_whose_hessian_is_indefinite_are_refitted_by_newtons_method():
     model = LinearChainCRF([0.0 * e for e in emissions], labels, 0.05, hide_labels)
     fit, folds = acv.fit(model), [np.setdiff1d(np.arange(18), keep) for keep in ([0, 9], [3, 17])]
     assert model.derivatives.fold_hessians(fit.params, Folds(folds)).indefinite.all()
-    result = acv.exact(model, fit, folds)
+    result = acv.exact(fit, folds)
     assert result.diagnostics["converged"].all()
     assert not result.indefinite.any()
 
@@ -209,21 +207,19 @@ def test_exact_is_the_same_from_far_away():
     fit, folds = acv.fit(model), acv.folds.leave_one_out(len(LENGTHS))
     away = acv.fit_at(model, fit.params + np.random.default_rng(6).normal(size=D))
     with pytest.warns(UnconvergedFit):
-        far = acv.exact(model, away, folds)
-    assert fit.standard_errors_between(far.params, acv.exact(model, fit, folds).params).max() < 1e-5
+        far = acv.exact(away, folds)
+    assert fit.standard_errors_between(far.params, acv.exact(fit, folds).params).max() < 1e-5
 
 
 @pytest.mark.parametrize("scheme", [None, hide_labels])
 def test_jackknife_error_falls_fourfold_when_the_weights_change_is_halved(scheme):
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit = acv.fit(model, tolerance=1e-10)
-    sure = np.concatenate(
-        acv.no_adjustment(model, fit, acv.folds.leave_one_out(model.n_sites)).losses
-    )
+    sure = np.concatenate(acv.no_adjustment(fit, acv.folds.leave_one_out(model.n_sites)).losses)
     fold = np.sort(
         np.argsort(sure)[:2]
     )  # a surprising label moves the params by much more than a quadratic term
-    step = acv.infinitesimal_jackknife(model, fit, [fold]).params[0] - fit.params
+    step = acv.infinitesimal_jackknife(fit, [fold]).params[0] - fit.params
     errors = []
     for change in (0.2, 0.1, 0.05):
         weights = np.ones(model.n_sites)
@@ -242,8 +238,8 @@ def test_frozen_error_falls_with_the_square_of_a_folds_influence():
         model = LinearChainCRF(emissions * copies, labels * copies, 0.1 * copies)
         fit = acv.fit(model, tolerance=1e-10)
         rungs = (
-            acv.frozen_newton(model, fit, [np.array([3])]),
-            acv.exact(model, fit, [np.array([3])], 1e-10),
+            acv.frozen_newton(fit, [np.array([3])]),
+            acv.exact(fit, [np.array([3])], 1e-10),
         )
         errors.append(np.linalg.norm(rungs[0].params - rungs[1].params))
     assert 3.0 < errors[0] / errors[1] < 5.0
@@ -254,10 +250,10 @@ def test_of_one_hidden_label_the_jackknife_is_the_frozen_step_over_its_probabili
     model = crf(hide_labels)
     fit, folds = acv.fit(model, tolerance=1e-10), acv.folds.leave_one_out(model.n_sites)
     ij, frozen = (
-        acv.infinitesimal_jackknife(model, fit, folds),
-        acv.frozen_newton(model, fit, folds, rescale=False),
+        acv.infinitesimal_jackknife(fit, folds),
+        acv.frozen_newton(fit, folds, rescale=False),
     )
-    probability = np.exp(-np.concatenate(acv.no_adjustment(model, fit, folds).losses))
+    probability = np.exp(-np.concatenate(acv.no_adjustment(fit, folds).losses))
     expected = fit.params + (frozen.params - fit.params) / probability[:, None]
     assert ij.params == pytest.approx(expected, abs=1e-8)
 
@@ -395,7 +391,7 @@ def test_leaving_sentences_out_is_deletion(n_tags):
     emissions, labels = data(13, n_tags=n_tags)
     model = LinearChainCRF(emissions, labels, 0.3)
     folds = [np.array([0]), np.array([1, 3])]
-    result = acv.exact(model, acv.fit(model), folds)
+    result = acv.exact(acv.fit(model), folds)
     for fold, params in zip(folds, result.params, strict=True):
         left = np.setdiff1d(np.arange(len(labels)), fold)
         deleted = LinearChainCRF([emissions[n] for n in left], [labels[n] for n in left], 0.3)
@@ -407,9 +403,9 @@ def test_folds_that_leave_nothing_are_refused_and_one_of_a_whole_sentence_is_rig
     model = crf(scheme, ridge=0.3, n_tags=2)
     fit = acv.fit(model)
     with pytest.raises(ValueError, match="nothing is left to fit"):
-        acv.exact(model, fit, [np.arange(model.n_sites)])
+        acv.exact(fit, [np.arange(model.n_sites)])
     fold = np.arange(1, 5)  # under hide_labels, every label of the second sentence
-    params = acv.exact(model, fit, [fold]).params[0]
+    params = acv.exact(fit, [fold]).params[0]
     weights = acv.folds.weights(model.n_sites, fold)
     refitted = refit(lambda p, w: enumerated(model, p, w), fit.params, weights)
     assert params == pytest.approx(refitted, abs=1e-5)
@@ -439,7 +435,7 @@ def test_bad_input_of_methods():
     with pytest.raises(ValueError, match="no sentences"):
         model.predict(np.zeros(D), [])
     with pytest.raises(ValueError, match="outside"):
-        acv.no_adjustment(model, acv.fit(model), [np.array([99])])
+        acv.no_adjustment(acv.fit(model), [np.array([99])])
     with pytest.raises(ValueError, match=r"scores \(2, 2\)"):
         model.predict(np.zeros(D), [np.zeros((2, 2))])
     with pytest.raises(ValueError, match="one weight a site"):

@@ -126,17 +126,17 @@ def test_a_sentence_of_weight_zero_is_missing_and_in_no_fold(kind, scheme):
     assert np.flatnonzero(~model.observed).tolist() == absent.tolist()
     fit = acv.fit(model)
     with pytest.raises(ValueError, match="missing"):
-        acv.exact(model, fit, [absent[:1]])
+        acv.exact(fit, [absent[:1]])
     folds = acv.folds.leave_one_out(model.n_sites, model.observed)
-    assert len(acv.infinitesimal_jackknife(model, fit, folds).losses) == model.observed.sum()
+    assert len(acv.infinitesimal_jackknife(fit, folds).losses) == model.observed.sum()
 
 
 def test_certificates_hold_the_refits_of_weighted_sentences():
     model = chains(None, TWICE)
     fit = acv.fit(model)
     folds = acv.folds.leave_one_out(5, model.observed)
-    certified = acv.certify(model, acv.newton_step(model, fit, folds))
-    exact = acv.exact(model, fit, folds, 1e-9)
+    certified = acv.certify(acv.newton_step(fit, folds))
+    exact = acv.exact(fit, folds, 1e-9)
     low, high = certified.loss_interval.T
     assert (low <= exact.fold_losses).all()
     assert (exact.fold_losses <= high).all()

@@ -176,14 +176,14 @@ def test_rungs_against_refits_without_the_sentences():
     model = replace(seen, free=seen.free)  # without a sentence, too
     fit = acv.fit(model)
     folds = Folds(np.array_split(np.arange(40), 8))
-    exact = acv.exact(model, fit, folds)
+    exact = acv.exact(fit, folds)
     assert exact.diagnostics["converged"].all()
     for fold, params, losses in zip(folds, exact.params, exact.losses, strict=True):
         refit = acv.fit(without(model, fold))
         np.testing.assert_allclose(params, refit.params, atol=1e-6)
         np.testing.assert_allclose(losses, model.heldout_loss(refit.params, fold), atol=1e-6)
-    errors = acv.theta_errors(exact, acv.newton_step(model, fit, folds))
-    baseline = acv.theta_errors(exact, acv.no_adjustment(model, fit, folds))
+    errors = acv.theta_errors(exact, acv.newton_step(fit, folds))
+    baseline = acv.theta_errors(exact, acv.no_adjustment(fit, folds))
     assert np.median(errors) < 0.3 * np.median(baseline)
 
 
@@ -191,15 +191,15 @@ def test_hidden_labels_rungs():
     model = FeatureCRF(*data(20), 0.6, hide_labels)
     fit = acv.fit(model)
     folds = Folds(np.arange(0, model.n_sites, 5)[:, None])
-    exact = acv.exact(model, fit, folds)
+    exact = acv.exact(fit, folds)
     assert exact.diagnostics["converged"].all()
     fold = folds[1]
     weights = np.ones(model.n_sites)
     weights[fold] = 0.0
     gradient = model.derivatives.value_and_gradient(exact.params[1], weights)[1]
     assert np.linalg.norm(gradient) < 1e-5
-    errors = acv.theta_errors(exact, acv.frozen_newton(model, fit, folds))
-    baseline = acv.theta_errors(exact, acv.no_adjustment(model, fit, folds))
+    errors = acv.theta_errors(exact, acv.frozen_newton(fit, folds))
+    baseline = acv.theta_errors(exact, acv.no_adjustment(fit, folds))
     assert np.median(errors) < 0.5 * np.median(baseline)
 
 

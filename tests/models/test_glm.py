@@ -239,17 +239,17 @@ def test_threads_that_share_the_folds_leave_no_trace():
     """With threads of BLAS and without, at a size that is worth sharing."""
     model = GLM(*draw("logistic", np.random.default_rng(5), n=60_000, p=100, scale=0.1))
     fit, folds = acv.fit(model), acv.folds.leave_one_out(60_000)
-    alone = acv.newton_step(model, fit, folds)
+    alone = acv.newton_step(fit, folds)
     with threadpool_limits(2, "blas"):
         assert parallel.one_blas_thread.n_threads() == 2
-        shared = acv.newton_step(model, fit, folds)
+        shared = acv.newton_step(fit, folds)
     assert_allclose(alone.params, shared.params, rtol=1e-12, atol=1e-14)
 
 
 def test_exact_equals_delete_and_refit(model, some_folds):
     fit = acv.fit(model)
     for folds in some_folds:
-        result = acv.exact(model, fit, folds, tolerance=1e-9)
+        result = acv.exact(fit, folds, tolerance=1e-9)
         assert result.diagnostics["converged"].all()
         for fold, params in list(zip(folds, result.params, strict=True))[:4]:
             weights = acv.folds.weights(model.n_sites, fold)
@@ -263,7 +263,7 @@ def test_exact_folds_have_at_most_the_decrement_they_report(family):
     model = GLM(*draw(family, np.random.default_rng(3), n=300, p=8, scale=0.3), family)
     folds = acv.folds.leave_one_out(300)
     fit, slow = acv.fit(model), acv.derivatives_of(ByAutograd(model))
-    result = acv.exact(model, fit, folds)
+    result = acv.exact(fit, folds)
     _, gradients = slow.fold_gradients(result.params, folds)
     hessians = slow.fold_hessians(fit.params, folds)
     decrement = np.sqrt(np.einsum("ni,ni->n", gradients, hessians.solve(gradients)))
@@ -275,7 +275,7 @@ def test_exact_folds_have_at_most_the_decrement_they_report(family):
 
 def test_few_gradients_a_fold():
     model = GLM(*draw("logistic", np.random.default_rng(4), n=2000, p=10))
-    result = acv.exact(model, acv.fit(model), acv.folds.leave_one_out(2000))
+    result = acv.exact(acv.fit(model), acv.folds.leave_one_out(2000))
     assert result.evaluations["gradient"] <= 3 * 2000
 
 
@@ -302,7 +302,7 @@ def test_single_precision_gradients_are_as_accurate_as_they_say(family):
     model = GLM(*draw(family, np.random.default_rng(7), n=700, p=5), family)
     fit, folds = acv.fit(model), acv.folds.leave_one_out(700)
     derivatives = acv.derivatives_of(model)
-    moved = fit.params + 3.0 * (acv.newton_step(model, fit, folds).params - fit.params)
+    moved = fit.params + 3.0 * (acv.newton_step(fit, folds).params - fit.params)
     furthest = fit.standard_errors_between(moved, fit.params).max()
     single = derivatives.chord_gradients(moved, folds, fit.params, np.inf)
     error = single - derivatives.chord_gradients(moved, folds, fit.params, 0.0)
@@ -314,16 +314,14 @@ def test_newton_step_is_exact_for_squares():
     model = GLM(*draw("gaussian", np.random.default_rng(6)), "gaussian", penalty=0.7)
     fit = acv.fit(model, tolerance=1e-12)
     folds = acv.folds.leave_one_out(40)
-    assert_allclose(
-        acv.newton_step(model, fit, folds).params, acv.exact(model, fit, folds).params, atol=1e-12
-    )
+    assert_allclose(acv.newton_step(fit, folds).params, acv.exact(fit, folds).params, atol=1e-12)
 
 
 def test_a_model_goes_with_its_last_name():
     """No cycle keeps a design, which may be most of a process' memory, until it is collected."""
     rng = np.random.default_rng(0)
     model = GLM(rng.standard_normal((30, 2)), rng.standard_normal(30), "gaussian", penalty=1.0)
-    acv.newton_step(model, acv.fit(model), acv.folds.leave_one_out(30))
+    acv.newton_step(acv.fit(model), acv.folds.leave_one_out(30))
     design = weakref.ref(model.design)
     with no_collector():
         del model
@@ -367,12 +365,12 @@ def test_a_model_without_columns_is_the_mean(intercept):
     y = np.tile([0.0, 1.0, 1.0, 0.0, 1.0], 4)
     model = GLM(np.empty((20, 0)), y, intercept=intercept)
     folds = acv.folds.leave_one_out(20)
-    result = acv.exact(model, acv.fit(model), folds)
+    result = acv.exact(acv.fit(model), folds)
     mean = (y.sum() - y) / 19 if intercept else np.full(20, 0.5)
     expected = -np.log(np.where(y == 1, mean, 1 - mean))
     assert_allclose(np.ravel(result.losses), expected, atol=1e-6)
     for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
-        assert_allclose(np.ravel(method(model, result.fit, folds).losses), expected, atol=0.01)
+        assert_allclose(np.ravel(method(result.fit, folds).losses), expected, atol=0.01)
 
 
 @pytest.mark.parametrize("family", ["logistic", "poisson", "gaussian"])
@@ -386,9 +384,9 @@ def test_bounds_without_a_gradient_hold_against_refits(family, method):
     model = GLM(x, y, family, penalty=0.5)
     fit = acv.fit(model)
     folds = acv.folds.leave_one_out(150)
-    result = method(model, fit, folds)
-    exact = acv.exact(model, fit, folds, tolerance=1e-10)
-    check = acv.check_result(model, result)
+    result = method(fit, folds)
+    exact = acv.exact(fit, folds, tolerance=1e-10)
+    check = acv.check_result(result)
     errors = fit.standard_errors_between(result.params, exact.params)
     sure = ~check.unreliable
     assert (errors <= np.maximum(check.theta_errors, 0.5) + 1e-8)[sure].all()
@@ -415,12 +413,12 @@ def test_folds_that_share_a_factor_keep_a_vector_that_overflowed_to_themselves()
 def test_certify_proves_nothing_of_a_fold_whose_gradient_overflows_and_the_rest_as_before():
     x, y = counts_on_ten_columns()
     model = GLM(x, y, "poisson", penalty=1.0)
-    result = acv.frozen_newton(model, acv.fit(model), acv.folds.k_fold(60, 20))
-    before = acv.certify(model, result)
+    result = acv.frozen_newton(acv.fit(model), acv.folds.k_fold(60, 20))
+    before = acv.certify(result)
     params = result.params.copy()
     params[3] = 1e4
     with np.errstate(all="ignore"):
-        after = acv.certify(model, replace(result, params=params))
+        after = acv.certify(replace(result, params=params))
     assert not after.certified[3]
     np.testing.assert_array_equal(np.delete(after.certified, 3), np.delete(before.certified, 3))
 

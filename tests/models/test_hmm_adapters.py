@@ -84,7 +84,7 @@ def test_the_optimum_is_hmmlearns(name):
     assert fit.newton_decrement < 1e-6
     gap = params - fit.params
     assert np.sqrt(gap @ (np.asarray(fit.hessian) @ gap)) < 1e-5  # standard errors
-    exact = acv.exact(model, fit, [[0]], tolerance=1e-8)
+    exact = acv.exact(fit, [[0]], tolerance=1e-8)
     again = type(theirs)(**{**theirs.get_params(), "init_params": ""})
     for attribute in [a for a in vars(theirs) if a.endswith("_") and a != "monitor_"]:
         setattr(again, attribute, np.copy(getattr(theirs, attribute)))
@@ -118,7 +118,7 @@ def test_a_left_to_right_chain_stays_one():
     theirs.fit(X, [60] * 4)
     model, params = acv.from_hmmlearn(theirs, X, [60] * 4)
     fit = acv.fit(model, params)
-    named = model.unpack(acv.exact(model, fit, [[0]]).params[0])
+    named = model.unpack(acv.exact(fit, [[0]]).params[0])
     assert (named.transition[theirs.transmat_ == 0.0] < 1e-100).all()
     assert_allclose(-model.sequence_losses(params).sum(), theirs.score(X, [60] * 4), rtol=1e-8)
 

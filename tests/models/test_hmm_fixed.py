@@ -47,7 +47,7 @@ def test_fixed_entries_stay_through_em_fit_and_folds(fixed):
     start = em.expectation_maximisation(model, model.params_of_labels(np.repeat([0, 1, 2] * 4, 8)))
     fit = acv.fit(model, start.params)
     assert fit.newton_decrement < 1e-6
-    for params in (start.params, fit.params, *acv.exact(model, fit, [[0], [1, 2]]).params):
+    for params in (start.params, fit.params, *acv.exact(fit, [[0], [1, 2]]).params):
         named = model.unpack(params)
         rows = np.vstack([named.initial, named.transition])
         assert_allclose(rows[kept], model.fixed[kept], atol=1e-4)

@@ -153,7 +153,7 @@ def fold_losses(x, method=acv.infinitesimal_jackknife):
     model = GaussianHMM(x, 2)
     fit = acv.fit(model)
     assert fit.newton_decrement <= 1e-6
-    return method(model, fit, acv.folds.k_fold(model.n_sites, 5)).fold_losses
+    return method(fit, acv.folds.k_fold(model.n_sites, 5)).fold_losses
 
 
 @pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.exact])

@@ -53,7 +53,7 @@ def test_a_sequence_of_weight_two_is_a_sequence_twice():
     assert weighted.observed.tolist() == [True, True, False]
     climbed = em.expectation_maximisation(weighted, start, 3000, 1e-13)
     assert_allclose(climbed.objectives[-1], fit.objective, rtol=1e-9)
-    left = acv.exact(weighted, fit, acv.Folds([[0], [1]]))
+    left = acv.exact(fit, acv.Folds([[0], [1]]))
     without = acv.fit(AutoRegressiveHMM([x[1]], 2), left.params[0])
     assert_allclose(left.fold_losses[0], -without_sample(without, x), rtol=1e-6)
 

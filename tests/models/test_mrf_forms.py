@@ -209,7 +209,7 @@ def test_exposure_equals_enumeration_and_refits(scheme):
     whole = HiddenMRF(counts, LINE, 0.5, scheme=scheme, exposure=exposure)
     fit = acv.fit(whole)
     np.testing.assert_allclose(em(whole).params, fit.params, atol=1e-6)
-    result = acv.exact(whole, fit, [np.array([5]), np.array([0, 1])])
+    result = acv.exact(fit, [np.array([5]), np.array([0, 1])])
     for fold, params in zip(result.folds, result.params, strict=True):
         cold = em(whole, acv.folds.weights(12, fold)).params
         assert fit.standard_errors_between(params, cold) <= 1e-5

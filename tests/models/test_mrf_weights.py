@@ -78,7 +78,7 @@ def test_folds_are_those_of_repeated_counts(scheme):
     assert_allclose(refit(objective, fit.params, np.ones(7)), fit.params, atol=1e-5)
     folds = Folds([np.array([0]), np.array([1, 3])])
     values, gradients = model.derivatives.fold_gradients(fit.params, folds)
-    result = acv.exact(model, fit, folds)
+    result = acv.exact(fit, folds)
     for i, fold in enumerate(folds):
         weights = acv.folds.weights(7, fold)
         assert values[i] == pytest.approx(objective(fit.params, weights), rel=1e-12)
@@ -111,7 +111,7 @@ def test_a_site_of_weight_zero_is_absent_and_in_no_fold():
     assert_allclose(model.initial_params(), without.initial_params())
     assert_allclose(acv.fit(model).params, acv.fit(without).params, atol=1e-6)
     with pytest.raises(ValueError, match="missing"):
-        acv.exact(model, acv.fit(model), [[4]])
+        acv.exact(acv.fit(model), [[4]])
 
 
 def test_weights_of_one_number_and_by_node():

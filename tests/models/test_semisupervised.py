@@ -97,8 +97,8 @@ def test_folds_at_once_are_weightings_one_by_one(loss):
 def test_the_jackknife_is_autograds(loss):
     model = problem(loss)
     full, folds = acv.fit(model), folds_of(model)
-    ours = acv.infinitesimal_jackknife(model, full, folds)
-    autograds = acv.infinitesimal_jackknife(ByAutograd(model), full, folds)
+    ours = acv.infinitesimal_jackknife(full, folds)
+    autograds = acv.infinitesimal_jackknife(replace(full, model=ByAutograd(model)), folds)
     assert_allclose(ours.params, autograds.params, rtol=1e-9)
 
 
@@ -106,7 +106,7 @@ def test_the_jackknife_is_autograds(loss):
 def test_exact_is_deleting_points_and_refitting(loss):
     model = problem(loss)
     folds = folds_of(model)
-    found = acv.exact(model, acv.fit(model), folds, tolerance=1e-9)
+    found = acv.exact(acv.fit(model), folds, tolerance=1e-9)
     for params, fold in zip(found.params, folds, strict=True):
         kept = np.setdiff1d(np.arange(model.n_sites), fold)
         x = model.energy.features[kept]
@@ -125,8 +125,8 @@ def error_among(copies, method):
     x, y = np.tile(model.energy.features, (copies, 1)), np.tile(model.y, copies)
     more = replace(model, energy=ManifoldEnergy(x, RBFAffinity(x, 2.0)), y=y)
     full, fold = acv.fit(more, tolerance=1e-10), [model.labelled[:4]]
-    exact = acv.exact(more, full, fold, tolerance=1e-10)
-    return np.linalg.norm(method(more, full, fold).params - exact.params)
+    exact = acv.exact(full, fold, tolerance=1e-10)
+    return np.linalg.norm(method(full, fold).params - exact.params)
 
 
 @pytest.mark.parametrize(
@@ -146,12 +146,12 @@ def test_theorem_3_1_misses_the_normalisers_own_term():
     slope_p = 2.0 * s * model.gamma_p * model.energy.full @ full.params / p**2
     metric = np.asarray(full.metric)
     own = np.linalg.solve(metric, m / s * slope_s + 2.0 * m / p * slope_p)
-    printed = acv.as_printed(model, full, folds[:1]).params[0]
+    printed = acv.as_printed(full, folds[:1]).params[0]
     # The printed normalisers are those of the fold, in place of those at w = 1.
     sums = [each[0] for each in model.derivatives._fold_sums(full.params, folds[:1])]
     at_one = np.linalg.solve(metric, sums[0] / s + sums[1] / p**2)
     at_fold = np.linalg.solve(metric, sums[0] / (s - m) + sums[1] / (p - m) ** 2)
-    jackknife = acv.infinitesimal_jackknife(model, full, folds[:1]).params[0]
+    jackknife = acv.infinitesimal_jackknife(full, folds[:1]).params[0]
     assert_allclose(printed - jackknife, at_fold - at_one + own, rtol=1e-6, atol=1e-12)
 
 
@@ -160,7 +160,7 @@ def test_without_a_ridge_or_pairs_and_with_equal_normalisers_both_coincide():
     full, folds = acv.fit(model, tolerance=1e-12), folds_of(model)
     share = len(model.labelled) / (len(model.labelled) - 4)
     printed, jackknife = (
-        method(model, full, folds).params - full.params
+        method(full, folds).params - full.params
         for method in (acv.as_printed, acv.infinitesimal_jackknife)
     )
     assert_allclose(printed, share * jackknife, atol=1e-12)
@@ -169,16 +169,14 @@ def test_without_a_ridge_or_pairs_and_with_equal_normalisers_both_coincide():
 def test_a_newton_step_is_exact_for_squares():
     model = problem("square")
     full, folds = acv.fit(model), folds_of(model)
-    assert_allclose(
-        acv.newton_step(model, full, folds).params, acv.exact(model, full, folds).params, atol=1e-9
-    )
+    assert_allclose(acv.newton_step(full, folds).params, acv.exact(full, folds).params, atol=1e-9)
 
 
 def test_linearised_losses_are_first_order():
     model = problem("logistic")
     full, folds = acv.fit(model), folds_of(model)
-    jackknife = acv.infinitesimal_jackknife(model, full, folds)
-    expanded = acv.linearised(model, jackknife)
+    jackknife = acv.infinitesimal_jackknife(full, folds)
+    expanded = acv.linearised(jackknife)
     slopes = jacobian(lambda p: model.heldout_loss(p, folds[0]))(full.params)
     expected = model.heldout_loss(full.params, folds[0]) + slopes @ (
         jackknife.params[0] - full.params
@@ -208,7 +206,7 @@ def test_a_sparse_graph_gives_what_its_matrix_gives():
         for m in (matrix, csr_matrix(matrix))
     )
     folds = folds_of(model)
-    results = [acv.frozen_newton(m, acv.fit(m), folds).params for m in (dense, sparse)]
+    results = [acv.frozen_newton(acv.fit(m), folds).params for m in (dense, sparse)]
     assert_allclose(*results, rtol=1e-9)
 
 
@@ -221,9 +219,7 @@ def test_kernel_form_with_all_centres_is_the_kernel_matrix():
     model = SemiSupervised(energy, y, "square", ridge=ridge)
     folds = acv.folds.k_fold(12, 4, observed=model.observed)
     full = acv.fit(model)
-    assert_allclose(
-        acv.exact(model, full, folds).params, acv.newton_step(model, full, folds).params, atol=1e-6
-    )
+    assert_allclose(acv.exact(full, folds).params, acv.newton_step(full, folds).params, atol=1e-6)
 
 
 @pytest.mark.parametrize("kept", [0, 2**20])
@@ -306,9 +302,9 @@ def test_bad_folds():
     model = problem()
     full, unlabelled = acv.fit(model), np.flatnonzero(~model.observed)
     with pytest.raises(ValueError, match="leaves out all 16 observed sites"):
-        acv.infinitesimal_jackknife(model, full, [model.labelled])
+        acv.infinitesimal_jackknife(full, [model.labelled])
     with pytest.raises(ValueError, match=f"holds site {unlabelled[0]}, which is missing"):
-        acv.exact(model, full, [unlabelled[:2]])
+        acv.exact(full, [unlabelled[:2]])
 
 
 def test_without_any_ridge_what_is_not_determined_is_named():

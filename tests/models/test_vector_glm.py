@@ -95,12 +95,12 @@ def test_fold_derivatives_equal_autograd(model, some_folds, rng):
 def test_exact_equals_refits_and_methods_err_in_order(model, some_folds):
     fit = acv.fit(model, tolerance=1e-10)
     for folds in some_folds:
-        result = acv.exact(model, fit, folds, 1e-9)
+        result = acv.exact(fit, folds, 1e-9)
         for fold, params in zip(folds[:3], result.params[:3], strict=True):
             found = refit(model.objective, fit.params, acv.folds.weights(N, fold))
             assert_allclose(params, found, atol=1e-6)
         errors = [
-            abs(method(model, fit, folds).params - result.params).mean()
+            abs(method(fit, folds).params - result.params).mean()
             for method in (acv.newton_step, acv.infinitesimal_jackknife, acv.no_adjustment)
         ]
         assert errors[0] < errors[1] < errors[2]
@@ -132,10 +132,10 @@ def test_bounds_hold(model):
         acv.folds.leave_one_out(N, model.observed),
         acv.folds.k_fold(N, 6, np.random.default_rng(0), model.observed),
     ):
-        exact = acv.exact(model, fit, folds, 1e-10)
+        exact = acv.exact(fit, folds, 1e-10)
         for method in (acv.newton_step, acv.infinitesimal_jackknife):
             for sharp in (False, True):
-                found = acv.certify(model, method(model, fit, folds), sharp=sharp)
+                found = acv.certify(method(fit, folds), sharp=sharp)
                 seen = found.certified
                 true = fit.standard_errors_between(found.result.params, exact.params)
                 assert (true <= found.theta_errors + 1e-7)[seen].all()
@@ -153,6 +153,6 @@ def test_as_many_folds_as_there_are_bases_each_take_their_own(name):
     sites = [int(np.flatnonzero(model.y == label)[0]) for label in (0, 1, 2)]
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):
         folds = acv.Folds(np.array(sites)[order][:, None])
-        together = acv.newton_step(model, fit, folds).params
-        alone = [acv.newton_step(model, fit, folds[[row]]).params[0] for row in range(3)]
+        together = acv.newton_step(fit, folds).params
+        alone = [acv.newton_step(fit, folds[[row]]).params[0] for row in range(3)]
         assert_allclose(together, alone, rtol=1e-10)

@@ -199,17 +199,17 @@ def test_exact_refuses_what_does_not_fit(tmp_path):
     model = acv.models.GLM(X, X[:, 0] ** 2, "gaussian", penalty=1.0)
     other = acv.models.GLM(X, X[:, 0] ** 3, "gaussian", penalty=1.0)
     fit, folds = acv.fit(model), acv.folds.k_fold(40, 8)
-    first = acv.exact(model, fit, folds, checkpoint=path)
-    np.testing.assert_allclose(first.params, acv.exact(model, fit, folds).params, rtol=1e-9)
-    again = acv.exact(model, fit, folds, checkpoint=path)
+    first = acv.exact(fit, folds, checkpoint=path)
+    np.testing.assert_allclose(first.params, acv.exact(fit, folds).params, rtol=1e-9)
+    again = acv.exact(fit, folds, checkpoint=path)
     np.testing.assert_array_equal(again.params, first.params)
     assert again.evaluations["gradient"] == 0
     with pytest.raises(ValueError, match="of another set of folds:"):
-        acv.exact(model, fit, acv.folds.k_fold(40, 9), checkpoint=path)
+        acv.exact(fit, acv.folds.k_fold(40, 9), checkpoint=path)
     with pytest.raises(ValueError, match="of another tolerance:"):
-        acv.exact(model, fit, folds, 1e-3, checkpoint=path)
+        acv.exact(fit, folds, 1e-3, checkpoint=path)
     with pytest.raises(ValueError, match="another model or data and fit:"):
-        acv.exact(other, acv.fit(other), folds, checkpoint=path)
+        acv.exact(acv.fit(other), folds, checkpoint=path)
 
 
 def test_saving_again_waits_until_it_is_due(tmp_path):

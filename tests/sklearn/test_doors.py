@@ -92,7 +92,7 @@ def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
     offset = GLM(X, COUNTS, "poisson", offset=np.log(EXPOSURE))
     fit = acv.fit(offset)
     folds = ours["cv_result"].folds
-    result = acv.newton_step(offset, fit, folds)
+    result = acv.newton_step(fit, folds)
     assert_allclose(ours["cv_result"].params, result.params, atol=1e-6)
 
 

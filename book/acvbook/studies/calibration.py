@@ -45,7 +45,7 @@ def failures(exact: acv.CVResult, result: acv.CVResult, limit: float = LIMIT) ->
     """(n_folds,) bool: params more than `limit` standard errors from the refit's, or a fold loss
     more than `limit` standard deviations of the exact fold losses from its own.
 
-    What `acv.check_result(model, result, limit)` is to find without the refits.
+    What `acv.check_result(result, limit)` is to find without the refits.
     """
     losses = np.abs(result.fold_losses - exact.fold_losses) / exact.fold_losses.std()
     return ~((acv.theta_errors(exact, result) <= limit) & (losses <= limit))

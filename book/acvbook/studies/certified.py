@@ -82,11 +82,11 @@ class Checked(NamedTuple):
 def check(model, folds, method=acv.newton_step, fit=None, sharp=False, exact=None):
     """Certify a method's folds and refit all of them."""
     fit = fit or acv.fit(model, tolerance=1e-9)
-    exact = exact or acv.exact(model, fit, folds, tolerance=REFIT)
+    exact = exact or acv.exact(fit, folds, tolerance=REFIT)
     started = time.process_time()
-    result = method(model, fit, folds)
+    result = method(fit, folds)
     stepped = time.process_time()
-    certificate = acv.certify(model, result, sharp=sharp)
+    certificate = acv.certify(result, sharp=sharp)
     seconds = time.process_time() - stepped
     return Checked(fit, certificate, exact, stepped - started, seconds)
 
@@ -186,7 +186,7 @@ def given_table(models, n_folds, rng):
 def exact_seconds(model, checked):
     """Processor seconds of exact refits as a user runs them."""
     started = time.process_time()
-    acv.exact(model, checked.fit, checked.exact.folds)
+    acv.exact(checked.fit, checked.exact.folds)
     return time.process_time() - started
 
 
@@ -194,8 +194,8 @@ def theorem(model, checked):
     """Theorem 1's share of certified folds, and its bound over the true error, certified or not."""
     folds = checked.exact.folds
     fit = checked.fit
-    bound = theorem1(model, fit, folds)
-    jackknife = acv.infinitesimal_jackknife(model, fit, folds)
+    bound = theorem1(fit, folds)
+    jackknife = acv.infinitesimal_jackknife(fit, folds)
     true = np.linalg.norm(jackknife.params - checked.exact.params, axis=1)
     known = true > ROUNDED
     ratio = np.median(bound.bound[known] / true[known]) if known.any() else np.nan
@@ -209,7 +209,7 @@ def proposition2(model, n_iterates):
     """
     full = acv.fit(model, tolerance=1e-9)
     folds = acv.folds.leave_one_out(model.n_sites)
-    exact = acv.exact(model, full, folds, tolerance=REFIT)
+    exact = acv.exact(full, folds, tolerance=REFIT)
     path = acv.fit_path(model)[1:-1]
     chosen = np.unique(np.linspace(0, len(path) - 1, n_iterates).astype(int))
     iterates = {number: path[number] for number in chosen}
@@ -223,8 +223,8 @@ def _at_iterate(model, params, exact):
     here = acv.fit_at(model, params)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        result = acv.infinitesimal_jackknife(model, here, exact.folds)
-        certificate = acv.certify(model, result, sharp=True)
+        result = acv.infinitesimal_jackknife(here, exact.folds)
+        certificate = acv.certify(result, sharp=True)
     checked = Checked(here, certificate, exact)
     furthest = np.abs(certificate.interval - result.loss).max()
     return {
@@ -333,7 +333,7 @@ def _adversarial(rng):
 def _any_fit(model, folds, method, rng):
     """A check from the optimum, or from a point near it."""
     best = acv.fit(model, tolerance=1e-9)
-    exact = acv.exact(model, best, folds, tolerance=REFIT)
+    exact = acv.exact(best, folds, tolerance=REFIT)
     fit = best
     if rng.random() < 0.3:
         step = rng.standard_normal(len(best.params)) * 0.3
@@ -359,12 +359,12 @@ def refits_needed(model, shares, rng):
     n = model.n_sites
     folds = acv.folds.k_fold(n, 20, rng)
     fit = acv.fit(model, tolerance=1e-9)
-    exact = acv.exact(model, fit, folds, tolerance=REFIT)
-    result = acv.newton_step(model, fit, folds)
-    checked = Checked(fit, acv.certify(model, result), exact)
+    exact = acv.exact(fit, folds, tolerance=REFIT)
+    result = acv.newton_step(fit, folds)
+    checked = Checked(fit, acv.certify(result), exact)
     rows = {}
     for share in shares:
-        certificate = acv.certify(model, result, width=share * checked.gap)
+        certificate = acv.certify(result, width=share * checked.gap)
         rows[share] = {
             "width_over_gap": certificate.width / checked.gap,
             "looked_at_alone": (certificate.anchor > 0).mean(),
@@ -385,8 +385,8 @@ def one_fold(rng):
     fit = acv.fit(model)
     wrong = np.flatnonzero((y == 1.0) != (x[:, 0] > 0.0))[:2]
     fold = acv.Folds([wrong])
-    step = acv.newton_step(model, fit, fold)
-    certificate = acv.certify(model, acv.no_adjustment(model, fit, fold), sharp=True)
+    step = acv.newton_step(fit, fold)
+    certificate = acv.certify(acv.no_adjustment(fit, fold), sharp=True)
     weights = np.ones(40)
     weights[fold[0]] = 0.0
     kept = np.abs(x[weights > 0.0]).max()
@@ -406,7 +406,7 @@ def one_fold(rng):
         "fit": here,
         "step": step.params[0, 0],
         "ball": certificate.centre[0, 0] + np.array([-1, 1]) * _radius(fit, certificate),
-        "refit": acv.exact(model, fit, fold, tolerance=1e-10).params[0, 0],
+        "refit": acv.exact(fit, fold, tolerance=1e-10).params[0, 0],
     }
 
 

@@ -54,10 +54,10 @@ def marginalisations(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, in
     found = {}
     with metered(derivatives) as (calls, _):
         derivatives.hessian(fit.params, np.ones(model.n_sites))
-        acv.infinitesimal_jackknife(model, fit, folds)
+        acv.infinitesimal_jackknife(fit, folds)
         found["IJ"] = calls.total() - calls["heldout"]
     with metered(derivatives) as (calls, _):
-        acv.exact(model, fit, folds)
+        acv.exact(fit, folds)
         found["exact"] = calls.total() - calls["heldout"]
     return found
 

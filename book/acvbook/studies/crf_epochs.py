@@ -173,9 +173,9 @@ def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning
     iterates, seconds = adam_epochs(model, emissions.crf, n_epochs, rng, 31, learning_rate)
     folds, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
     full = fit(model, iterates[-1], tolerance=TIGHT)
-    reference = exact(model, full, folds)
+    reference = exact(full, folds)
     total = time.perf_counter() - started
-    fitted = probabilities(no_adjustment(model, full, folds))
+    fitted = probabilities(no_adjustment(full, folds))
     return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
 
 

@@ -55,7 +55,7 @@ def in_one_pass(series: Series, anchors: int) -> Scores:
     """`acv.leave_future_out`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = acv.leave_future_out(*series, anchors=anchors)
+        found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
     return Scores(found.losses[:, 0], found.params, found.evaluations["refit"], found.seconds)
 
 
@@ -76,7 +76,7 @@ def one_refit_a_week(series: Series) -> Scores:
     _, first = np.unique(weeks, return_index=True)
     losses = np.empty(len(starts))
     params = np.empty((len(starts), len(fit.params)))
-    refits = acv.exact(model, fit, _folds(series, first)).params
+    refits = acv.exact(fit, _folds(series, first)).params
     for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
         found = acv.derivatives_of(model).futures(point, starts[rows], 1, 0)
         losses[rows] = -found.log_p[:, 0]
@@ -95,7 +95,7 @@ def refitted(series: Series, rows: np.ndarray, at_once: int = 64) -> Scores:
     parts = [rows[i : i + at_once] for i in range(0, len(rows), at_once)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = [acv.exact(series.model, series.fit, _folds(series, part)) for part in parts]
+        results = [acv.exact(series.fit, _folds(series, part)) for part in parts]
     seconds = (time.perf_counter() - began) * len(series.starts) / len(rows)
     losses = np.concatenate([loss for result in results for loss in result.losses])
     params = np.concatenate([result.params for result in results])
@@ -128,7 +128,7 @@ def _drawn(series, first, n_draws, rng):
     """Params (n_draws, D) around the refit at one origin."""
     model, fit, _ = series
     folds = _folds(series, np.array([first]))
-    mean = acv.exact(model, fit, folds).params[0]
+    mean = acv.exact(fit, folds).params[0]
     weights = acv.folds.weights(model.n_sites, folds[0])
     factor = np.linalg.cholesky(np.asarray(acv.derivatives_of(model).hessian(mean, weights)))
     return mean + np.linalg.solve(factor.T, rng.standard_normal((len(mean), n_draws))).T
@@ -230,18 +230,18 @@ def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
     own = acv.derivatives_of(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = acv.leave_future_out(*series, anchors=anchors)
+        found = acv.leave_future_out(series.fit, series.starts, anchors=anchors)
     rows = np.flatnonzero(found.refitted)
     ones = np.ones(model.n_sites)
 
     def price():
-        for fold in acv.exact(model, fit, found.folds(rows)).folds:
+        for fold in acv.exact(fit, found.folds(rows)).folds:
             own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
 
     whole, refits, gradient = (
         min(map(_processor_seconds, [function] * repeats))
         for function in (
-            lambda: acv.leave_future_out(*series, anchors=anchors),
+            lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
             price,
             lambda: own.value_and_gradient(fit.params, ones),
         )

@@ -151,7 +151,7 @@ def every_rung(model, rng, n_folds=20):
 def on_folds(model, folds, rungs=RUNGS):
     """{name: CVResult} of exact CV and these rungs, on these folds."""
     full = fit(model)
-    return {method.__name__: method(model, full, folds) for method in (exact, *rungs)}
+    return {method.__name__: method(full, folds) for method in (exact, *rungs)}
 
 
 def standard_error_unit(model, full):
@@ -221,7 +221,7 @@ def expansions(model, results):
     rows = {}
     for name in results.keys() - {"exact", "no_adjustment", "newton_step"}:
         plain = np.concatenate(results[name].losses)
-        losses = np.concatenate(linearised(model, results[name]).losses)
+        losses = np.concatenate(linearised(results[name]).losses)
         gaps = [abs(each.mean() - reference.mean()) for each in (losses, plain)]
         r = correlation(losses - none, reference - none)
         rows[name] = {"r_linearised": r, "over_plugged": gaps[0] / gaps[1]}

@@ -77,10 +77,10 @@ def errors(model, folds):
     and under "theta ..." the median error of its parameters.
     """
     full = fit(model, tolerance=1e-10)
-    reference, row = exact(model, full, folds, tolerance=1e-10), {}
+    reference, row = exact(full, folds, tolerance=1e-10), {}
     for method in RUNGS:
-        result = method(model, full, folds)
-        row[method.__name__] = abs(_mean(linearised(model, result)) - _mean(reference))
+        result = method(full, folds)
+        row[method.__name__] = abs(_mean(linearised(result)) - _mean(reference))
         row[f"theta {method.__name__}"] = np.median(
             np.linalg.norm(result.params - reference.params, axis=1)
         )

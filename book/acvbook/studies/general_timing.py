@@ -91,13 +91,13 @@ def fold_by_fold(model, folds, patience=np.inf):
 def approximate(model, folds):
     """Held-out losses by the jackknife, the fit included."""
     model = forgetful(model)
-    return infinitesimal_jackknife(model, fit(model), folds).losses
+    return infinitesimal_jackknife(fit(model), folds).losses
 
 
 def shared(model, folds):
     """Held-out losses of exact refits that share their sums over pairs, the fit included."""
     model = forgetful(model)
-    return exact(model, fit(model), folds).losses
+    return exact(fit(model), folds).losses
 
 
 def forgetful(model):

@@ -55,9 +55,7 @@ def clustering(expression, hours, df, n_clusters=18, **settings):
 def every_rung(model, fit, sizes=SIZES, rungs=RUNGS):
     """A `Clustering`: each rung on each number of times left out."""
     results = {
-        (name, size): rung(model, fit, left_out(size))
-        for name, rung in rungs.items()
-        for size in sizes
+        (name, size): rung(fit, left_out(size)) for name, rung in rungs.items() for size in sizes
     }
     return Clustering(model, fit, results)
 
@@ -159,9 +157,7 @@ def seconds_table(run):
 def jackknife_in_refits(run, repeats=3):
     """Seconds of the IJ for all combinations at once, over seconds of a mean refit."""
     folds = [fold for size in sorted({size for _, size in run.results}) for fold in left_out(size)]
-    jackknife = min(
-        acv.infinitesimal_jackknife(run.model, run.fit, folds).seconds for _ in range(repeats)
-    )
+    jackknife = min(acv.infinitesimal_jackknife(run.fit, folds).seconds for _ in range(repeats))
     refits = [result for (name, _), result in run.results.items() if name == "exact"]
     return jackknife / (sum(result.seconds for result in refits) / len(folds))
 
@@ -251,8 +247,8 @@ def ladder(run):
     Medians over single times in standard errors, and the share of all folds in which the frozen
     step is nearer than no adjustment and than the IJ.
     """
-    frozen = {("frozen", k): acv.frozen_newton(run.model, run.fit, left_out(k)) for k in SIZES}
-    newton = {("ns", 1): acv.newton_step(run.model, run.fit, left_out(1))}
+    frozen = {("frozen", k): acv.frozen_newton(run.fit, left_out(k)) for k in SIZES}
+    newton = {("ns", 1): acv.newton_step(run.fit, left_out(1))}
     run = run._replace(results=run.results | frozen | newton)
     errors = stage_errors(run)["clustering"].xs(1, level=1)
     rungs = {rung.__name__: errors[name] for name, rung in RUNGS.items() if name != "exact"}
@@ -324,7 +320,7 @@ def block_solves(model, fit, folds):
 
     TwoStageJacobian.solve = counted
     try:
-        acv.infinitesimal_jackknife(model, fit, folds)
+        acv.infinitesimal_jackknife(fit, folds)
     finally:
         TwoStageJacobian.solve = solve
     return len(calls)
@@ -366,7 +362,7 @@ def with_bfgs(model, rng, folds):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnconvergedFit)
             rungs = [acv.infinitesimal_jackknife, acv.no_adjustment]
-            results = [rung(model, fit, folds) for rung in rungs]
+            results = [rung(fit, folds) for rung in rungs]
         refits = [_refit(model, params, fold, name) for fold in folds]
         losses = [model.heldout_loss(p, fold).mean() for p, fold in zip(refits, folds, strict=True)]
         gaps = [np.abs(result.fold_losses - losses).mean() for result in results]

@@ -101,7 +101,7 @@ def one_data_set(family, n, dim, n_test, rng):
 
 def run_rungs(model, full, folds):
     """The result of each of RUNGS, by its short name."""
-    return {name: rung(model, full, folds) for name, rung in RUNGS.items()}
+    return {name: rung(full, folds) for name, rung in RUNGS.items()}
 
 
 def theta_errors(full, results):

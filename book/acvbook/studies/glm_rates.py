@@ -55,12 +55,10 @@ def leave_k_out(design, sizes, k, dim, n_draws, rng):
 def _largest_errors(design, n, k, dim, rng):
     model = logistic_data(design, n, dim, rng)
     full = fit(model, tolerance=1e-10)
-    pull = infinitesimal_jackknife(model, full, leave_one_out(n)).params[:, 0]
+    pull = infinitesimal_jackknife(full, leave_one_out(n)).params[:, 0]
     folds = np.sort(np.argsort(pull)[: n // k * k].reshape(-1, k), axis=1)
-    reference = exact(model, full, folds, tolerance=1e-10)
-    return {
-        name: _distance(rung(model, full, folds), reference).max() for name, rung in RUNGS.items()
-    }
+    reference = exact(full, folds, tolerance=1e-10)
+    return {name: _distance(rung(full, folds), reference).max() for name, rung in RUNGS.items()}
 
 
 def slopes(table, columns=tuple(RUNGS)):
@@ -95,10 +93,10 @@ def bounds_table(bounds):
 def _theorem1_row(n, dim, rng):
     model = logistic_data("bounded", n, dim, rng)
     folds, full = leave_one_out(n), fit(model, tolerance=1e-10)
-    theorem = theorem1(model, full, folds)
-    reference = exact(model, full, folds, tolerance=1e-10)
-    actual = _distance(infinitesimal_jackknife(model, full, folds), reference)
-    none = _distance(no_adjustment(model, full, folds), reference)
+    theorem = theorem1(full, folds)
+    reference = exact(full, folds, tolerance=1e-10)
+    actual = _distance(infinitesimal_jackknife(full, folds), reference)
+    none = _distance(no_adjustment(full, folds), reference)
     row = {"n": n, "dim": dim, "delta": theorem.delta.max(), "limit": theorem.limit}
     return row | {
         "applies": theorem.applies.mean(),
@@ -129,8 +127,8 @@ def _coverage_row(family, n, dim, n_resamples, level, rng):
     true = np.concatenate([[source.intercept], source.beta])
     params = {
         "none": np.tile(full.params, (n_resamples, 1)),
-        "ij": bootstrap.jackknife_params(model, full, weights),
-        "bootstrap": bootstrap.refits(model, full, weights),
+        "ij": bootstrap.jackknife_params(full, weights),
+        "bootstrap": bootstrap.refits(full, weights),
     }
     row, delta = {}, delta_errors(model, full)
     for name, resampled in params.items():

@@ -86,8 +86,8 @@ def toward_one_site(model, full, site, shares):
 
 
 def _errors(model, full, weights):
-    refits = bootstrap.refits(model, full, weights, tolerance=1e-10)
-    ij = bootstrap.jackknife_params(model, full, weights)
+    refits = bootstrap.refits(full, weights, tolerance=1e-10)
+    ij = bootstrap.jackknife_params(full, weights)
     return [full.standard_errors_between(of, refits) for of in (ij, full.params)]
 
 
@@ -109,7 +109,7 @@ def away_from_optimum(n, dim, tolerances, n_draws, rng):
     for draw in range(n_draws):
         model = GLM(*truth("logistic", dim, rng).draw(n, rng))
         best = fit(model, tolerance=1e-10)
-        reference = exact(model, best, leave_one_out(n)).params
+        reference = exact(best, leave_one_out(n)).params
         for tolerance in tolerances:
             end = fit_at(model, bfgs(model, np.zeros(dim + 1), np.ones(n), tolerance))
             row = {"draw": draw, "tolerance": tolerance}
@@ -175,7 +175,7 @@ def mismatch(model, full, n_folds, optimiser):
     refits = np.array([optimiser(model, full.params, row) for row in weights])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        ij = infinitesimal_jackknife(model, full, Folds(sites)).params
+        ij = infinitesimal_jackknife(full, Folds(sites)).params
     errors, moves = (full.standard_errors_between(a, refits) for a in (ij, full.params))
     return np.median(errors) / np.median(moves)
 

@@ -70,7 +70,7 @@ def _times(model):
     times = {"fit": seconds}
     for name, rung in {"ij": infinitesimal_jackknife, "ns": newton_step, "exact": exact}.items():
         repeats = 5 if short or rung is not exact else 1
-        times[name], result = _least(lambda rung=rung: rung(model, full, folds), repeats)
+        times[name], result = _least(lambda rung=rung: rung(full, folds), repeats)
     return times | {"unconverged": int((~result.diagnostics["converged"]).sum())}
 
 

@@ -36,8 +36,8 @@ def within(model, full):
 
 def ladder(model, full, folds, tolerance=TOLERANCE):
     """All rungs on folds of tokens, a dict of `CVResult`; `exact` to the tolerance."""
-    found = {rung.__name__: rung(model, full, folds) for rung in RUNGS}
-    return found | {"exact": exact(model, full, folds, tolerance)}
+    found = {rung.__name__: rung(full, folds) for rung in RUNGS}
+    return found | {"exact": exact(full, folds, tolerance)}
 
 
 def table(results):

@@ -114,7 +114,7 @@ def proposition2(model, full, iterates, folds, reference, own_slopes=None, draws
     looked at; *_se: in standard errors.
     """
     draws = (slice(None),) if draws is None else draws
-    optimal = infinitesimal_jackknife(model, full, folds)
+    optimal = infinitesimal_jackknife(full, folds)
     roots = {"": np.eye(len(full.params)), "_se": np.linalg.cholesky(np.asarray(full.metric))}
     table = {}
     for label, params in track(list(iterates.items()), "Proposition 2"):

@@ -37,10 +37,10 @@ def regression(rng: np.random.Generator, n: int = 10_000) -> Setting:
 def flips(setting: Setting, rng: np.random.Generator) -> pd.Series:
     """Fewest rows whose psi add up to a change of sign; and what refits without them say."""
     model, fit, phi = setting[-3:]
-    first = acv.most_influential(model, fit, phi, 1, verify=False)
+    first = acv.most_influential(fit, phi, 1, verify=False)
     reach = np.cumsum(np.sort(first.psi)[::-1])
     k = int(np.argmax(reach > -first.phi)) + 1
-    found = acv.most_influential(model, fit, phi, k)
+    found = acv.most_influential(fit, phi, k)
     random = acv.Folds([rng.choice(model.n_sites, k, replace=False)])
     return pd.Series(
         {
@@ -50,7 +50,7 @@ def flips(setting: Setting, rng: np.random.Generator) -> pd.Series:
             "predicted": -(found.phi + found.linear),
             "refitted": -(found.phi + found.exact),
             "flipped": found.phi + found.exact > 0.0,
-            "flipped_at_random": phi(acv.exact(model, fit, random).params[0]) > 0.0,
+            "flipped_at_random": phi(acv.exact(fit, random).params[0]) > 0.0,
         }
     )
 
@@ -94,12 +94,12 @@ def effects(setting: Setting, n_random: int, rng: np.random.Generator) -> dict:
     """Changes of phi in its standard errors: predicted, by a Newton step, by refits, at random."""
     row = {"data": setting.data, "conclusion": setting.conclusion, "k": setting.k}
     for method in METHODS:
-        found = acv.most_influential(setting.model, setting.fit, setting.phi, setting.k, method)
+        found = acv.most_influential(setting.fit, setting.phi, setting.k, method)
         for name in ("linear", "newton", "exact"):
             row[f"{method}_{name}"] = getattr(found, name) / found.standard_error
     sites = np.flatnonzero(~np.isnan(found.psi))
     random = acv.Folds([rng.choice(sites, setting.k, replace=False) for _ in range(n_random)])
-    params = acv.exact(setting.model, setting.fit, random).params
+    params = acv.exact(setting.fit, random).params
     changes = np.array([setting.phi(point) for point in params]) - found.phi
     row["random"] = np.median(changes) / found.standard_error
     return row

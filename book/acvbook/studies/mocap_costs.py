@@ -25,7 +25,7 @@ def newton_gigabytes(result):
     """
     model, full = result.fitted.model, result.fitted.fit
     tracemalloc.start()
-    newton_step(model, full, leave_one_out(model.n_sites))
+    newton_step(full, leave_one_out(model.n_sites))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak / 1e9, 8 * model.n_params**2 / 1e9

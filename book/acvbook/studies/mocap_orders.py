@@ -28,7 +28,7 @@ def leave_one_sequence_out(one, test, numbers=None):
     and the losses of `test` sequences, as `Orders`.
     """
     folds = leave_one_out(one.model.n_sites)
-    rungs = ladder(one.model, one.fit, folds if numbers is None else folds[numbers])
+    rungs = ladder(one.fit, folds if numbers is None else folds[numbers])
     return Orders(one, rungs, one.model.sequence_losses(one.fit.params, test))
 
 

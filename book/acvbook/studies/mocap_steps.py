@@ -42,7 +42,7 @@ def within(model, full, percents, n_folds, rng):
     settings = [(name, percent) for name in SCHEMES for percent in percents]
     return {
         (name, percent): ladder(
-            model, full, SCHEMES[name](model.n_sites, percent, n_folds, rng, model.observed)
+            full, SCHEMES[name](model.n_sites, percent, n_folds, rng, model.observed)
         )
         for name, percent in settings
     }
@@ -78,9 +78,7 @@ def _one_below_another(tables):
 def future(one: Fitted, first, every=1):
     """All rungs with the frames from t on left out, t = first, first + every ... n_sites - 1."""
     starts = range(first, one.model.n_sites, every)
-    return ladder(
-        one.model, one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed)
-    )
+    return ladder(one.fit, leave_future_out(one.model.n_sites, starts, observed=one.model.observed))
 
 
 def all_losses(result):

@@ -49,7 +49,7 @@ def every_rung(data, beta, folds, rungs=RUNGS, scheme=drop_latents):
     """A `Field`: the fit and the rungs at one coupling."""
     model = hidden_field(data, beta, scheme)
     fit = acv.fit(model)
-    return Field(model, fit, {rung.__name__: rung(model, fit, folds) for rung in rungs})
+    return Field(model, fit, {rung.__name__: rung(fit, folds) for rung in rungs})
 
 
 def random_start(model, rng):
@@ -216,7 +216,7 @@ def _part_seconds(field, rows, rng):
     once = _seconds(derivatives.hessian, fit.params, one)
     once += _seconds(derivatives.solved_cross, fit.params, everyone, fit.hessian)
     scoring = _seconds(derivatives.heldout, jackknife.params[rows], folds) / len(rows)
-    runs = {rung.__name__: rung(model, fit, folds) for rung in RUNGS[2:]}
+    runs = {rung.__name__: rung(fit, folds) for rung in RUNGS[2:]}
     cold = cold_em(model, fit, folds, random_start(model, rng))
     authors = authors_em(model, fit, folds[[0]])
     seconds = {

@@ -34,7 +34,7 @@ def theta_errors(
     for _ in range(n_draws):
         model = draw(rng)
         folds = acv.folds.contiguous(model.n_sites, percent=2.5, n_folds=20, rng=rng)
-        rungs = acv.ladder(model, acv.fit(model), folds)
+        rungs = acv.ladder(acv.fit(model), folds)
         exact = rungs.pop("exact")
         rows.append({name: np.median(acv.theta_errors(exact, r)) for name, r in rungs.items()})
     return pd.DataFrame(rows).rename_axis("draw")

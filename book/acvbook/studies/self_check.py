@@ -58,13 +58,13 @@ def judged(problem: Problem) -> pd.DataFrame:
     Folds whose refit did not converge are left out: nobody knows how far they are.
     """
     _, model, fit, folds = problem
-    exact = acv.exact(model, fit, folds)
+    exact = acv.exact(fit, folds)
     known = exact.diagnostics["converged"]
     spread = exact.fold_losses.std()
     tables = []
     for method in METHODS:
         result = exact if method is acv.exact else _run(method, model, fit, folds)
-        check = acv.check_result(model, result, LIMIT)
+        check = acv.check_result(result, LIMIT)
         table = pd.DataFrame(
             {
                 "method": method.__name__,
@@ -83,7 +83,7 @@ def _run(method, model, fit, folds):
     """Folds with an indefinite Hessian are what the check is to find: no warning of them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IndefiniteFold)
-        return method(model, fit, folds)
+        return method(fit, folds)
 
 
 def summary(table: pd.DataFrame, by: str) -> pd.DataFrame:

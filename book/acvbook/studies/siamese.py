@@ -77,9 +77,7 @@ def predicted(model, full, folds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
         methods = as_printed, infinitesimal_jackknife, frozen_newton
-        steps = {
-            m.__name__: m(model, full, folds, damping=full.metric.damping).params for m in methods
-        }
+        steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
     steps["gradient"] = full.params - _as_long(
@@ -227,7 +225,7 @@ def _jackknife(model, training, seed, folds):
     full = fitted(model, training, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        return infinitesimal_jackknife(model, full, folds, damping=full.metric.damping).params
+        return infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
 
 
 def _timed(model, way, training, seed, folds):

@@ -81,10 +81,10 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
     """
     model, folds, _ = scheme
     began = time.thread_time()
-    newton = acv.newton_step(model, fit, folds)
+    newton = acv.newton_step(fit, folds)
     newton_totals = _totals(scheme, newton)
     stepped = time.thread_time()
-    flagged = acv.check_result(model, newton).unreliable
+    flagged = acv.check_result(newton).unreliable
     checked_totals = newton_totals.copy()
     exact_totals = newton_totals.copy()
     marks = [time.thread_time()]
@@ -92,7 +92,7 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
     unconverged = 0
     for rows in (np.flatnonzero(flagged), np.flatnonzero(~flagged)):
         if len(rows):
-            part = acv.exact(model, fit, folds[rows])
+            part = acv.exact(fit, folds[rows])
             exact_totals[rows] = _totals(scheme._replace(folds=folds[rows]), part)
             params[rows] = part.params
             unconverged += int((~part.diagnostics["converged"]).sum())

@@ -31,9 +31,9 @@ def _row(design, drawn: Drawn, k):
     fit = fit_restarts(model, N_STARTS, np.random.default_rng(drawn.seeds[1])).fit
     folds = acv.folds.k_fold(model.n_sites, N_FOLDS, np.random.default_rng(drawn.seeds[0]))
     began = time.thread_time()
-    continued = acv.exact(model, fit, folds)
+    continued = acv.exact(fit, folds)
     then = time.thread_time()
-    scratch = acv.from_scratch(model, fit, folds, N_STARTS, drawn.seeds[1])
+    scratch = acv.from_scratch(fit, folds, N_STARTS, drawn.seeds[1])
     return {
         "candidate": k,
         "test": test_loss(model, fit, drawn),

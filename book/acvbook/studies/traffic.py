@@ -41,7 +41,7 @@ def quiet() -> Iterator[None]:
 @quiet()
 def ladder(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, acv.CVResult]:
     """`acv.ladder`, quiet."""
-    return acv.ladder(model, fit, folds)
+    return acv.ladder(fit, folds)
 
 
 def redraws(
@@ -131,8 +131,8 @@ def flags(
     failed, flagged, before, after = [], [], [], []
     for rungs in redrawn.values():
         exact, result = rungs["exact"], rungs[method]
-        check = acv.check_result(model, result)
-        mended = acv.refit_unreliable(model, result, check)
+        check = acv.check_result(result)
+        mended = acv.refit_unreliable(result, check)
         failed.append(calibration.failures(exact, result))
         flagged.append(check.unreliable)
         before.append(acv.theta_errors(exact, result))

@@ -43,7 +43,7 @@ def _timed(model, fit, folds):
     for name in (*traffic.METHODS, "exact"):
         method = getattr(acv, name)
         with traffic.quiet(), counting.metered(derivatives) as (_, seconds):
-            result = method(model, fit, folds)
+            result = method(fit, folds)
         total = result.seconds
         yield {"rung": name, "total": total, "net": total - seconds["heldout"]}
 
@@ -80,8 +80,8 @@ def authors_way(model: Any, fit: acv.Fit, folds: acv.Folds) -> dict[str, float]:
         method="L-BFGS-B",
     )
     fold_seconds = time.perf_counter() - tick
-    exact = acv.exact(model, fit, folds[:1]).params[0]
-    ours = acv.infinitesimal_jackknife(model, fit, folds).params
+    exact = acv.exact(fit, folds[:1]).params[0]
+    ours = acv.infinitesimal_jackknife(fit, folds).params
     return {
         "ij_seconds": ij_seconds,
         "exact_seconds": fold_seconds * len(folds),

@@ -111,7 +111,7 @@ def gradient_error(problem: Problem) -> float:
         moved[j] *= 1.0 + share
         model = problem.model_of(moved)
         fit = acv.fit(model, found.fit.params, tolerance=1e-9)
-        return acv.exact(model, fit, problem.folds, tolerance=1e-10).loss
+        return acv.exact(fit, problem.folds, tolerance=1e-10).loss
 
     slopes = []
     for j in range(len(alpha)):
@@ -130,7 +130,7 @@ def price(problem: Problem, repeats: int) -> float:
 
     def value():
         model = problem.model_of(alpha)
-        acv.exact(model, acv.fit(model, before.fit.params), problem.folds)
+        acv.exact(acv.fit(model, before.fit.params), problem.folds)
 
     def value_and_gradient():
         acv.cv_gradient(problem.model_of, alpha, problem.folds, near=before)
@@ -200,7 +200,7 @@ def _tried(problem, low, high, shares):
         model = problem.model_of(alpha)
         try:
             fit = acv.fit(model, problem.params)
-            losses[row] = acv.exact(model, fit, problem.folds).loss
+            losses[row] = acv.exact(fit, problem.folds).loss
         except (np.linalg.LinAlgError, NoFiniteOptimum):
             continue
         tests[row] = problem.test(fit.params)

@@ -12,7 +12,6 @@ from .of_folds import THREE, three_folds
 from .of_graphs import close
 from .of_methods import fitted
 from .of_models import X_and_y, series
-from .of_zoo import zoo
 
 
 def law(name, function, check, **plain):
@@ -118,7 +117,6 @@ for size in (2, 14, 30, 1000):
 law(
     "CRF fold that empties the sentences",
     lambda n: acv.exact(
-        zoo()[0]["LinearChainCRF tokens"],
         fitted("LinearChainCRF tokens"),
         [np.arange(n), np.arange(4)],
     ),
@@ -131,7 +129,6 @@ def deleted(folds):
     """Exact folds of a model by deletion of rows."""
     rows = X_and_y("logistic")(np.random.default_rng(1))
     found = acv.exact(
-        models.GLM(rows["X"], rows["y"], "logistic", penalty=0.5),
         acv.fit(models.GLM(rows["X"], rows["y"], "logistic", penalty=0.5)),
         three_folds(),
     )

@@ -25,22 +25,19 @@ def fitted(name="GLM"):
 @cache
 def result(name="GLM", exact=False):
     run = acv.exact if exact else acv.newton_step
-    return run(zoo()[0][name], fitted(name), three_folds())
+    return run(fitted(name), three_folds())
 
 
-FITTED = odd.OBJECTS | odd.kinds(
-    "refuse", other=lambda f: fitted("LinearChainCRF"), params=lambda f: f.params
-)
-RESULT = odd.OBJECTS | odd.kinds(
-    "refuse", other=lambda r: other_result(), params=lambda r: r.params
-)
+FITTED = odd.OBJECTS | odd.kinds("refuse", model=lambda f: f.model, params=lambda f: f.params)
+ANY_RESULT = odd.OBJECTS | odd.kinds("refuse", params=lambda r: r.params)
+RESULT = ANY_RESULT | odd.kinds("refuse", other=lambda r: other_result())
 SCALAR_START = {"tolerance": odd.POSITIVE}
 
 
 @cache
 def other_result():
     name = "LinearChainCRF"
-    return acv.newton_step(zoo()[0][name], fitted(name), [np.array([0]), np.array([1])])
+    return acv.newton_step(fitted(name), [np.array([0]), np.array([1])])
 
 
 def a_model(name="GLM"):
@@ -79,7 +76,7 @@ add(
     model=odd.OBJECTS,
     start=odd.without(odd.PARAMS, "None "),
 )
-RUN = {"model": odd.OBJECTS, "fit": FITTED, "folds": odd.FOLDS}
+RUN = {"fit": FITTED, "folds": odd.FOLDS}
 DAMPED = {"damping": odd.NONNEGATIVE}
 OWN = {
     "no_adjustment": ({}, {}),
@@ -102,7 +99,7 @@ for name, (plain, families) in OWN.items():
             f"{name} {model}",
             getattr(acv, name),
             lambda rng, plain=plain, model=model: (
-                {"model": zoo()[0][model], "fit": fitted(model), "folds": three_folds()} | plain
+                {"fit": fitted(model), "folds": three_folds()} | plain
             ),
             **(RUN | families if model == "GLM" else families | {"folds": odd.FOLDS}),
         )
@@ -110,7 +107,6 @@ add(
     "as_printed",
     acv.as_printed,
     lambda rng: {
-        "model": zoo()[0]["PairwiseLinear"],
         "fit": fitted("PairwiseLinear"),
         "folds": three_folds(),
         "damping": 0.5,
@@ -121,22 +117,21 @@ add(
 add(
     "linearised",
     acv.linearised,
-    lambda rng: a_model()(rng) | {"result": result()},
-    model=odd.OBJECTS,
-    result=RESULT,
+    lambda rng: {"result": result()},
+    result=ANY_RESULT,
 )
-CHECKED = {"model": odd.OBJECTS, "result": RESULT}
+CHECKED = {"result": ANY_RESULT}
 add(
     "check_result",
     acv.check_result,
-    lambda rng: a_model()(rng) | {"result": result(), "limit": 0.5},
+    lambda rng: {"result": result(), "limit": 0.5},
     limit=odd.POSITIVE,
     **CHECKED,
 )
 add(
     "refit_unreliable",
     acv.refit_unreliable,
-    lambda rng: a_model()(rng) | {"result": result(), "check": np.array([True, False, True])},
+    lambda rng: {"result": result(), "check": np.array([True, False, True])},
     check=odd.without(
         odd.FLAGS,
         "None ",
@@ -160,12 +155,10 @@ add(
     # how long it took is no result
     lambda **arguments: replace(acv.leave_future_out(**arguments), seconds=0.0),
     lambda rng: (
-        a_model("GaussianHMM")(rng)
-        | {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
+        {"fit": fitted("GaussianHMM"), "starts": np.array([30, 33, 36]), "anchors": 2}
         | {"horizon": 1, "gap": 1}
     ),
-    model=odd.OBJECTS | odd.kinds("refuse", other=lambda m: zoo()[0]["GLM"]),
-    fit=FITTED,
+    fit=FITTED | odd.kinds("refuse", other=lambda f: fitted()),
     starts=odd.without(odd.SITES, "turned"),
     horizon=odd.LIMITED,
     gap=odd.WHOLE_0,
@@ -174,10 +167,7 @@ add(
 add(
     "most_influential",
     acv.most_influential,
-    lambda rng: (
-        a_model()(rng) | {"fit": fitted(), "phi": lambda p: p[0], "k": 2, "method": "greedy"}
-    ),
-    model=odd.OBJECTS,
+    lambda rng: ({"fit": fitted(), "phi": lambda p: p[0], "k": 2, "method": "greedy"}),
     fit=FITTED,
     phi=odd.kinds(
         "refuse",
@@ -314,9 +304,7 @@ for name in ("relative_errors", "theta_errors"):
 add(
     "difference_estimate",
     acv.difference_estimate,
-    lambda rng: (
-        a_model()(rng) | {"result": result(), "n_exact": 2, "rng": np.random.default_rng(5)}
-    ),
+    lambda rng: ({"result": result(), "n_exact": 2, "rng": np.random.default_rng(5)}),
     n_exact=odd.without(odd.LIMITED, "one", "bool"),
     rng=odd.RNG,
     **CHECKED,
@@ -355,9 +343,9 @@ add(
 )
 
 
-def certificate_law(found, model, result, complete=False, width=None, sharp=False):
+def certificate_law(found, result, complete=False, width=None, sharp=False):
     """Bounds hold the exact refits, to which the fits of the zoo are short."""
-    exact = acv.exact(model, result.fit, result.folds, tolerance=1e-9)
+    exact = acv.exact(result.fit, result.folds, tolerance=1e-9)
     seen = found.certified
     errors = result.fit.standard_errors_between(found.result.params, exact.params)
     assert (errors <= found.theta_errors + 1e-6)[seen].all()
@@ -369,10 +357,9 @@ def certificate_law(found, model, result, complete=False, width=None, sharp=Fals
 add(
     "certify",
     acv.certify,
-    lambda rng: a_model()(rng) | {"result": result(), "width": 0.1},
+    lambda rng: {"result": result(), "width": 0.1},
     certificate_law,
     unbounded=True,
-    model=odd.OBJECTS,
-    result=RESULT,
+    result=ANY_RESULT,
     width=odd.without(odd.POSITIVE, "None "),
 )

@@ -10,7 +10,7 @@ from acvlib import bootstrap, bounds, folds, models
 from .. import inputs as odd
 from .call import N, add, dyadic
 from .of_folds import three_folds
-from .of_methods import FITTED, a_model, fitted
+from .of_methods import FITTED, fitted
 from .of_zoo import zoo
 
 
@@ -41,8 +41,7 @@ for name in ("jackknife_params", "refits"):
     add(
         f"bootstrap.{name}",
         getattr(bootstrap, name),
-        lambda rng, name=name: a_model()(rng) | {"fit": fitted(), "weights": resamples(rng)},
-        model=odd.OBJECTS,
+        lambda rng, name=name: {"fit": fitted(), "weights": resamples(rng)},
         fit=FITTED,
         weights=RESAMPLED,
     )
