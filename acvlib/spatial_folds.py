@@ -38,7 +38,7 @@ def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit each ball, the buffer of its centre, and score the centre alone: n folds."""
     near = balls(n_sites, edges, radius)
     centres = leave_one_out(n_sites)
-    return Folds(near.omitted, centres.omitted)
+    return Folds(near.omitted, centres.omitted, n_sites)
 
 
 def regions(
@@ -61,7 +61,7 @@ def regions(
         _grow(block, distance, graph)
     scored = [np.flatnonzero(block == number) for number in range(k)]
     near = _widened(Folds(scored), buffer, graph)
-    return Folds(near.omitted, scored)
+    return Folds(near.omitted, scored, n_sites)
 
 
 def _graph(n_sites, edges):

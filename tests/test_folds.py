@@ -258,3 +258,35 @@ def test_a_seed_stands_for_its_generator(draw):
 def test_folds_are_not_drawn_without_a_seed():
     with pytest.raises(ValueError, match="rng = None: pass numpy.random.default_rng"):
         folds.iid(20, 20, 3, None)
+
+
+@pytest.mark.parametrize(
+    "folds",
+    [
+        folds.leave_one_out(20),
+        folds.k_fold(20, 4),
+        folds.blocked(20, 4, 1),
+        folds.leave_future_out(20, [10], 2),
+        folds.leave_group_out(np.repeat([1, 2], 10)),
+        folds.by_class(np.repeat([1, 2], 10), 1, 0),
+        folds.iid(20, 10, 2, 0),
+        folds.contiguous(20, 10, 2, 0),
+        folds.from_splitter(4, np.zeros(20)),
+    ],
+    ids=lambda made: str(made.n_sites),
+)
+def test_folds_know_for_how_many_sites_they_were_made(folds):
+    assert Folds.of(folds, 20) is folds
+    with pytest.raises(ValueError, match="made for 20 sites, and the model has 2,744.*n_sites=2744"):
+        Folds.of(folds, 2744)
+    with pytest.raises(ValueError, match="made for 20 sites"):
+        Folds.of(folds[:1], 2744)
+
+
+def test_folds_of_groups_have_their_names():
+    made = folds.leave_group_out(["b", "a", "b"])
+    assert made.labels.tolist() == ["a", "b"]
+    assert made[[1]].labels.tolist() == ["b"]
+    assert folds.leave_group_out([10, 9, 10]).labels.tolist() == [9, 10]
+    with pytest.raises(ValueError, match="3 labels of 2 folds"):
+        Folds([[0], [1]], labels="abc")

@@ -36,7 +36,7 @@ __all__ = [
 def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     sites = np.flatnonzero(observed_mask(n_sites, observed))
-    return Folds(sites[:, None])
+    return Folds(sites[:, None], n_sites=n_sites)
 
 
 def k_fold(
@@ -49,7 +49,7 @@ def k_fold(
     if rng is not None:
         sites = generator(rng).permutation(sites)
     parts = np.array_split(sites, k)
-    return Folds([np.sort(part) for part in parts])
+    return Folds([np.sort(part) for part in parts], n_sites=n_sites)
 
 
 def blocked(n_sites: int, k: int, buffer: int = 0, observed: Flags = None) -> Folds:
@@ -65,7 +65,7 @@ def blocked(n_sites: int, k: int, buffer: int = 0, observed: Flags = None) -> Fo
         first = block[0] - buffer
         last = block[-1] + buffer
         omitted.append(_between(mask, first, last + 1))
-    return Folds(omitted, blocks.omitted)
+    return Folds(omitted, blocks.omitted, n_sites)
 
 
 def leave_future_out(
@@ -88,7 +88,7 @@ def leave_future_out(
     for start in firsts:
         omitted.append(_between(mask, start - gap, n_sites))
         scored.append(_between(mask, start, start + (horizon or n_sites)))
-    return Folds(omitted, scored)
+    return Folds(omitted, scored, n_sites)
 
 
 def _between(mask, start, end):
@@ -110,7 +110,9 @@ def by_class(
     per_fold = check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
     n_folds = -(-n_classes // per_fold)
     parts = np.array_split(rng.permutation(labels), n_folds)
-    return Folds([np.flatnonzero(np.isin(classes, part) & mask) for part in parts])
+    omitted = [np.flatnonzero(np.isin(classes, part) & mask) for part in parts]
+    names = [", ".join(map(str, part.tolist())) for part in parts]
+    return Folds(omitted, None, len(classes), names)
 
 
 def leave_group_out(
@@ -134,7 +136,8 @@ def leave_group_out(
         raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
     order = np.argsort(numbers, kind="stable")
     sites = np.flatnonzero(mask)[order]
-    return Folds(np.split(sites, np.flatnonzero(np.diff(numbers[order])) + 1))
+    omitted = np.split(sites, np.flatnonzero(np.diff(numbers[order])) + 1)
+    return Folds(omitted, None, len(labels), groups.tolist())
 
 
 def _labels(name, labels):
@@ -166,7 +169,7 @@ def iid(
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
     drawn = [rng.choice(sites, size, replace=False) for _ in range(n_folds)]
-    return Folds([np.sort(fold) for fold in drawn])
+    return Folds([np.sort(fold) for fold in drawn], n_sites=n_sites)
 
 
 def contiguous(
@@ -194,7 +197,7 @@ def contiguous(
     for end in drawn:
         start = end - length
         blocks.append(_between(mask, start, end + 1))
-    return Folds(blocks)
+    return Folds(blocks, n_sites=n_sites)
 
 
 def _size(percent, n_sites, n_folds):
@@ -235,7 +238,7 @@ def from_splitter(
         whole = len(test) == len(rest)
         omitted.append(test if whole else rest)
         scored.append(test)
-    return Folds(omitted, scored)
+    return Folds(omitted, scored, n_sites)
 
 
 def _splits(cv, n_sites, X, y, groups):

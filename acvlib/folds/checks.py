@@ -106,6 +106,15 @@ class EndToEnd(NamedTuple):
             raise ValueError(f"fold {number} {says}")
 
 
+def as_labels(labels: Any, n_folds: int) -> np.ndarray:
+    """Copy the names of folds, (n_folds,) of objects: numbers and texts stay what they are."""
+    copied = np.empty(len(labels), object)
+    copied[:] = list(labels)
+    if len(copied) != n_folds:
+        raise ValueError(f"{len(copied)} labels of {n_folds} folds: give one a fold")
+    return copied
+
+
 def end_to_end(folds: Sites) -> EndToEnd:
     """The folds' sites in one array."""
     if isinstance(folds, np.ndarray):

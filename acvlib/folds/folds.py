@@ -20,10 +20,16 @@ class Folds:
     are copied. Length, iteration and `folds[i]` are those of a list of the omitted sites, as users
     of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError
     for anything else, and for sites that are repeated, or scored but not omitted.
+
+    n_sites: how many sites there are, in and outside folds; a model with another number refuses
+    them. None where that is not known. labels (n_folds,): the user's name of each fold, such as the
+    group that it leaves out; None where folds have no names.
     """
 
     omitted: Sites
     scored: Sites = None
+    n_sites: int | None = None
+    labels: Any = None
 
     def __post_init__(self):
         if isinstance(self.omitted, Folds):
@@ -36,12 +42,23 @@ class Folds:
             checks.check_distinct(scored)
             checks.check_scored(omitted, scored)
             scored = omitted if _same(omitted, scored) else scored
-        self.__dict__.update(omitted=omitted, scored=scored)
+        if self.n_sites is not None:
+            checks.check_range(omitted, check_whole("n_sites", self.n_sites, 1))
+        labels = None if self.labels is None else checks.as_labels(self.labels, len(omitted))
+        self.__dict__.update(omitted=omitted, scored=scored, labels=labels)
 
     @classmethod
     def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
         """Check folds of any form against a model's sites; ValueError names a bad fold."""
         folds = folds if isinstance(folds, Folds) else cls(folds)
+        if folds.n_sites not in (None, n_sites):
+            made = (
+                f"these folds were made for {folds.n_sites:,} sites, and the model has {n_sites:,}"
+            )
+            raise ValueError(
+                f"{made}: make them with n_sites={n_sites}; to leave out groups of sites, such as "
+                "all steps of a sequence, by acv.folds.leave_group_out"
+            )
         mask = observed_mask(n_sites, observed)
         checks.check_against(folds.omitted, folds.scored, mask)
         return folds
@@ -62,7 +79,8 @@ class Folds:
         same = self.scored is self.omitted
         scored = omitted if same else _select(self.scored, numbers)
         part = object.__new__(Folds)  # a part of what was checked needs no other check
-        part.__dict__.update(omitted=omitted, scored=scored)
+        labels = None if self.labels is None else self.labels[numbers]
+        part.__dict__.update(omitted=omitted, scored=scored, n_sites=self.n_sites, labels=labels)
         return part
 
     def __iter__(self) -> Iterator[np.ndarray]:

@@ -200,7 +200,7 @@ class CVResult(HeldOutLosses):
         if self.indefinite is not None:
             columns["indefinite"] = self.indefinite
         pandas = require("pandas", extra="tables")
-        return pandas.DataFrame(columns | self.diagnostics).rename_axis("fold")
+        return pandas.DataFrame(columns | self.diagnostics, self.folds.labels).rename_axis("fold")
 
     def _repr_html_(self):
         return f"<p>{self}</p>" + self.to_frame().describe().to_html(float_format="%.4g")

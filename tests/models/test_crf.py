@@ -1,5 +1,6 @@
 """The linear-chain CRF against enumeration of label sequences, autograd, and delete-and-refit."""
 
+from dataclasses import replace
 from itertools import product
 
 import autograd.numpy as anp
@@ -133,7 +134,9 @@ def test_fold_paths_agree_with_autograd(scheme):
     assert fast.cross(params, folds) == pytest.approx(plain.cross(params, folds), abs=1e-10)
     fit = acv.fit(model)
     for rung in (acv.infinitesimal_jackknife, acv.newton_step):
-        assert rung(fit, folds).params == pytest.approx(rung(slow, fit, folds).params, abs=1e-8)
+        assert rung(fit, folds).params == pytest.approx(
+            rung(replace(fit, model=slow), folds).params, abs=1e-8
+        )
 
 
 def test_scored_sites_are_picked_from_the_omitted_ones():
