@@ -11,6 +11,10 @@ MOST = 2**40  # of anything that is counted
 LARGEST = 1e150  # of any number: its square is one
 
 
+class NotFinite(ValueError):
+    """What was computed is nan or infinite: an objective, a loss, a score, a Hessian."""
+
+
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):
