@@ -17,6 +17,10 @@ WIDEST = 120  # characters of what is shown of an object
 FEW = 4  # entries that are shown one by one
 
 
+class NotFinite(ValueError):
+    """What was computed is nan or infinite: an objective, a loss, a score, a Hessian."""
+
+
 def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = True) -> np.ndarray:
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_choice, check_whole, generator
+from .checks import NotFinite, check_choice, check_whole, generator
 from .compare import compare_models
 from .derivatives import is_equation
 from .folds import Folds
@@ -15,8 +15,9 @@ from .methods import ladder
 from .methods.exact import exact
 from .methods.from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 from .methods.run import IndefiniteFold
-from .protocol import CVResult, check_is_model, with_defaults
+from .protocol import CVResult, UnconvergedFit, check_is_model, with_defaults
 from .protocol.alike import data_difference
+from .protocol.trials import attempt_each, reasons
 from .reliability import refit_unreliable
 
 METHODS = {
@@ -34,7 +35,8 @@ class Choice:
 
     best: the model of highest elpd; simplest: the one with fewest parameters among those whose
     elpd_diff is at most dse; table: that of `compare_models` with n_params and starts, how many of
-    them ended at the fit's objective; restarts, results: by name.
+    them ended at the fit's objective, and failed, how many could not be fitted; restarts, results:
+    by name; rejected: (name, why it cannot be evaluated) of the candidates that are not there.
     """
 
     best: str
@@ -42,11 +44,13 @@ class Choice:
     table: Any = field(repr=False)
     restarts: dict[str, Restarts] = field(repr=False)
     results: dict[str, CVResult] = field(repr=False)
+    rejected: tuple[tuple[str, str], ...] = ()
 
     def __str__(self):
-        columns = ["elpd", "elpd_diff", "dse", "n_params", "starts"]
+        columns = ["elpd", "elpd_diff", "dse", "n_params", "starts", "failed"]
         chosen = f"best: {self.best}; simplest within one standard error: {self.simplest}"
-        return f"{self.table[columns].round(2).to_string()}\n{chosen}"
+        failed = f"\nrejected: {reasons(self.rejected)}" if self.rejected else ""
+        return f"{self.table[columns].round(2).to_string()}\n{chosen}{failed}"
 
 
 def choose(
@@ -71,10 +75,13 @@ def choose(
     optima do. All methods but from_scratch keep the optimum of the full fit in each fold, where a
     refit without its sites may never get: they choose too many hidden states. One start alone that
     reached a fit is warned of by `UnrepeatedOptimum`: raise n_starts. One standard error is that of
-    the paired difference, over folds (`compare_models`).
+    the paired difference, over folds (`compare_models`). A candidate is rejected, and warned of by
+    `UnconvergedFit`, if its fit or a fold is singular, has no finite optimum or does not converge,
+    or if its loss is not finite.
 
     Raises
     ------
+    AllFailed : all candidates are rejected
     ValueError : no models, or models of different data; folds of which there are not two
     TypeError : an estimating equation, whose objective cannot tell optima apart
 
@@ -88,12 +95,18 @@ def choose(
     folds = Folds.of(folds, first.n_sites, with_defaults(first).observed)
     if len(folds) < 2:
         raise ValueError("one fold: differences between models have no standard error; give more")
-    restarts = {}
-    results = {}
-    for (name, model), own in zip(models.items(), generator(rng).spawn(len(models)), strict=True):
-        restarts[name] = fit_restarts(model, n_starts, own)
-        results[name] = _scored(restarts[name].fit, folds, method, n_starts, own)
-    return _choice(restarts, results)
+
+    def evaluated(model, own):
+        restarts = fit_restarts(model, n_starts, own)
+        result = _scored(restarts.fit, folds, method, n_starts, own)
+        if not np.isfinite(result.loss):
+            raise NotFinite(f"the held-out loss is {result.loss}")
+        return restarts, result
+
+    tasks = zip(models, models.values(), generator(rng).spawn(len(models)), strict=True)
+    found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
+    restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))
+    return _choice(restarts, results, rejected)
 
 
 def _scored(fit, folds, method, n_starts, rng):
@@ -109,18 +122,22 @@ def _scored(fit, folds, method, n_starts, rng):
     return refit_unreliable(result)
 
 
-def _choice(restarts, results):
+def _choice(restarts, results, rejected):
     table = compare_models(results)
     own = [restarts[name] for name in table.index]
     table["n_params"] = [len(each.fit.params) for each in own]
     table["starts"] = [f"{each.agreeing} of {len(each.objectives)}" for each in own]
+    table["failed"] = [len(each.rejected) for each in own]
     unsure = [name for name in results if restarts[name].unrepeated]
     if unsure:
         names = ", ".join(map(str, unsure))
         message = f"one start alone reached the fit of {names}: raise n_starts"
         warnings.warn(message, UnrepeatedOptimum, stacklevel=3)
+    if rejected:
+        message = f"choose: rejected candidates: {reasons(rejected)}"
+        warnings.warn(message, UnconvergedFit, stacklevel=3)
     close = table[(table.elpd_diff <= table.dse) | (table["rank"] == 0)]
-    return Choice(table.index[0], close.n_params.idxmin(), table, restarts, results)
+    return Choice(table.index[0], close.n_params.idxmin(), table, restarts, results, rejected)
 
 
 def _named(models):

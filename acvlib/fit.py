@@ -6,20 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from .checks import generator, real_array, real_number
+from .checks import LARGEST, generator, real_array, real_number
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
-from .protocol import Fit
+from .protocol import Fit, NoFiniteOptimum, UnconvergedFit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
 
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 MAX_SADDLES = 20  # that a fit leaves
-
-
-class UnconvergedFit(UserWarning):
-    """A method was handed parameters that are not at an optimum, or a fit did not reach one."""
 
 
 def fit(
@@ -37,7 +33,7 @@ def fit(
 
     Warns `UnconvergedFit` where the tolerance is not reached, for instance at a saddle; the
     returned `newton_decrement` then says how far off it is. Raises what the model's `check_optimum`
-    raises.
+    raises, `NoFiniteOptimum` where params run beyond all numbers.
     """
     derivatives = derivatives_of(model)
     matrix_free = derivatives.matrix_free
@@ -138,6 +134,8 @@ def _polished(derivatives: Derivatives, iterates: list, tolerance: float) -> Fit
         own = derivatives.refits(path[-1], WHOLE, closer)
         refit = solver(derivatives, path[-1], WHOLE, closer) if own is None else own
         path.append(refit.params[0])
+        if not abs(path[-1]).max(initial=0.0) <= LARGEST:
+            raise NoFiniteOptimum(f"the fit ran to params of {abs(path[-1]).max():.2g}")
     found = fit_at(derivatives.model, path[-1], path)
     for _ in range(MAX_SADDLES if derivatives.matrix_free else 0):
         lower = below_saddle(derivatives, path[-1]) if np.isinf(found.newton_decrement) else None

@@ -13,7 +13,7 @@ from acvbook import datasets
 from acvbook.studies import tuning
 
 import acvlib as acv
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.protocol import attempt
 
 MOST = 10  # times as many draws as tune has evaluations
 
@@ -34,15 +34,15 @@ def random_over_tune(problem, rng):
     tuned = acv.tune(problem.model_of, problem.start, problem.folds, problem.params, box)
     ours = time.process_time() - began
     began = time.process_time()
+
+    def loss(model):
+        return acv.exact(acv.fit(model, problem.params), problem.folds).loss
+
     for _ in range(MOST * len(tuned.losses)):
         alpha = box[0] * (box[1] / box[0]) ** rng.random(len(problem.start))
-        model = problem.model_of(alpha)
-        try:
-            fit = acv.fit(model, problem.params)
-            if acv.exact(fit, problem.folds).loss <= tuned.loss:
-                break
-        except (np.linalg.LinAlgError, NoFiniteOptimum):  # a state is empty: it is paid for
-            continue
+        found, failed = attempt(loss, problem.model_of(alpha))  # paid for either way
+        if not failed and found <= tuned.loss:
+            break
     return (time.process_time() - began) / ours
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 
-from acvlib import folds
+from acvlib import Folds, folds
 
 HOLES = np.array([True, False, True, True, True, False, True, True, True, True])
 
@@ -261,7 +261,7 @@ def test_folds_are_not_drawn_without_a_seed():
 
 
 @pytest.mark.parametrize(
-    "folds",
+    "made",
     [
         folds.leave_one_out(20),
         folds.k_fold(20, 4),
@@ -277,7 +277,9 @@ def test_folds_are_not_drawn_without_a_seed():
 )
 def test_folds_know_for_how_many_sites_they_were_made(folds):
     assert Folds.of(folds, 20) is folds
-    with pytest.raises(ValueError, match="made for 20 sites, and the model has 2,744.*n_sites=2744"):
+    with pytest.raises(
+        ValueError, match="made for 20 sites, and the model has 2,744.*n_sites=2744"
+    ):
         Folds.of(folds, 2744)
     with pytest.raises(ValueError, match="made for 20 sites"):
         Folds.of(folds[:1], 2744)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_kind, one_line
+from ..checks import NotFinite, check_kind, one_line
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
@@ -83,6 +83,7 @@ def cv_gradient(
     ValueError : alpha is not positive or beyond the bounds; model_of gives models of other sites,
         data or parameters, or another one each time; an alpha_j that changes nothing
     TypeError : model_of gives no model, or an `EstimatingEquation`
+    NotFinite : the loss or its gradient
     """
     alpha, low, high = checked_alpha(alpha, bounds)
     models = NearAlpha(model_of, alpha, low, high)
@@ -108,7 +109,7 @@ def cv_gradient(
         in_prior = near.in_prior
     gradient = _gradient(models, result, in_prior, near is None)
     if not np.isfinite([result.loss, *gradient]).all():
-        raise ValueError(f"at alpha {alpha} the loss is {result.loss}, its gradient {gradient}")
+        raise NotFinite(f"at alpha {alpha} the loss is {result.loss}, its gradient {gradient}")
     return CVGradient(alpha, gradient, in_prior, model, found, result)
 
 

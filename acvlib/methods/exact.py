@@ -106,7 +106,7 @@ def interrupted(run: Run, found: Refits, remedy: str, scoring: bool = False) -> 
     advice = SCORE
     if not scoring:
         with suppress(KeyboardInterrupt):  # a second one does not wait for the scores
-            _score(run, params, rows, losses)
+            score_some(run, params, rows, losses)
             advice = ""
     evaluations = found.evaluations + Counter(heldout=0 if advice else rows.size)
     result = run.finish(
@@ -132,8 +132,8 @@ def _sound(run, found):
     return converged
 
 
-def _score(run, params, rows, losses):
-    """Write the losses of some folds, at their params."""
+def score_some(run: Run, params: np.ndarray, rows: np.ndarray, losses: list) -> None:
+    """Write the losses of some folds, at their params (n_folds, D)."""
     if rows.size:
         scored = run.derivatives.heldout(params[rows], run.folds[rows])
         for row, own in zip(rows, scored, strict=True):

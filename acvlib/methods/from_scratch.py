@@ -6,20 +6,21 @@ these sites; then held-out losses are too low, and too many states seem to predi
 """
 
 import warnings
+from collections import Counter
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import check_whole, generator, one_line
+from ..checks import NotFinite, check_whole, generator, one_line
 from ..derivatives import Derivatives, derivatives_of
-from ..fit import TOLERANCE, UnconvergedFit
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..parallel import track
-from ..protocol import CVResult, Fit, Refits, check_fit, with_defaults
-from .exact import exact, interrupted, warn_of_refits
+from ..protocol import CVResult, Fit, Refits, UnconvergedFit, check_fit, with_defaults
+from ..protocol.trials import attempt_each, reasons
+from .exact import exact, interrupted, score_some
 from .run import Run
 
 MOST_STARTS = 10_000
@@ -33,10 +34,14 @@ REMEDY = (
 
 
 class Restarts(NamedTuple):
-    """fit: the lowest of all starts; objectives (n_starts,): where each ended."""
+    """fit: the lowest of all starts; objectives (n_starts,): where each ended.
+
+    rejected: (number, why) of the starts that failed, whose objective counts as infinite.
+    """
 
     fit: Fit
     objectives: np.ndarray
+    rejected: tuple[tuple[int, str], ...] = ()
 
     def __repr__(self):
         return one_line(self)
@@ -55,7 +60,8 @@ class Restarts(NamedTuple):
 def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restarts:
     """Fit from the model's `restart_points`, or its `initial_params` anew each time.
 
-    Unconverged starts are not warned of: methods warn of a fit that is.
+    A start is rejected if its fit fails, does not converge, or has no finite objective; `AllFailed`
+    is raised where all are.
     """
     defaults = with_defaults(model)
     n_starts = 1 if defaults.convex else n_starts
@@ -63,11 +69,16 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
         starts = [model.initial_params(rng) for _ in range(n_starts)]
     else:
         starts = defaults.restart_points(rng, n_starts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
-        fits = [fit_model(model, start) for start in starts]
-    objectives = np.array([one.objective for one in fits])
-    return Restarts(fits[int(np.argmin(objectives))], objectives)
+
+    def fit_from(start):
+        found = fit_model(model, start)
+        if not np.isfinite(found.objective):
+            raise NotFinite(f"the objective is {found.objective}")
+        return found
+
+    fits, rejected = attempt_each("start", fit_from, enumerate(starts), "Raise n_starts")
+    objectives = [fits[n].objective if n in fits else np.inf for n in range(n_starts)]
+    return Restarts(fits[int(np.argmin(objectives))], np.array(objectives), rejected)
 
 
 def from_scratch(
@@ -80,13 +91,16 @@ def from_scratch(
 
     A fold's sites are left out by sample weights of 0, of which a model's `restart_points` or
     `initial_params` must make nothing. The fit is what the result is compared with; no refit
-    starts there. Folds that did not converge are warned of once. A convex model has one optimum,
-    and the result is that of `exact`.
+    starts there. A convex model has one optimum, and the result is that of `exact`. A fold all of
+    whose starts fail or do not converge has nan params and losses, and is warned of by
+    `UnconvergedFit`.
 
-    diagnostics: decrement, converged, and agreeing, how many starts ended as low as the lowest.
+    diagnostics: decrement, converged; agreeing, how many starts ended as low as the lowest;
+    rejected, which starts failed, and why.
 
     Raises
     ------
+    AllFailed : no fold has a start that converges
     TypeError : a model that is not convex and has no `sample_weight`
     ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
     Interrupted : Ctrl-C; its `result` has the folds that have converged, all others nan losses
@@ -103,29 +117,38 @@ def from_scratch(
     run = Run("from_scratch", fit, folds, n_starts=n_starts)
     found = Refits.unfinished(len(run.folds), len(fit.params))
     agreeing = np.zeros(len(run.folds), int)
+    rejected = np.full(len(run.folds), "", object)
+
+    def refit(n, fold):
+        restarts = fit_restarts(_without(run.derivatives, fold, fit.params), n_starts, rng)
+        found.evaluations["fits"] += n_starts
+        agreeing[n] = restarts.agreeing
+        rejected[n] = reasons(restarts.rejected)
+        found.params[n] = restarts.fit.params
+        found.decrement[n] = restarts.fit.newton_decrement
+        found.converged[n] = True
+
+    tasks = ((n, n, fold) for n, fold in enumerate(track(run.folds, "folds")))
     try:
-        for n, restarts in enumerate(_refits(run, n_starts, rng)):
-            agreeing[n] = restarts.agreeing
-            found.params[n] = restarts.fit.params
-            found.decrement[n] = restarts.fit.newton_decrement
-            found.evaluations["fits"] += n_starts
-            found.converged[n] = found.decrement[n] <= TOLERANCE
+        _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
     except KeyboardInterrupt as error:
         raise interrupted(run, found, REMEDY) from error
-    warn_of_refits(run, found)
+    losses = [np.full(len(sites), np.nan) for sites in run.folds.scored]
+    score_some(run, found.params, np.flatnonzero(found.converged), losses)
+    if lost:
+        found.evaluations["fits"] += n_starts * len(lost)
+        rejected[[n for n, _ in lost]] = [reason for _, reason in lost]
+        message = f"from_scratch: the losses of {len(lost)} of {len(run.folds)} folds are nan"
+        warnings.warn(f"{message}. {reasons(lost)}", UnconvergedFit, stacklevel=2)
     return run.finish(
         found.params,
-        found.evaluations,
+        found.evaluations + Counter(heldout=int(found.converged.sum())),
+        losses=losses,
         decrement=found.decrement,
         converged=found.converged,
         agreeing=agreeing,
+        rejected=rejected,
     )
-
-
-def _refits(run, n_starts, rng):
-    """Yield where the starts of each fold end."""
-    for fold in track(run.folds, "folds"):
-        yield fit_restarts(_without(run.derivatives, fold, run.fit.params), n_starts, rng)
 
 
 def _without(derivatives: Derivatives, fold: np.ndarray, params: np.ndarray) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_whole, one_line
-from ..fit import TOLERANCE, UnconvergedFit
+from ..fit import TOLERANCE
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..protocol import AllFailed, CVResult, Fit, attempt
 from .cv_gradient import cv_gradient
 from .exact import exact
 from .near_alpha import checked_alpha
@@ -30,9 +30,10 @@ class Tuning:
     """What `tune` found.
 
     alpha, gradient = dloss/dalpha, at_bound: each (A,), at the least loss of the path; loss: there,
-    by `exact` from the fit; alphas (n, A), losses (n,), unconverged (n,): of each evaluation in
-    order, unconverged the number of its folds that did not converge; converged: whether L-BFGS came
-    to an end of its own; message: its words; model, fit, result: at alpha, result of `exact`.
+    by `exact` from the fit; alphas (n, A), losses (n,): of each evaluation in order; rejected: (the
+    alpha, why it cannot be evaluated) of those whose loss counts as infinite; converged: whether
+    L-BFGS came to an end of its own; message: its words; model, fit, result: at alpha, result of
+    `exact`.
     """
 
     __repr__ = one_line
@@ -42,9 +43,9 @@ class Tuning:
     at_bound: np.ndarray
     converged: bool
     message: str
+    rejected: tuple[tuple[np.ndarray, str], ...]
     alphas: np.ndarray = field(repr=False)
     losses: np.ndarray = field(repr=False)
-    unconverged: np.ndarray = field(repr=False)
     model: Any = field(repr=False)
     fit: Fit = field(repr=False)
     result: CVResult = field(repr=False)
@@ -62,8 +63,9 @@ def tune(
     """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
 
     Each evaluation is a `cv_gradient`, whose fit and refits go on from those of the best so far.
-    The end is a local minimum. The cross-validated loss there is too low, as it was chosen: judge
-    by data that no fold has.
+    Where its fit or a fold is singular, has no finite optimum or does not converge, the search
+    steps back halfway, and keeps the reason. The end is a local minimum. The cross-validated loss
+    there is too low, as it was chosen: judge by data that no fold has.
 
     Parameters
     ----------
@@ -72,23 +74,23 @@ def tune(
     bounds : (low, high), positive numbers or arrays (A,); by default 1e4 times down and up
     max_evaluations : after which no new line search starts
 
-    Warns `UnconvergedFit` of folds at the end, and of evaluations on the way, that did not
-    converge; `OtherOptimum` where refits from the fit give another loss.
+    Warns `OtherOptimum` where refits from the fit give another loss, or none: it is then that of
+    the refits along alpha.
 
     Raises
     ------
+    AllFailed : the start cannot be evaluated
     ValueError, TypeError : as `cv_gradient`, and what fits raise, with the alpha that they met
     """
     search = _Search(model_of, start, folds, params, bounds, tolerance)
     most = check_whole("max_evaluations", max_evaluations, 1)
     message, converged = search.run(most)
     best = search.best
-    result = exact(best.fit, best.result.folds, tolerance)
+    result, reason = attempt(exact, best.fit, best.result.folds, tolerance)
+    if reason:
+        result = best.result
+        warnings.warn(f"tune: refits from the fit fail: {reason}", OtherOptimum, stacklevel=2)
     _warn_elsewhere(result, best)
-    lost = search.unconverged
-    if any(lost):
-        count = f"{np.count_nonzero(lost)} of {len(lost)} evaluations had folds, up to {max(lost)}"
-        warnings.warn(f"tune: {count}, that did not converge", UnconvergedFit, stacklevel=2)
     ends = np.array([search.low, search.high])
     return Tuning(
         alpha=best.alpha,
@@ -97,9 +99,9 @@ def tune(
         at_bound=np.isclose(ends, best.alpha, rtol=1e-9, atol=0.0).any(axis=0),
         converged=converged,
         message=message,
+        rejected=tuple(search.rejected),
         alphas=np.array(search.alphas),
         losses=np.array(search.losses),
-        unconverged=np.array(lost),
         model=best.model,
         fit=best.fit,
         result=result,
@@ -131,7 +133,7 @@ class _Search:
             raise ValueError(f"bounds {bounds!r:.80} must be positive and finite")
         self.settings = (model_of, folds, params, tolerance)
         self.best = None
-        self.alphas, self.losses, self.unconverged = [], [], []
+        self.alphas, self.losses, self.rejected = [], [], []
 
     def run(self, most):
         """(message, whether it converged) of L-BFGS."""
@@ -140,11 +142,15 @@ class _Search:
         log_start = np.log(self.start)
         first = self._evaluate(log_start)
         steepness = np.linalg.norm(first[1])  # with it as unit, the first step has length one
+        self.settled = self.last
 
         def scaled(log_alpha):
             at_start = np.array_equal(log_alpha, log_start)
             rise, slopes = first if at_start else self._evaluate(log_alpha)
             return rise / steepness, slopes / steepness
+
+        def settle(_):
+            self.settled = self.last
 
         found = minimize(
             scaled,
@@ -152,6 +158,7 @@ class _Search:
             jac=True,
             method="L-BFGS-B",
             bounds=np.log([self.low, self.high]).T,
+            callback=settle,
             options={"maxfun": most, "ftol": SETTLED / steepness, "gtol": FLAT},
         )
         return found.message, bool(found.success)
@@ -159,24 +166,35 @@ class _Search:
     def _evaluate(self, log_alpha):
         """(loss above the first, gradient by log alpha), in standard errors of the first loss."""
         alpha = np.clip(np.exp(log_alpha), self.low, self.high)
-        here = self._at(alpha)
+        here, reason = attempt(self._at, alpha)
         self.alphas.append(alpha)
-        self.losses.append(here.loss)
-        self.unconverged.append(len(here.unconverged))
+        self.losses.append(np.inf if reason else here.loss)
+        if reason:
+            self.rejected.append((alpha, reason))
+            return self._step_back(log_alpha)
         if self.best is None:
             self.unit = _unit(here.result)
         if self.best is None or here.loss < self.best.loss:
             self.best = here
         rise = (here.loss - self.losses[0]) / self.unit
-        return rise, alpha * here.gradient / self.unit
+        self.last = (log_alpha, rise, alpha * here.gradient / self.unit)
+        return self.last[1:]
+
+    def _step_back(self, log_alpha):
+        """A parabola along the step, as steep where that began, and lowest halfway to its end."""
+        if self.best is None:
+            ((alpha, reason),) = self.rejected
+            remedy = "start elsewhere, or raise tolerance where something did not converge"
+            raise AllFailed(f"tune cannot evaluate its start, alpha {alpha}: {remedy}. {reason}")
+        began, rise, slopes = self.settled
+        step = log_alpha - began
+        return rise, abs(slopes @ step) / (step @ step) * step
 
     def _at(self, alpha):
         model_of, folds, params, tolerance = self.settings
         bounds = (self.low, self.high)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnconvergedFit)  # said once, at the end
-                return cv_gradient(model_of, alpha, folds, params, bounds, tolerance, self.best)
+            return cv_gradient(model_of, alpha, folds, params, bounds, tolerance, self.best)
         except Exception as error:
             error.add_note(f"tune met this at alpha {alpha}: bounds may keep it away")
             raise

@@ -14,8 +14,11 @@ from ..checks import LARGEST, check_kind, generator, one_line, real_array, real_
 from ..folds import Folds
 from ..folds.checks import one_fold
 from .results import CVResult, Fit, Refits
+from .trials import FAILURES, AllFailed, NoFiniteOptimum, UnconvergedFit, attempt
 
 __all__ = [
+    "FAILURES",
+    "AllFailed",
     "CVResult",
     "EstimatingEquation",
     "Fit",
@@ -24,6 +27,8 @@ __all__ = [
     "ModelDefaults",
     "NoFiniteOptimum",
     "Refits",
+    "UnconvergedFit",
+    "attempt",
     "check_fit",
     "check_is_model",
     "check_overrides",
@@ -33,10 +38,6 @@ __all__ = [
     "own_copy",
     "with_defaults",
 ]
-
-
-class NoFiniteOptimum(ValueError):
-    """The objective has no minimum: it keeps falling along a ray."""
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 from scipy.linalg.lapack import dpocon
 
-from ..checks import one_line
+from ..checks import NotFinite, one_line
 from ..parallel import blas_for
 
 HELD = 2**25  # entries of fold Hessians that are in memory together: a quarter of a gigabyte
@@ -63,8 +63,10 @@ class DenseHessian:
     @cached_property
     def factor(self) -> tuple[np.ndarray, Any]:
         """(U, False), H = U'U, as `cho_solve` takes it; LinAlgError where none exists."""
+        if not np.isfinite(self.matrix).all():
+            raise NotFinite("the Hessian holds nan or infinity")
         with blas_for(self.matrix.size * len(self.matrix)):
-            return cho_factor(self.matrix)
+            return cho_factor(self.matrix, check_finite=False)
 
     @cached_property
     def indefinite(self) -> bool:

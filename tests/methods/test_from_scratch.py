@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.from_scratch import fit_restarts
 from acvlib.models import (
     GLM,
@@ -19,6 +18,7 @@ from acvlib.models import (
     HiddenMRF,
     PoissonHMM,
 )
+from acvlib.protocol import AllFailed
 from acvlib.weighting import drop_latents, keep_latents
 
 RNG = np.random.default_rng(5)
@@ -135,20 +135,12 @@ def test_nodes_of_a_map_are_left_out_under_both_schemes(scheme):
     assert_allclose(found.fold_totals, acv.exact(fit, folds).fold_totals, rtol=1e-7)
 
 
-def test_unconverged_folds_are_warned_of_once(monkeypatch):
+def test_folds_whose_starts_do_not_converge_are_named(monkeypatch):
     model = GaussianHMM(PARTS, 2)
     fit = acv.fit(model, rng=RNG)
-
-    def unfinished(model, n_starts, rng):
-        found = fit_restarts(model, n_starts, rng)
-        return found._replace(fit=replace(found.fit, newton_decrement=0.5))
-
-    monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", unfinished)
-    with pytest.warns(UnconvergedFit, match=r"5 of 5 folds did not converge; .* 0\.5") as record:
-        found = acv.from_scratch(fit, FOLDS, 1)
-    assert len(record) == 1
-    assert record[0].filename == __file__
-    assert not found.diagnostics["converged"].any()
+    monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 0)
+    with pytest.raises(AllFailed, match="no fold .* 4: .* 1: UnconvergedFit: fit: Newton decre"):
+        acv.from_scratch(fit, FOLDS, 2)
 
 
 def test_ctrl_c_keeps_the_folds_that_are_finished(monkeypatch):

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.tune import OtherOptimum, _warn_elsewhere
 from acvlib.models import GLM
+from acvlib.protocol import AllFailed
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 6))
@@ -37,7 +37,7 @@ def test_minimum_is_that_of_the_closed_form():
     assert found.loss == pytest.approx(closed(np.log(found.alpha)), rel=1e-9)
     assert found.loss <= best.fun + 1e-3 * found.result.se
     assert found.loss < min(closed(np.full(3, np.log(a))) for a in np.geomspace(1e-3, 1e3, 49))
-    assert len(found.alphas) == len(found.losses) == len(found.unconverged)
+    assert len(found.alphas) == len(found.losses)
     assert found.losses[0] == pytest.approx(closed(np.zeros(3)), rel=1e-9)
     assert found.losses.min() == pytest.approx(found.loss, rel=1e-9)
 
@@ -82,18 +82,11 @@ def test_an_error_names_the_alpha():
     assert "tune met this at alpha" in caught.value.__notes__[0]
 
 
-def test_folds_that_do_not_converge_are_told(monkeypatch):
+def test_a_start_that_does_not_converge_is_named(monkeypatch):
     labels = (NOISY > 0.0).astype(float)
     monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 1)
-    with pytest.warns(UnconvergedFit) as caught:
-        found = acv.tune(
-            lambda a: GLM(X, labels, penalty=a[0]),
-            [1e-2],
-            np.arange(60).reshape(6, 10),
-            max_evaluations=1,
-        )
-    assert (found.unconverged > 0).any()
-    assert any("evaluations had folds" in str(warning.message) for warning in caught)
+    with pytest.raises(AllFailed, match="alpha .0.01.: start elsewhere.*Newton decrement"):
+        acv.tune(lambda a: GLM(X, labels, penalty=a[0]), [1e-2], np.arange(60).reshape(6, 10))
 
 
 def test_refits_that_end_elsewhere_are_told():

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from joblib import delayed
 
-from ...checks import check_whole, generator, real_array, real_number
+from ...checks import NotFinite, check_whole, generator, real_array, real_number
 from ...parallel import threads
+from ...protocol.trials import FAILURES, AllFailed, reasons
 from .posterior import HiddenStates, hidden_states
 from .simplex import log_ratios
 
@@ -72,6 +73,8 @@ def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
     for _ in range(max_iterations):
         hidden = hidden_states(model, params, np.ones(model.n_sites))
         objectives.append(hidden.value())
+        if not np.isfinite(objectives[-1]):
+            raise NotFinite(f"EM: the objective is {objectives[-1]}")
         gain = objectives[-2] - objectives[-1] if len(objectives) > 1 else np.inf
         if gain <= tolerance * abs(objectives[-1]):
             break
@@ -102,26 +105,42 @@ def restarts(
 ) -> EMResult:
     """The best of several runs from K-means starts, all but the first on a random half of the data.
 
-    Runs go through joblib's threads; warnings are those of the best.
+    Runs go through joblib's threads; warnings are those of the best, and `UnconvergedEM` of runs
+    that failed. Raises AllFailed where all did.
     """
     _check(model)
     n_restarts = check_whole("n_restarts", n_restarts, 1)
     runs = _runs(model, starting_points(model, generator(rng), n_restarts), **settings)
-    best = min(runs, key=lambda run: run.objectives[-1])
+    rejected = [(n, repr(run)) for n, run in enumerate(runs) if isinstance(run, FAILURES)]
+    ended = [run for run in runs if isinstance(run, EMResult)]
+    if not ended:
+        raise AllFailed(f"EM fails from every start. {reasons(rejected)}")
+    if rejected:
+        warnings.warn(f"EM fails from starts {reasons(rejected)}", UnconvergedEM, stacklevel=2)
+    best = min(ended, key=lambda run: run.objectives[-1])
     _warn(best)
     return best
 
 
 def _runs(model, starts, **settings):
-    return threads()(delayed(_climb)(model, start, **settings) for start in starts)
+    """What EM finds from each start, or the error that it meets."""
+
+    def run(start):
+        try:
+            return _climb(model, start, **settings)
+        except FAILURES as error:
+            return error
+
+    return threads()(delayed(run)(start) for start in starts)
 
 
 def climbed(model: Any, rng: np.random.Generator, n: int) -> list[np.ndarray]:
-    """Where n runs of EM end; their starting points, of what EM does not fit."""
+    """Where n runs of EM end; the starting point of one that fails, or that EM does not fit."""
     starts = starting_points(model, rng, n)
     if model.held is not None or getattr(model.emission, "maximise", None) is None:
         return starts
-    return [run.params for run in _runs(model, starts)]
+    runs = zip(starts, _runs(model, starts), strict=True)
+    return [start if isinstance(run, FAILURES) else run.params for start, run in runs]
 
 
 def starting_points(model: Any, rng: np.random.Generator, n: int) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.models import GLM, HiddenMRF, PoissonHMM
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.protocol import attempt
 
 WIDTH = 1e3  # times the start, up and down: the box of every search
 EACH = 2  # exact cross-validations that a search may take for each value with gradient
@@ -181,8 +181,8 @@ def searches(
     found = {}
     for name, shares in shares_of.items():
         found[name] = _tried(problem, low, high, rng.permutation(shares))
-    fits = [acv.fit(problem.model_of(alpha), problem.params) for alpha in tuned.alphas]
-    tests = [problem.test(fit.params) for fit in fits]
+    fits = [attempt(acv.fit, problem.model_of(a), problem.params)[0] for a in tuned.alphas]
+    tests = [problem.test(fit.params) if fit else np.inf for fit in fits]
     found["tune"] = Found(tuned.alphas, tuned.losses, np.array(tests))
     found["start"] = Found(*(part[:1] for part in found["tune"]))
     return found, tuned.result.se
@@ -191,20 +191,18 @@ def searches(
 def _tried(problem, low, high, shares):
     """`Found` at points of the box, given as shares of its logarithmic sides (n, A).
 
-    Where a model cannot be fitted, as a state is empty, the loss counts as inf; it is paid for.
+    Where a model cannot be fitted, as a state is empty, the loss counts as inf, as in tune; it is
+    paid for.
     """
-    alphas = low * (high / low) ** shares
-    losses = np.full(len(alphas), np.inf)
-    tests = np.full(len(alphas), np.inf)
-    for row, alpha in enumerate(alphas):
+
+    def trial(alpha):
         model = problem.model_of(alpha)
-        try:
-            fit = acv.fit(model, problem.params)
-            losses[row] = acv.exact(fit, problem.folds).loss
-        except (np.linalg.LinAlgError, NoFiniteOptimum):
-            continue
-        tests[row] = problem.test(fit.params)
-    return Found(alphas, losses, tests)
+        fit = acv.fit(model, problem.params)
+        return acv.exact(fit, problem.folds).loss, problem.test(fit.params)
+
+    alphas = low * (high / low) ** shares
+    values = [attempt(trial, alpha)[0] or (np.inf, np.inf) for alpha in alphas]
+    return Found(alphas, *np.array(values).T)
 
 
 def summary(found: dict[str, Found], se: float) -> pd.DataFrame:
