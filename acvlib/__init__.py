@@ -26,6 +26,7 @@ from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
 from .scores import Interrupted
+from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 kernel_cache.ensure()
 
@@ -35,15 +36,13 @@ _LAZY_MODULES = {
     "bounds": ".bounds",
     "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
-    "learners": ".incremental.learners",
+    "learners": ".treecv.learners",
     "models": ".models",
     "plots": ".plots",
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
-    "CompiledLearner": ".incremental.protocol",
-    "Examples": ".incremental.protocol",
-    "IncrementalLearner": ".incremental.protocol",
+    "Examples": ".rows",
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
@@ -53,8 +52,6 @@ _LAZY_NAMES = {
     "from_dynamax": ".models.hmm.adapters",
     "from_hmmlearn": ".models.hmm.adapters",
     "from_nemos": ".models.hmm.adapters",
-    "kfold": ".incremental",
-    "treecv": ".incremental",
 }
 
 __all__ = [
@@ -96,6 +93,10 @@ __all__ = [
     "Derivatives",
     "derivatives_of",
     "weighting",
+    "treecv",
+    "kfold",
+    "IncrementalLearner",
+    "CompiledLearner",
     *_LAZY_MODULES,
     *_LAZY_NAMES,
 ]
