@@ -28,9 +28,9 @@ class Examples(ArrayExamples):
             rows; a pandas Series beside a pandas frame by its index; None for nothing
         features : names of columns, all but the target if None
         memory : bytes of X that are held in memory. A larger one is mapped: a .npy file of float64
-            where it is, others as a scratch file in the folder of temporary files (TMPDIR). `treecv`
-            and `kfold` read a map where it is with shuffle=False, and shuffle in memory: put rows
-            of a larger file into a random order when the file is written
+            where it is, others as a scratch file in the folder of temporary files (TMPDIR). With
+            shuffle=False `treecv` and `kfold` read it there. Shuffling takes a copy in memory: put
+            rows of a larger file into a random order when it is written
 
         Raises
         ------

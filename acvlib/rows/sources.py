@@ -61,7 +61,7 @@ def _gathered(blocks, shape, most):
             X[start : start + len(block)] = block
             start += len(block)
         return X
-    file = tempfile.NamedTemporaryFile(prefix="acvlib-rows-")
+    file = tempfile.NamedTemporaryFile(prefix="acvlib-rows-")  # noqa: SIM115 (the array closes it)
     for block in blocks:
         block.tofile(file)
     X = np.memmap(file, float, "r", shape=shape)

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from os import PathLike
 
 import joblib
@@ -17,10 +17,10 @@ from ..checks import check_choice, check_kind, generator
 from ..folds import Folds
 from ..parallel import spread
 from .learner import CompiledLearner, Examples, IncrementalLearner
-from .orders import leaves, partition, tree_nodes
+from .orders import FIXED, leaves, partition, tree_nodes
 from .result import FoldsFailed, LearnerCV
 
-KEPT_BRANCHES = 16  # that a cache keeps apart, so many at least
+KEPT = 16  # branches at least that a cache keeps apart
 
 
 class LabelRuns(UserWarning):
@@ -51,7 +51,7 @@ def treecv(
         rows sorted by label are learnt and tested badly. Folds of rows are taken as they stand.
     order : "fixed" as the rows then stand, or "randomized" along each edge, which needs `rng`.
     cache : a folder where `joblib.Memory` keeps finished branches; the same call goes on from
-        them. A learner is known by its pickle, or its name and numbers if compiled, not by its code.
+        them. A learner is known by its pickle, a compiled one by name and numbers, not by its code.
 
     Raises
     ------
@@ -77,50 +77,26 @@ def kfold(
 
 
 def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
-    from .recursion import FIXED, follow_kept  # numba is slow to import
-
     started = time.perf_counter()
     check_kind("learner", learner, IncrementalLearner)
     check_kind("data", data, Examples)
     check_kind("cache", cache, str | PathLike | None)
-    check_choice("order", order, ("fixed", "randomized"))
     shuffle = shuffle and isinstance(folds, int | np.integer)
-    if (rng is None) if order == "randomized" else (rng is not None and not shuffle):
-        raise ValueError(
-            f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng; "fixed" takes one '
-            "only to shuffle rows, which is not done with shuffle=False or folds of rows"
-        )
-    rng = generator(0 if rng is None else rng)
-    compiled = isinstance(learner, CompiledLearner)
+    stream, seed = _randomness(order, rng, shuffle)
     if hasattr(learner, "check"):
         learner.check(data.X, data.y)
-    seed = int(rng.integers(2**62)) if order == "randomized" else FIXED
     rows, bounds = partition(folds, len(data))
     if shuffle:
-        rows = rng.permutation(rows)
+        rows = stream.permutation(rows)
     else:
         _warn_of_runs(data.y, rows)
     if (np.diff(rows) != 1).any():
         data = data.take(rows)  # what is learnt or tested together: a slice
-    y = np.zeros(len(data)) if compiled and data.y is None else data.y
-
-    k = len(bounds) - 1
-    n_jobs = joblib.effective_n_jobs(None)
-    n_least = n_jobs if cache is None else max(n_jobs, KEPT_BRANCHES)
-    nodes = tree_nodes(k, n_least) if method == "treecv" else leaves(k)
-    known = (learner.name, learner.initial, learner.constants) if compiled else learner
-    key = None if cache is None else joblib.hash((known, data.X, y, bounds, seed))
-    label = method if len(nodes) == 1 else None
-    tasks = [(cache, node, key, learner, data.X, y, bounds, seed, label) for node in nodes]
-    prefer = "threads" if compiled else "processes"  # compiled learners hold no lock
-    branches = spread(follow_kept, tasks, prefer, method)
-
-    losses, learnt, failures = zip(*branches, strict=True)
-    failures = [failure for failed in failures for failure in failed]
+    losses, evaluations, failures = _branches(method, learner, data, bounds, seed, cache)
     pointwise = np.empty(len(rows))
-    pointwise[rows] = np.concatenate(losses)
+    pointwise[rows] = losses
     fold_of = np.empty(len(rows), np.int64)
-    fold_of[rows] = np.repeat(np.arange(k), np.diff(bounds))
+    fold_of[rows] = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
     result = LearnerCV(
         method=method,
         learner=repr(learner),
@@ -128,7 +104,7 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
         pointwise=pointwise,
         fold_of=fold_of,
         seconds=time.perf_counter() - started,
-        evaluations=Counter(updates=sum(learnt), copies=k - len(nodes)),
+        evaluations=evaluations,
         shuffled=shuffle,
         failures=tuple(_sentences(failures, bounds)),
     )
@@ -137,16 +113,43 @@ def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
     return result
 
 
+def _randomness(order, rng, shuffle):
+    """The generator of shuffles, and the seed of random orders along the edges, or FIXED."""
+    check_choice("order", order, ("fixed", "randomized"))
+    randomized = order == "randomized"
+    if (rng is None) if randomized else (rng is not None and not shuffle):
+        raise ValueError(
+            f'order {order!r}, rng {rng}: "randomized" needs a Generator as rng; "fixed" takes one '
+            "only to shuffle rows, which is not done with shuffle=False or folds of rows"
+        )
+    stream = generator(0 if rng is None else rng)
+    return stream, int(stream.integers(2**62)) if randomized else FIXED
+
+
+def _branches(method, learner, data, bounds, seed, cache):
+    """The losses of all rows, what was done, and (first row of a fold, what failed) of failures."""
+    from .recursion import follow_kept  # numba is slow to import
+
+    compiled = isinstance(learner, CompiledLearner)
+    k = len(bounds) - 1
+    n_least = max(joblib.effective_n_jobs(None), 1 if cache is None else KEPT)
+    nodes = tree_nodes(k, n_least) if method == "treecv" else leaves(k)
+    known = (learner.name, learner.initial, learner.constants) if compiled else learner
+    key = None if cache is None else joblib.hash((known, data.X, data.y, bounds, seed))
+    label = method if len(nodes) == 1 else None
+    tasks = [(cache, node, key, learner, data.X, data.y, bounds, seed, label) for node in nodes]
+    prefer = "threads" if compiled else "processes"  # compiled learners hold no lock
+    losses, learnt, failures = zip(*spread(follow_kept, tasks, prefer, method), strict=True)
+    evaluations = Counter(updates=sum(learnt), copies=k - len(nodes))
+    return np.concatenate(losses), evaluations, list(chain(*failures))
+
+
 def _sentences(failures, bounds):
     """Say which folds failed, and how, those that failed alike together."""
-    for how, alike in groupby(failures, key=lambda failure: _how(failure[1])):
+    for how, alike in groupby(failures, key=lambda failure: str(failure[1])):
         folds = np.searchsorted(bounds, [row for row, _ in alike], side="right") - 1
         names = f"folds {folds[0]} ... {folds[-1]}" if len(folds) > 1 else f"fold {folds[0]}"
         yield f"{names} failed while {how}"
-
-
-def _how(failed):
-    return f"{failed.doing}: {type(failed.error).__name__}: {failed.error}"
 
 
 def _warn_of_runs(y, rows):

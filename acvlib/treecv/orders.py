@@ -9,6 +9,8 @@ from ..checks import check_whole
 from ..folds import Folds
 from ..folds.checks import check_range
 
+FIXED = -1  # in place of a seed, which is never negative: learn the rows as they stand
+
 
 def partition(folds: int | Iterable[np.ndarray], n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Return rows (n,) and bounds (k + 1,): chunk Z_i is rows[bounds[i]:bounds[i + 1]].
@@ -45,7 +47,7 @@ class Edge(NamedTuple):
 
 
 class Node(NamedTuple):
-    """A model that leaves out chunks first ... last, having learnt the edges of its path in turn."""
+    """A model that leaves out chunks first ... last, after learning the edges of its path."""
 
     path: tuple[Edge, ...]
     first: int

@@ -9,9 +9,8 @@ from numba import float64, int64, njit, types, void
 
 from ..parallel import track
 from .learner import CompiledLearner
-from .orders import Node
+from .orders import FIXED, Node
 
-FIXED = -1  # in place of a seed, which is never negative: learn the rows as they stand
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
@@ -110,6 +109,9 @@ class Failed(NamedTuple):
     doing: str
     error: Exception
 
+    def __str__(self):
+        return f"{self.doing}: {type(self.error).__name__}: {self.error}"
+
 
 class _Methods:
     """The steps of `descend` for a learner in Python, which may raise."""
@@ -152,6 +154,8 @@ class _Methods:
         losses = np.asarray(self.learner.loss(state, X, y), float)
         if losses.shape != (len(X),):
             raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
+        if np.isnan(losses).any():
+            raise ValueError(f"loss of row {np.argmax(np.isnan(losses))} is nan")
         return losses
 
 
@@ -163,20 +167,12 @@ def follow(
     Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
     (first row tested, what failed) of failed models. The key stands for all that follows it.
     """
-    height = 2 + int(node.last - node.first).bit_length()
+    run, steps, states, failures = _machine(learner, node, label)
+    if y is None and isinstance(learner, CompiledLearner):
+        y = np.zeros(len(X))
     rows = np.arange(len(X))
     losses = np.full(len(X), np.nan)
-    if isinstance(learner, CompiledLearner):
-        run, failures = _descend, []
-        steps = learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants
-        states = np.tile(learner.initial, (height, 1))
-    else:
-        n_leaves = node.last - node.first + 1
-        methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
-        run, failures = descend, methods.failures
-        steps = methods.update, methods.test, methods.fork, None
-        states = [learner.init(), *[None] * height]
-    update, *_, constants = steps
+    update, test, _, constants = steps
     learnt = 0
     for edge in node.path:
         span = slice(bounds[edge.first], bounds[edge.last + 1])
@@ -185,22 +181,39 @@ def follow(
             _shuffle(fed, len(fed), seed, span.start, span.stop)
         update(states, 0, constants, X, y, fed, 0, len(fed))
         learnt += len(fed)
-    learnt += run(*steps, X, y, bounds, node.first, node.last, seed, states, rows, losses)
-    found = losses[bounds[node.first] : bounds[node.last + 1]], int(learnt), failures
+    tested = slice(bounds[node.first], bounds[node.last + 1])
+    if node.first == node.last:  # to hand kernels to a kernel takes longer than one test
+        test(states, 0, constants, X, y, tested.start, tested.stop, losses)
+    else:
+        learnt += run(*steps, X, y, bounds, node.first, node.last, seed, states, rows, losses)
+    found = losses[tested], int(learnt), failures
     if failures:
         raise Unfinished(*found)
     return found
 
 
+def _machine(learner, node, label):
+    """`descend`, its steps, states for all levels below a node, and where failures will be."""
+    height = 2 + int(node.last - node.first).bit_length()
+    if isinstance(learner, CompiledLearner):
+        steps = learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants
+        return _descend, steps, np.tile(learner.initial, (height, 1)), []
+    n_leaves = node.last - node.first + 1
+    methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
+    steps = methods.update, methods.test, methods.fork, None
+    return descend, steps, [learner.init(), *[None] * height], methods.failures
+
+
 class Unfinished(Exception):
-    """Some models of a branch failed; holds what `follow` would return, which no cache must keep."""
+    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
 
 
 def follow_kept(cache: str | None, node: Node, *arguments: Any) -> tuple:
-    """Return what `follow` does, from the cache where it is there."""
-    memory = joblib.Memory(cache, verbose=0)
+    """Return what `follow` does, or what a folder has kept of it."""
     ignored = ["learner", "X", "y", "bounds", "seed", "label"]
     try:
-        return memory.cache(follow, ignore=ignored)(node, *arguments)
+        if cache is None:
+            return follow(node, *arguments)
+        return joblib.Memory(cache, verbose=0).cache(follow, ignore=ignored)(node, *arguments)
     except Unfinished as unfinished:
         return unfinished.args

@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from acvlib.incremental.protocol import Examples
+from acvlib.treecv import Examples
 
 from . import registry
 
