@@ -141,8 +141,9 @@ class CompiledLearner:
         return state
 
     def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        model = self._model(state, X, y)
         losses = np.empty(len(X))
-        self.loss_kernel(*self._model(state, X, y), 0, len(X), losses)
+        self.loss_kernel(*model, 0, len(X), losses)
         return losses
 
     def _check_columns(self, X, y):
