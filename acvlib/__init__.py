@@ -55,6 +55,7 @@ from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
 from .scores import Interrupted
+from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 __version__ = "0.2.0"
 
@@ -66,15 +67,13 @@ _LAZY_MODULES = {
     "bounds": ".bounds",
     "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
-    "learners": ".incremental.learners",
+    "learners": ".treecv.learners",
     "models": ".models",
     "plots": ".plots",
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
-    "CompiledLearner": ".incremental.protocol",
-    "Examples": ".incremental.protocol",
-    "IncrementalLearner": ".incremental.protocol",
+    "Examples": ".rows",
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
@@ -84,8 +83,6 @@ _LAZY_NAMES = {
     "from_dynamax": ".models.hmm.adapters",
     "from_hmmlearn": ".models.hmm.adapters",
     "from_nemos": ".models.hmm.adapters",
-    "kfold": ".incremental",
-    "treecv": ".incremental",
 }
 
 # By a part of the lazy module's name: the package that it cannot be imported without.
@@ -136,6 +133,10 @@ __all__ = [
     "Derivatives",
     "derivatives_of",
     "weighting",
+    "treecv",
+    "kfold",
+    "IncrementalLearner",
+    "CompiledLearner",
     # `help` and `import *` load every name: those whose package is missing are left out.
     *(name for name, module in (_LAZY_MODULES | _LAZY_NAMES).items() if _is_here(module)),
 ]

@@ -49,6 +49,22 @@ def real_or_box(name: str, values: Any, ndim: int | None = None) -> Any:
     return values if isbox(values) else np.ascontiguousarray(real_array(name, values, ndim))
 
 
+def in_order_of(rows: Any, name: str, values: Any) -> Any:
+    """The values in the order of the rows: by name where both have an index, as in pandas.
+
+    Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
+    """
+    index = getattr(rows, "index", None)
+    names = getattr(values, "index", None)
+    if not hasattr(index, "equals") or not hasattr(names, "equals") or index.equals(names):
+        return values
+    alike = index.is_unique and names.is_unique and index.sort_values().equals(names.sort_values())
+    if not alike:
+        places = "if they are in the order of the rows, pass .to_numpy()"
+        raise ValueError(f"the index of {name} differs from that of the rows: {places}")
+    return values.loc[index]
+
+
 def _objects(given):
     """Numbers of any class, but neither None nor text, as floats."""
     return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)

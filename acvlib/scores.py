@@ -15,8 +15,6 @@ class Interrupted(KeyboardInterrupt):
     the exception is `sys.last_value`. `exact` goes on, with only the folds that are not finished:
 
         acv.refit_unreliable(model, error.result, ~error.result.diagnostics["converged"])
-
-    `treecv` and `kfold` go on from `checkpoint=error.result`.
     """
 
     def __init__(self, message: str, result: Any = None):

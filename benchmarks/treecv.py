@@ -14,15 +14,20 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import KFold, cross_val_score
 
 import acvlib as acv
-from acvlib.incremental import learners
 from acvlib.parallel import in_threads
+from acvlib.treecv import learners
 
 
 def leave_one_out(name, learner, data):
     """LOOCV of all rows, in fixed and random order, serial and on two threads."""
     n = len(data)
     rows = np.arange(n)
-    one_pass = median_seconds(lambda: learner.learn(learner.init(), data.X, data.y, rows), 21)
+
+    def learn():
+        learner.update_kernel(learner.init()[None], 0, learner.constants, *columns, rows, 0, n)
+
+    columns = (data.X, data.y)
+    one_pass = median_seconds(learn, 21)
     fixed = median_seconds(lambda: acv.treecv(learner, data, n, shuffle=False))
     randomized = median_seconds(
         lambda: acv.treecv(

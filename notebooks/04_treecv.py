@@ -38,8 +38,7 @@ from acvbook import datasets, figures, ledger
 from acvbook.studies import treecv_tables, treecv_theorems
 
 import acvlib as acv
-from acvlib.incremental import learners
-from acvlib.incremental.chunks import count_updates
+from acvlib.treecv import learners
 
 # %% tags=["remove-cell"]
 ledger.begin("04_treecv", scale, seed)
@@ -87,7 +86,7 @@ n = len(forest)
 ks = [k for k in (5, 10, 100, 1_000, 10_000) if k < n] + [n]
 counted = [acv.treecv(pegasos, forest, k, shuffle=False) for k in ks]
 learnt = np.array([result.evaluations["updates"] for result in counted])
-recursion = [count_updates(np.bincount(result.fold_of)) for result in counted]
+recursion = [treecv_theorems.count_updates(np.bincount(r.fold_of)) for r in counted]
 plain = acv.kfold(pegasos, forest, 5, shuffle=False).evaluations["updates"]
 columns = {"rows learnt / n": learnt / n, "log2(2k)": np.log2(2 * np.array(ks))}
 pd.DataFrame(columns, index=pd.Index(ks, name="k"))
@@ -652,36 +651,24 @@ ledger.record_draws("beyond.partial_fit", timed[:, 1] / timed[:, 0], data=covtyp
 
 # %% [markdown]
 # ## On a cluster
-# Section 4.1 of the paper: let every chunk stay on the machine that holds it, and send the model around. Here two worker
-# processes hold half of the chunks each. The answer is that of one machine to the last bit; the workers send each other
-# no rows, and hardly any models, because a model visits all chunks of a worker at one go. [Scaling out](scale_out.md)
-# has the other ways.
+# joblib hands the branches of the tree to whatever it is told to, here to two worker processes of a Dask cluster. The answer
+# is that of one machine to the last bit. Section 4.1 of the paper keeps every chunk on a machine of its own and sends
+# models around; here each worker has the rows, and a model stays on the worker that trains it.
+# [Scaling out](scale_out.md) has the other ways.
 
 # %% tags=["remove-stderr"]
+import joblib
 from distributed import Client, LocalCluster
 
 with (
     LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
-    Client(cluster) as client,
+    Client(cluster),
+    joblib.parallel_config(backend="dask"),
 ):
-    remote = acv.treecv(pegasos, rows, 64, shuffle=False, client=client)
+    remote = acv.treecv(pegasos, rows, 64, shuffle=False)
 local = acv.treecv(pegasos, rows, 64, shuffle=False)
 assert (remote.pointwise == local.pointwise).all()
-pd.DataFrame({"one machine": local.evaluations, "two workers": remote.evaluations}).fillna(
-    0
-)
-
-# %% [markdown]
-# With a machine for each chunk, models are all that travels, $O(k \log k)$ of them, as the paper says:
-
-# %%
-from acvlib.incremental.cluster import count_messages
-
-ks = np.array([4, 16, 64, 256, 1024])
-messages = {
-    f"{m} chunks a machine": [count_messages(np.arange(k) // m) for k in ks] for m in (1, 4)
-}
-pd.DataFrame(messages | {"k log2(2k)": ks * np.log2(2 * ks)}, index=pd.Index(ks, name="k"))
+pd.DataFrame({"one machine": local.evaluations, "two workers": remote.evaluations})
 
 # %% [markdown]
 # ## What to take away

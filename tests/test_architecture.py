@@ -29,7 +29,10 @@ ROWS = [
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
     {"choice"},
 ]
-APART = {"incremental": {"checks", "extras", "folds", "incremental", "parallel", "scores"}}
+APART = {
+    "treecv": {"checks", "extras", "folds", "parallel", "scores", "treecv"},
+    "rows": {"checks", "extras", "parallel", "rows", "treecv"},
+}
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {
     "arviz_stats",

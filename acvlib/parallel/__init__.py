@@ -65,31 +65,18 @@ def in_threads(
             raise
 
 
-def spread(
-    function: Callable, tasks: Sequence[tuple], prefer: str, label: str, done: Any = None
-) -> Any:
+def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) -> list:
     """Return [function(*task) for each task], done by joblib's active backend, or else `prefer`.
 
     What shares this process' memory runs on plain threads; processes and clusters are joblib's.
-    done: an empty list, or what else has `append`, that gets every result as it comes, in any
-    order, and keeps it on Ctrl-C.
     """
-    done = [] if done is None else done
-
-    def work(task):
-        result = function(*task)
-        done.append(result)
-        return result
-
     backend, _ = get_active_backend(prefer=prefer)
     if getattr(backend, "supports_sharedmem", False):
         n_threads = effective_n_jobs(None)
-        return in_threads(work, tasks, n_threads, label)
+        return in_threads(lambda task: function(*task), tasks, n_threads, label)
     run = parallel(prefer=prefer, return_as="generator")
     results = run(delayed(function)(*task) for task in tasks)
-    for result in track(results, label, len(tasks)):
-        done.append(result)
-    return done
+    return list(track(results, label, len(tasks)))
 
 
 def from_cluster(client: Any, futures: Sequence, label: str, take: Callable) -> None:

@@ -24,8 +24,8 @@ import scipy.sparse
 
 import acvlib
 from acvlib.folds import Folds
-from acvlib.incremental.result import LearnerCV
 from acvlib.protocol import CVResult, Fit
+from acvlib.treecv import LearnerCV
 
 from .calls import CALLS, other_result
 

@@ -81,7 +81,6 @@ METHODS_LEFT_OUT = {
     "restart_points": "attacked through choose, which asks for them",
     "CVResult.to_arviz": "no arguments",
     "CVResult.to_frame": "no arguments; attacked as `CVResult`",
-    "Examples.select": "hot: treecv calls it, with rows of its own; take is attacked",
     "Folds.pick": "hot: derivatives call it with the losses of these folds",
     "Folds.split": "hot: certificates call it with the losses of these folds",
     "Folds.same_as": "compare calls it with the folds of two results",

@@ -9,7 +9,7 @@ FOLDERS = (
     "",
     "acvlib",
     "acvlib/inference",
-    "acvlib/incremental",
+    "acvlib/treecv",
     "acvlib/models/hmm",
     "acvlib/models/hmm/emissions",
     "book",

@@ -9,8 +9,7 @@ from acvbook.studies import treecv_tables
 from acvbook.studies.treecv_tables import Cell
 
 from acvlib import kfold, treecv
-from acvlib.incremental import learners
-from acvlib.incremental.protocol import Examples
+from acvlib.treecv import Examples, learners
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,7 @@ from acvbook import figures
 from acvbook.studies import treecv_theorems as theorems
 
 from acvlib import treecv
-from acvlib.incremental import learners
-from acvlib.incremental.protocol import Examples
+from acvlib.treecv import Examples, learners
 
 
 @pytest.fixture(scope="module")

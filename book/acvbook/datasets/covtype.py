@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from acvlib.incremental.protocol import Examples
+from acvlib.treecv import Examples
 
 from . import registry
 from .columns import codes, columns, correlated, one_hot

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from acvlib.incremental.protocol import Examples
+from acvlib.treecv import Examples
 
 from . import registry
 from .columns import LEVELS, Column, columns, correlated, response

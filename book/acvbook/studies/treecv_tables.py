@@ -8,9 +8,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from acvlib.incremental import kfold, treecv
-from acvlib.incremental.protocol import Examples
 from acvlib.parallel import spread
+from acvlib.treecv import Examples, kfold, treecv
 
 METHODS = {"treecv": treecv, "standard": kfold}
 ORDERS = ("fixed", "randomized")
@@ -79,8 +78,9 @@ def _repetition(make_learner, data, cells, number, rng):
 
 def _one_pass(learner, data):
     rows, state = np.arange(len(data)), learner.init()
+    model = (state[None], 0, learner.constants, data.X, data.y)
     started = time.perf_counter()
-    state = learner.learn(state, data.X, data.y, rows)
+    learner.update_kernel(*model, rows, 0, len(rows))
     seconds = time.perf_counter() - started
     return {"pass_seconds": seconds, "training": learner.loss(state, data.X, data.y).mean()}
 

@@ -6,6 +6,7 @@ model is its mean loss over the table.
 
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,7 @@ import pandas as pd
 from numba import njit
 from scipy.optimize import brentq
 
-from acvlib.incremental import kfold, treecv
-from acvlib.incremental.chunks import edges, partition
-from acvlib.incremental.protocol import CompiledLearner, Examples
+from acvlib.treecv import CompiledLearner, Examples, kfold, treecv
 
 
 class Subject(NamedTuple):
@@ -77,7 +76,7 @@ def _drawn(subject, n, rng):
 def _learnt(learner, rows, chunks):
     state = learner.init()
     for chunk in chunks:
-        state = learner.learn(state, rows.X, rows.y, chunk)
+        state = learner.update(state, rows.X[chunk], _of(rows.y, chunk))
     return state
 
 
@@ -174,9 +173,22 @@ def to_centre(state, X, y, n_clusters):
     return ((X[:, None] - centres) ** 2).sum(axis=2).min(axis=1)
 
 
+def count_updates(sizes):
+    """How many rows `treecv` learns of chunks of these sizes: T(s, e) of Theorem 3."""
+    return int(_depths(len(sizes)) @ np.asarray(sizes))
+
+
+@cache
+def _depths(k):
+    """How many inner nodes of the tree are above each of k chunks, (k,)."""
+    if k == 1:
+        return np.array([0])
+    return 1 + np.append(_depths((k + 1) // 2), _depths(k // 2))
+
+
 def algorithm_1(learner, data, k, loss):
     """TreeCV as the paper prints it, in plain Python: loss(state, X, y) of each row, (n,)."""
-    _, bounds = partition(k, len(data))
+    bounds = [0, *np.cumsum([len(chunk) for chunk in np.array_split(np.arange(len(data)), k)])]
     losses = np.empty(len(data))
 
     def descend(first, last, state):
@@ -184,10 +196,11 @@ def algorithm_1(learner, data, k, loss):
         if first == last:
             losses[held_out] = loss(state, data.X[held_out], _of(data.y, held_out))
             return
-        for edge in edges(first, last):
-            fed = slice(bounds[edge.feed[0]], bounds[edge.feed[1] + 1])
-            child = learner.update(state.copy(), data.X[fed], _of(data.y, fed))
-            descend(edge.first, edge.last, child)
+        middle = (first + last) // 2
+        left, right = (first, middle), (middle + 1, last)
+        for node, other in (left, right), (right, left):
+            fed = slice(bounds[other[0]], bounds[other[1] + 1])
+            descend(*node, learner.update(state.copy(), data.X[fed], _of(data.y, fed)))
 
     descend(0, k - 1, learner.init())
     return losses
@@ -259,12 +272,13 @@ def cost(learner, data, ks):
 
 def _passes(learner, data):
     """Seconds of learning all rows, and of testing them."""
-    rows, losses, state = np.arange(len(data)), np.empty(len(data)), learner.init()
+    rows, losses = np.arange(len(data)), np.empty(len(data))
     y = np.zeros(len(data)) if data.y is None else data.y
+    model = (learner.init()[None], 0, learner.constants, data.X, y)
     started = time.perf_counter()
-    state = learner.learn(state, data.X, data.y, rows)
+    learner.update_kernel(*model, rows, 0, len(data))
     learnt = time.perf_counter()
-    learner.loss_kernel(state[None], 0, learner.constants, data.X, y, 0, len(data), losses)
+    learner.loss_kernel(*model, 0, len(data), losses)
     return learnt - started, time.perf_counter() - learnt
 
 

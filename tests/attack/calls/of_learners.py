@@ -72,12 +72,6 @@ for name, (make, settings) in LEARNERS.items():
         X=ROWS_X,
         y=own_y,
     )
-    add(
-        f"{name}.learn",
-        lambda rows, learner=learner: learner.learn(learner.init(), **data(), rows=rows),
-        lambda rng: {"rows": np.array([3, 5, 1])},
-        rows=odd.without(odd.SITES, "repeated", "turned", "repeated unsigned"),
-    )
     for front in ("treecv", "kfold"):
         add(
             f"{front} {name}",
@@ -167,18 +161,9 @@ add(
 )
 add(
     "treecv, kept",
-    lambda checkpoint: acv.treecv(
-        learners.pegasos(3, 0.5), acv.Examples(**data()), 4, checkpoint=checkpoint
-    ),
-    lambda rng: {"checkpoint": None},
-    checkpoint=odd.kinds(
-        "refuse",
-        folder=odd.constant("/"),
-        nowhere=odd.constant("/nowhere/run.npz"),
-        number=odd.constant(3),
-        array=odd.constant(np.ones(3)),
-        no_checkpoint=odd.constant(__file__),
-    ),
+    lambda cache: acv.treecv(learners.pegasos(3, 0.5), acv.Examples(**data()), 4, cache=cache),
+    lambda rng: {"cache": None},
+    cache=odd.kinds("refuse", number=odd.constant(3), array=odd.constant(np.ones(3))),
 )
 
 

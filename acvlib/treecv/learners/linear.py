@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from ...checks import check_whole, real_number
-from ..protocol import FASTMATH, MOST_FEATURES, CompiledLearner
+from ..learner import FASTMATH, MOST, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
@@ -23,7 +23,7 @@ def pegasos(n_features: int, regularization: float = 1e-6) -> CompiledLearner:
 
     Source: Shalev-Shwartz et al. (2011).
     """
-    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_features = check_whole("n_features", n_features, 1, MOST)
     regularization = real_number("regularization", regularization, above=0.0)
     return CompiledLearner(
         name=f"pegasos({n_features}, regularization={regularization})",
@@ -85,7 +85,7 @@ def lsqsgd(n_features: int, step: float) -> CompiledLearner:
 
     Source: Nemirovski et al. (2009), Section 2.2.
     """
-    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
+    n_features = check_whole("n_features", n_features, 1, MOST)
     step = real_number("step", step, above=0.0)
     return CompiledLearner(
         name=f"lsqsgd({n_features}, step={step:.3g})",
@@ -103,11 +103,10 @@ def _lsqsgd_update(states, at, constants, X, y, rows, start, stop):
     d = X.shape[1]
     for i in range(start, stop):
         row = rows[i]
-        prediction = 0.0
+        prediction = square = 0.0
         for j in range(d):
             prediction += states[at, j] * X[row, j]
         slope = 2.0 * constants[0] * (y[row] - prediction)
-        square = 0.0
         for j in range(d):
             states[at, d + j] += states[at, j]
             states[at, j] += slope * X[row, j]

@@ -12,10 +12,7 @@ from ...extras import require
 
 @dataclass(frozen=True)
 class PartialFit:
-    """Learn by estimator.partial_fit; the estimator itself stays as it is.
-
-    One that shuffles within a call, as scikit-learn's SGD does by default, learns in another order
-    when rows arrive in other portions.
+    """Learn by estimator.partial_fit, a call an edge of the tree; the estimator stays as it is.
 
     classes : every label there can be, for a classifier.
     row_loss : row_loss(estimator, X, y) -> (m,), by default misclassification or squared error.
@@ -52,18 +49,16 @@ class PartialFit:
         return require("sklearn.base", extra="sklearn").clone(self.estimator)
 
     def update(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> Any:
-        classes = () if self.classes is None else (np.asarray(self.classes),)
+        classes = {} if self.classes is None else {"classes": np.asarray(self.classes)}
         with _finite():
-            return state.partial_fit(X, y, *classes)
+            return state.partial_fit(X, y, **classes)
 
     def loss(self, state: Any, X: np.ndarray, y: np.ndarray | None) -> np.ndarray:
         if self.row_loss is not None:
             return self.row_loss(state, X, y)
         with _finite():
             predicted = state.predict(X)
-        if self.classes is not None:
-            return (predicted != y).astype(float)
-        return (predicted - y) ** 2
+        return (predicted - y) ** 2 if self.classes is None else (predicted != y).astype(float)
 
 
 def _finite():

@@ -15,10 +15,10 @@ class LearnerCV(HeldOutLosses):
     """k-fold cross-validation of an incremental learner; its losses are read as in `CVResult`.
 
     pointwise (n,): loss of each row under the model that has not seen its fold, nan where that
-    failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates), models copied
-    and, on a cluster, models_sent by workers, as planned; shuffled: whether the rows were shuffled
-    before they were cut into folds; failures: one sentence for each branch that failed; work:
-    checksums of what was computed, where folds are missing, by which `checkpoint` knows it.
+    failed; fold_of (n,): the fold of each row; evaluations: rows learnt (updates) and models
+    copied, more updates where more than two workers train the way to their branches for themselves;
+    shuffled: whether the rows were shuffled before they were cut into folds; failures: which folds
+    failed, and how, in sentences.
 
     R_k-CV of Joulani et al. (2015), where folds of unequal size count alike, is
     `fold_losses.mean()`; `loss` is the mean over rows.
@@ -33,7 +33,6 @@ class LearnerCV(HeldOutLosses):
     evaluations: Counter
     shuffled: bool = False
     failures: tuple[str, ...] = ()
-    work: dict[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def n_sites(self) -> int:

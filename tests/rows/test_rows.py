@@ -1,17 +1,13 @@
 """Files and frames give the answer of arrays, to the bit; what is no number is refused by name."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-from textwrap import dedent
+import tracemalloc
 
 import joblib
 import numpy as np
 import pytest
 
-from acvlib.incremental import kfold, learners, scratch, treecv
-from acvlib.incremental.protocol import Examples
+from acvlib.rows import Examples
+from acvlib.treecv import kfold, learners, treecv
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -38,31 +34,23 @@ class Portions:
         return state - X[:, 1]
 
 
-@pytest.fixture(params=[1, 2**30], ids=["scratch", "memory"])
+@pytest.fixture(params=[1, 2**30], ids=["mapped", "memory"])
 def memory(request, monkeypatch):
-    """Bytes in memory: none, so that all is on disk and read in seven portions; or all."""
-    monkeypatch.setattr(scratch, "PORTION", 128)
-    monkeypatch.setattr("acvlib.incremental.recursion.PORTION", 128)
-    monkeypatch.setattr("acvlib.incremental.sources.BATCH", 128)
+    """Bytes in memory: none, so that all is mapped, written in batches; or all."""
+    monkeypatch.setattr("acvlib.rows.sources.BATCH", 128)
     return request.param
 
 
 def folder(path):
-    """Three files, of which the first has several row groups."""
-    parts = {"0.parquet": FRAME[:150], "1.parquet": FRAME[150:160], "2.parquet": FRAME[160:]}
-    for name, part in parts.items():
-        part.to_parquet(path / name, row_group_size=40)
+    """Eleven files, named as Dask names them, some with several row groups."""
+    for number, part in enumerate(np.array_split(np.arange(300), 11)):
+        FRAME.iloc[part].to_parquet(path / f"part.{number}.parquet", row_group_size=20)
     return path
 
 
-def npy(path):
-    np.save(path / "X.npy", X)
+def npy(path, values=X):
+    np.save(path / "X.npy", values)
     return path / "X.npy"
-
-
-def narrow(path):
-    np.save(path / "X32.npy", np.asfortranarray(X.astype(np.float32)))
-    return path / "X32.npy"
 
 
 def one_file(path):
@@ -81,45 +69,31 @@ SOURCES = {
 }
 
 
-@pytest.mark.parametrize("method", [treecv, kfold])
-@pytest.mark.parametrize("learner", [LEARNER, Portions()], ids=["compiled", "python"])
-@pytest.mark.parametrize("name", SOURCES)
-def test_the_answer_is_that_of_the_array(tmp_path, memory, method, learner, name):
-    data = Examples.of(SOURCES[name](tmp_path), "label", memory=memory)
-    assert (scratch.map_below(data.X) is not None) == (memory == 1)
-    for k in (7, 300):
-        own, array = (method(learner, rows, k) for rows in (data, Examples(X, Y)))
-        np.testing.assert_array_equal(own.pointwise, array.pointwise)
-        np.testing.assert_array_equal(own.fold_of, array.fold_of)
-        assert own.evaluations == array.evaluations
-
-
 @pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("order", ["fixed", "randomized"])
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_mapped_npy_is_learnt_where_it_is(tmp_path, memory, shuffle, order, n_jobs):
-    np.save(tmp_path / "y.npy", Y)
-    data = Examples.of(npy(tmp_path), tmp_path / "y.npy", memory=memory)
-    assert scratch.map_below(data.X) is not None
-    for learner in (LEARNER, Portions()):
-        rng = [None if order == "fixed" else np.random.default_rng(2) for _ in range(2)]
-        with joblib.parallel_config("threading", n_jobs=n_jobs):
-            own, array = (
-                treecv(learner, rows, 40, shuffle=shuffle, order=order, rng=one)
-                for rows, one in zip((data, Examples(X, Y)), rng, strict=True)
-            )
+@pytest.mark.parametrize("learner", [LEARNER, Portions()], ids=["compiled", "python"])
+@pytest.mark.parametrize("name", [*SOURCES, "npy"])
+def test_the_answer_is_that_of_the_array(tmp_path, memory, shuffle, learner, name):
+    if name == "npy":
+        np.save(tmp_path / "y.npy", Y)
+        data = Examples.of(npy(tmp_path), tmp_path / "y.npy", memory=memory)
+    else:
+        data = Examples.of(SOURCES[name](tmp_path), "label", memory=memory)
+    np.testing.assert_array_equal(data.X, X)
+    for method in (treecv, kfold):
+        own, array = (method(learner, rows, 7, shuffle=shuffle) for rows in (data, Examples(X, Y)))
         np.testing.assert_array_equal(own.pointwise, array.pointwise)
 
 
-def test_workers_map_the_file_instead_of_copying_it(tmp_path):
+def test_workers_read_the_mapped_file(tmp_path):
     data = Examples.of(npy(tmp_path), Y, memory=1)
     with joblib.parallel_config("loky", n_jobs=2):
-        own = treecv(Portions(), data, 8)
-    np.testing.assert_array_equal(own.pointwise, treecv(Portions(), Examples(X, Y), 8).pointwise)
+        own = treecv(Portions(), data, 8, shuffle=False)
+    array = treecv(Portions(), Examples(X, Y), 8, shuffle=False)
+    np.testing.assert_array_equal(own.pointwise, array.pointwise)
 
 
 def test_other_numbers_are_converted(tmp_path, memory):
-    data = Examples.of(narrow(tmp_path), Y, memory=memory)
+    data = Examples.of(npy(tmp_path, np.asfortranarray(X, np.float32)), Y, memory=memory)
     np.testing.assert_array_equal(data.X, X.astype(np.float32))
     mixed = {"f": X[:, 0].astype("f4"), "i": np.arange(300, dtype="u1"), "b": X[:, 1] > 0}
     data = Examples.of(polars.DataFrame(mixed), features=["b", "i", "f"], memory=memory)
@@ -128,9 +102,13 @@ def test_other_numbers_are_converted(tmp_path, memory):
 
 
 def test_a_frame_may_have_its_targets_beside_it():
-    data = Examples.of(FRAME[["a", "b", "c"]], FRAME["label"])
-    np.testing.assert_array_equal(data.X, X)
-    np.testing.assert_array_equal(data.y, Y)
+    """In its order, or by the names of its rows."""
+    for target in (FRAME["label"], FRAME["label"].sample(frac=1.0, random_state=0), Y):
+        data = Examples.of(FRAME[["a", "b", "c"]], target)
+        np.testing.assert_array_equal(data.X, X)
+        np.testing.assert_array_equal(data.y, Y)
+    with pytest.raises(ValueError, match="the index of target differs"):
+        Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
 
 
 def test_folders_of_keys_are_columns(tmp_path):
@@ -140,20 +118,11 @@ def test_folders_of_keys_are_columns(tmp_path):
     np.testing.assert_array_equal(data.X[:, 3], np.repeat([2001, 2002], 150))
 
 
-def test_reordered_rows_are_those_of_the_array(tmp_path, memory):
-    rows = np.random.default_rng(1).permutation(300)
-    mapped = np.load(npy(tmp_path), mmap_mode="r")
-    np.testing.assert_array_equal(scratch.reordered(mapped, rows, memory), X[rows])
-
-
-def test_changes_of_a_map_in_memory_are_kept(tmp_path, memory):
-    """Mode "c": what was written is nowhere but in memory, and must not be let go of."""
+def test_changes_of_a_map_in_memory_are_kept(tmp_path):
+    """Mode "c": what was written is nowhere but in memory."""
     mapped = np.load(npy(tmp_path), mmap_mode="c")
     mapped[:, 1] = 0.5
-    data = Examples(mapped, Y, memory)
-    treecv(LEARNER, data, 5)
-    assert scratch.map_below(data.X) is None
-    np.testing.assert_array_equal(data.X[:, 1], np.full(300, 0.5))
+    np.testing.assert_array_equal(Examples(mapped, Y).X[:, 1], np.full(300, 0.5))
 
 
 def test_scratch_files_go_with_their_arrays(tmp_path, monkeypatch):
@@ -161,12 +130,7 @@ def test_scratch_files_go_with_their_arrays(tmp_path, monkeypatch):
     data = Examples.of(FRAME, "label", memory=1)
     assert len(list(tmp_path.iterdir())) == 1
     treecv(LEARNER, data, 5)
-    assert len(list(tmp_path.iterdir())) == 1
     del data
-    assert not list(tmp_path.iterdir())
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: type("Disk", (), {"free": 100}))
-    with pytest.raises(OSError, match="set TMPDIR to a larger folder, or raise `memory`"):
-        Examples.of(FRAME, "label", memory=1)
     assert not list(tmp_path.iterdir())
 
 
@@ -240,38 +204,15 @@ def test_bad_npy_and_empty_folders_are_refused(tmp_path):
         Examples.of(tmp_path / "flat.npy")
 
 
-MEASURED = """
-    import json, sys
-    import acvlib as acv
-
-    def peak():
-        return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0]) / 1024
-
-    path, memory = sys.argv[1:]
-    learner = acv.learners.lsqsgd(100, 0.01)
-    acv.treecv(learner, acv.Examples.of(f"{path}/small.parquet", "y"), 9)
-    before = peak()
-    data = acv.Examples.of(f"{path}/large.parquet", "y", memory=int(memory))
-    print(json.dumps({"loss": acv.treecv(learner, data, 20).loss, "MB": peak() - before}))
-"""
-
-
-def measured(path, memory):
-    command = [sys.executable, "-c", dedent(MEASURED), str(path), str(memory)]
-    return json.loads(subprocess.check_output(command, text=True, timeout=120))
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
-def test_a_file_of_160_megabytes_takes_memory_for_its_portions_alone(tmp_path):
-    """200,000 rows of 100 numbers, in two row groups; beside it what all in memory take."""
-    names = [*(str(i) for i in range(100)), "y"]
-    block = np.random.default_rng(0).normal(size=(101, 20_000))
-    rows = pyarrow.concat_tables([pyarrow.table(list(block), names=names)] * 10)
-    plain = {"use_dictionary": False, "compression": "none"}
-    parquet.write_table(rows[:99], tmp_path / "small.parquet")
-    parquet.write_table(rows, tmp_path / "large.parquet", row_group_size=100_000, **plain)
-    streamed = measured(tmp_path, 2**20)
-    whole = measured(tmp_path, 2**40)
-    assert streamed["loss"] == whole["loss"]
-    assert streamed["MB"] < 150
-    assert whole["MB"] > 300
+def test_a_file_beyond_memory_is_read_in_batches(tmp_path):
+    """32 MB in row groups of 3: what is allocated is far less."""
+    block = pyarrow.table({str(i): np.zeros(40_000) for i in range(100)})
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(block, path, row_group_size=4_000, use_dictionary=False, compression="none")
+    del block
+    tracemalloc.start()
+    data = Examples.of(path, memory=2**20)
+    treecv(learners.k_means(100, 2), data, 10, shuffle=False)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 12e6

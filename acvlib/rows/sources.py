@@ -3,6 +3,9 @@
 Columns must be numbers, without missing values: others are refused by name.
 """
 
+import re
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from os import PathLike
@@ -13,7 +16,7 @@ import numpy as np
 
 from ..checks import real_array
 from ..extras import require
-from .scratch import forget, gathered, portions
+from ..parallel import pieces
 
 BATCH = 2**19  # numbers of a file that are decoded at once
 BUFFER = 2**16  # bytes of each column that are read at once
@@ -43,8 +46,27 @@ def read(source: Any, target: Any, features: Sequence[str] | None, most: int) ->
     n_rows = table.n_rows
     y = np.empty(n_rows) if named else target
     batches = table.batches([*names, *label], max(1, BATCH // len(names)))
-    X = gathered(_blocks(batches, len(names), y if named else None), (n_rows, len(names)), most)
-    return X, y
+    blocks = _blocks(batches, len(names), y if named else None)
+    return _gathered(blocks, (n_rows, len(names)), most), y
+
+
+def _gathered(blocks, shape, most):
+    """Blocks of rows as one array (n, d): in memory up to `most` bytes, else mapped from a file
+    that goes with the array.
+    """
+    if 8 * shape[0] * shape[1] <= most:
+        X = np.empty(shape)
+        start = 0
+        for block in blocks:
+            X[start : start + len(block)] = block
+            start += len(block)
+        return X
+    file = tempfile.NamedTemporaryFile(prefix="acvlib-rows-")  # noqa: SIM115 (the array closes it)
+    for block in blocks:
+        block.tofile(file)
+    X = np.memmap(file, float, "r", shape=shape)
+    weakref.finalize(X.base, file.close)
+    return X
 
 
 def _read_npy(path, target, features, most):
@@ -57,15 +79,10 @@ def _read_npy(path, target, features, most):
     X = np.load(path, mmap_mode="r")
     if X.ndim != 2:
         raise ValueError(f"{path} has shape {X.shape}: it must be (rows, features)")
-    if X.dtype == float and X.flags.c_contiguous:
+    if X.dtype == float and X.flags.c_contiguous and X.nbytes > most:
         return X, target
-    return gathered(_as_floats(X), X.shape, most), target
-
-
-def _as_floats(X):
-    for part in portions(*X.shape):
-        yield real_array("X", X[part])
-        forget(X)
+    parts = pieces(len(X), max(1, BATCH // max(1, X.shape[1])))
+    return _gathered((real_array("X", X[part]) for part in parts), X.shape, most), target
 
 
 def _table(source) -> _Table:
@@ -100,7 +117,7 @@ def _of_files(module, dataset, names, size):
     """Batches of the rows of all files: decoded as they are asked for, in one thread."""
     arrow = require("pyarrow", extra="parquet")
     parquet = require("pyarrow.parquet", extra="parquet")
-    for part in dataset.get_fragments():
+    for part in sorted(dataset.get_fragments(), key=_place):
         keys = module.get_partition_keys(part.partition_expression)
         stored = [name for name in names if name not in keys]
         with parquet.ParquetFile(part.path, pre_buffer=False, buffer_size=BUFFER) as file:
@@ -110,6 +127,12 @@ def _of_files(module, dataset, names, size):
                 for name in keys:
                     batch = batch.append_column(name, arrow.array([keys[name]] * len(batch)))
                 yield batch.select(names)
+
+
+def _place(part):
+    """Where a file stands among its kin: numbers in names by value, as part.2 before part.10."""
+    words = re.split(r"(\d+)", part.path)
+    return [(int(word), word) if word.isdigit() else (0, word) for word in words]
 
 
 def _features(schema, label, features):

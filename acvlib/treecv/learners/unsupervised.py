@@ -1,12 +1,12 @@
-"""Mini-batch K-means."""
+"""Learners without targets: mini-batch K-means, and density estimation by a histogram."""
 
 from functools import partial
 
 import numpy as np
 from numba import njit
 
-from ...checks import check_whole
-from ..protocol import FASTMATH, MOST_FEATURES, CompiledLearner
+from ...checks import check_whole, real_array, real_number
+from ..learner import FASTMATH, MOST, CompiledLearner
 
 _jit = njit(cache=True, nogil=True, fastmath=FASTMATH)
 
@@ -18,16 +18,16 @@ def k_means(n_features: int, n_clusters: int, batch_size: int = 1) -> CompiledLe
     that is not complete wait in the state, as sums: centres (K, d), their counts (K,), waiting sums
     (K, d), waiting counts (K,), rows seen. Source: Sculley (2010).
     """
-    n_features = check_whole("n_features", n_features, 1, MOST_FEATURES)
-    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST_FEATURES // n_features)
+    n_features = check_whole("n_features", n_features, 1, MOST)
+    n_clusters = check_whole("n_clusters", n_clusters, 1, MOST // n_features)
     check_whole("batch_size", batch_size, 1)
     return CompiledLearner(
         name=f"k_means({n_features}, n_clusters={n_clusters}, batch_size={batch_size})",
         n_features=n_features,
         initial=np.zeros(2 * n_clusters * (n_features + 1) + 1),
         constants=np.array([n_clusters, batch_size], float),
-        update_kernel=_update,
-        loss_kernel=_loss,
+        update_kernel=_k_means_update,
+        loss_kernel=_k_means_loss,
         validate=partial(_check_number, n_clusters),
     )
 
@@ -51,16 +51,14 @@ def _views(states, at, n_clusters, d):
 @_jit
 def _nearest(centres, n_centres, X, row):
     """(centre, squared distance) of the nearest of the first n_centres centres."""
-    best = 0
-    least = np.inf
+    best, least = 0, np.inf
     for centre in range(n_centres):
         square = 0.0
         for j in range(X.shape[1]):
             gap = centres[centre, j] - X[row, j]
             square += gap * gap
         if square < least:
-            best = centre
-            least = square
+            best, least = centre, square
     return best, least
 
 
@@ -79,10 +77,9 @@ def _finish_batch(centres, counts, sums, waiting):
 
 
 @_jit
-def _update(states, at, constants, X, y, rows, start, stop):
+def _k_means_update(states, at, constants, X, y, rows, start, stop):
     d = X.shape[1]
-    n_clusters = int(constants[0])
-    batch_size = int(constants[1])
+    n_clusters, batch_size = int(constants[0]), int(constants[1])
     centres, counts, sums, waiting = _views(states, at, n_clusters, d)
     seen = int(states[at, -1])
     for i in range(start, stop):
@@ -102,9 +99,65 @@ def _update(states, at, constants, X, y, rows, start, stop):
 
 
 @_jit
-def _loss(states, at, constants, X, y, start, stop, out):
+def _k_means_loss(states, at, constants, X, y, start, stop, out):
     n_clusters = int(constants[0])
     centres, _, _, _ = _views(states, at, n_clusters, X.shape[1])
     n_centres = min(n_clusters, int(states[at, -1]))
     for i in range(start, stop):
         _, out[i] = _nearest(centres, n_centres, X, i)
+
+
+def histogram(
+    lower: np.ndarray, upper: np.ndarray, n_bins: int, pseudo_count: float = 0.5
+) -> CompiledLearner:
+    """Estimate f(x) = (c(b) + a) / ((n + a B) v), b the cell of x; loss: -log f(x) (Table 1).
+
+    B = n_bins^d equal cells of volume v between lower (d,) and upper (d,); rows outside the box
+    count in the cell nearest to them. State: the counts c (B,), then n. The order of rows does not
+    matter: TreeCV is standard cross-validation. pseudo_count : a > 0, added to every cell.
+    """
+    lower = np.atleast_1d(real_array("lower", lower))
+    upper = np.atleast_1d(real_array("upper", upper))
+    pseudo_count = real_number("pseudo_count", pseudo_count, above=0.0)
+    n_bins = check_whole("n_bins", n_bins, 1)
+    if lower.shape != upper.shape or lower.ndim > 1 or not len(lower) or not (lower < upper).all():
+        raise ValueError(f"lower {lower} < upper {upper} must hold, for each feature")
+    if n_bins ** len(lower) > MOST:
+        raise ValueError(f"{n_bins}^{len(lower)} cells: at most {MOST} fit into memory")
+    width = (upper - lower) / n_bins
+    log_volume = np.log(width).sum()
+    return CompiledLearner(
+        name=f"histogram({n_bins} bins)",
+        n_features=len(lower),
+        initial=np.zeros(n_bins ** len(lower) + 1),
+        constants=np.concatenate([[n_bins, pseudo_count, log_volume], lower, 1.0 / width]),
+        update_kernel=_histogram_update,
+        loss_kernel=_histogram_loss,
+    )
+
+
+@njit(cache=True, nogil=True)
+def _cell(constants, X, row):
+    d = X.shape[1]
+    n_bins = int(constants[0])
+    cell = 0
+    for j in range(d):
+        place = np.floor((X[row, j] - constants[3 + j]) * constants[3 + d + j])
+        cell = cell * n_bins + int(min(max(place, 0.0), n_bins - 1.0))
+    return cell
+
+
+@njit(cache=True, nogil=True)
+def _histogram_update(states, at, constants, X, y, rows, start, stop):
+    for i in range(start, stop):
+        states[at, _cell(constants, X, rows[i])] += 1.0
+    states[at, states.shape[1] - 1] += stop - start
+
+
+@njit(cache=True, nogil=True)
+def _histogram_loss(states, at, constants, X, y, start, stop, out):
+    n_cells = states.shape[1] - 1
+    pseudo_count = constants[1]
+    total = np.log(states[at, n_cells] + pseudo_count * n_cells) + constants[2]
+    for i in range(start, stop):
+        out[i] = total - np.log(states[at, _cell(constants, X, i)] + pseudo_count)

@@ -1,0 +1,165 @@
+"""Learning row by row: the rows, and what a learner is that `treecv` can cross-validate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from ..checks import in_order_of, real_array
+from ..folds.checks import as_fold
+from ..parallel import pieces
+
+LOOKED_AT = 2**21  # numbers at once, 16 MB, so that a mapped file need not be in memory
+MOST = 2**27  # numbers of a state: as much as fits into memory
+# Sums may be reordered, which lets dot products use wide registers; always in the same way.
+FASTMATH = {"reassoc", "contract", "nsz"}
+
+Targets = np.ndarray | None  # one value a row, or None where there is nothing to predict
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Examples:
+    """n rows to learn from: X (n, d), and y (n,), or None where there is nothing to predict.
+
+    Kept as read-only float64, without a copy where they are float64 and contiguous: a memory map
+    stays one. Raises ValueError on other shapes, on NaN or infinity, and on rows and targets that
+    are named, by an index, and not alike.
+    """
+
+    X: np.ndarray
+    y: Targets = None
+
+    def __post_init__(self):
+        y = in_order_of(self.X, "y", self.y)
+        X, y = _as_arrays(self.X, y)
+        for name, table in ("X", X), ("y", None if y is None else y[:, None]):
+            if table is not None:
+                _check_finite(name, table)
+        self.__dict__.update(X=X, y=y)
+
+    def take(self, rows: np.ndarray) -> "Examples":
+        """Return the rows, in the order given."""
+        rows = as_fold(rows, "the set of rows")
+        if rows.size and (rows.min() < 0 or rows.max() >= len(self)):
+            outside = f"rows {rows.min()} ... {rows.max()} of {len(self)}"
+            raise ValueError(f"{outside}: they must be 0 ... {len(self) - 1}")
+        return Examples(self.X[rows], None if self.y is None else self.y[rows])
+
+    def __len__(self):
+        return len(self.X)
+
+    def __repr__(self):
+        return f"Examples({len(self):,} rows, {self.X.shape[1]} features)"
+
+
+def _check_finite(name, table):
+    bad: list[int] = []
+    for part in pieces(len(table), max(1, LOOKED_AT // max(1, table.shape[1]))):
+        wrong = ~np.isfinite(table[part]).all(axis=1)
+        bad += [part.start + row for row in np.flatnonzero(wrong)]
+    if bad:
+        raise ValueError(f"{name} is not finite in {len(bad)} rows, row {bad[0]} the first")
+
+
+def _as_arrays(X, y):
+    """X (n, d) and y (n,) or None as read-only float64."""
+    X = _as_floats("X", X)
+    if X.ndim != 2:
+        raise ValueError(f"X has shape {X.shape}: it must be (rows, features)")
+    if y is None:
+        return X, None
+    y = _as_floats("y", y)
+    if y.shape != X.shape[:1]:
+        raise ValueError(f"y has shape {y.shape}, not ({len(X)},): one value a row of X")
+    return X, y
+
+
+def _as_floats(name, values):
+    """Contiguous float64, without a copy where it is."""
+    if type(values) not in (np.ndarray, np.memmap) or values.dtype != float:
+        values = real_array(name, values, finite=False)
+    view = np.ascontiguousarray(values).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+@runtime_checkable
+class IncrementalLearner(Protocol):
+    """L(f, Z) of Joulani et al. (2015), Section 2, and the loss of Table 1, as three functions.
+
+    A learner may also offer `check(X, y)`, which raises ValueError on rows it cannot learn from,
+    and `copy(state)` (else `copy.deepcopy`).
+    """
+
+    def init(self) -> Any:
+        """Return the state of a model that has seen nothing."""
+
+    def update(self, state: Any, X: np.ndarray, y: Targets) -> Any:
+        """Learn X (m, d) and y (m,) or None as well; may change `state`, but not the rows."""
+
+    def loss(self, state: Any, X: np.ndarray, y: Targets) -> np.ndarray:
+        """Return the loss of each row, shape (m,)."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CompiledLearner:
+    """An incremental learner made of two numba kernels, which run without Python and its lock.
+
+    A state is a vector. In both kernels it is row `at` of `states`; the first one learns
+    rows[start], ..., rows[stop - 1] in this order, the second writes the loss of row i to out[i]:
+
+        update_kernel(states, at, constants, X, y, rows, start, stop)
+        loss_kernel(states, at, constants, X, y, start, stop, out)   for i = start, ..., stop - 1
+
+    Kernels check nothing and do not raise: the methods look at shapes before.
+
+    needs : what y must be, for errors; empty where kernels do not read y.
+    validate : validate(X, y) raises ValueError on a data set that the learner cannot take.
+    """
+
+    name: str
+    n_features: int
+    initial: np.ndarray
+    constants: np.ndarray
+    update_kernel: Callable
+    loss_kernel: Callable
+    needs: str = ""
+    validate: Callable | None = None
+
+    def check(self, X: np.ndarray, y: Targets) -> None:
+        self._check_columns(X, y)
+        if self.validate:
+            self.validate(X, y)
+
+    def init(self) -> np.ndarray:
+        return self.initial.copy()
+
+    def update(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        model = self._model(state, X, y)
+        self.update_kernel(*model, np.arange(len(X)), 0, len(X))
+        return state
+
+    def loss(self, state: np.ndarray, X: np.ndarray, y: Targets) -> np.ndarray:
+        model = self._model(state, X, y)
+        losses = np.empty(len(X))
+        self.loss_kernel(*model, 0, len(X), losses)
+        return losses
+
+    def _check_columns(self, X, y):
+        if y is None and self.needs:
+            raise ValueError(f"the learner needs {self.needs}")
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, and the learner {self.n_features}")
+
+    def _model(self, state, X, y):
+        """The first arguments of a kernel, of the right types and sizes; y zeros where None."""
+        data = Examples(X, y)
+        self._check_columns(data.X, data.y)
+        if state.shape != self.initial.shape or state.dtype != float:
+            raise ValueError(f"state of shape {state.shape}, {state.dtype} is not of {self.name}")
+        y = np.zeros(len(data)) if data.y is None else data.y
+        return state[None], 0, self.constants, data.X, y
+
+    def __repr__(self):
+        return self.name

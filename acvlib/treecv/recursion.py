@@ -1,0 +1,219 @@
+"""Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015): one function, compiled or not."""
+
+import copy
+from typing import Any, NamedTuple
+
+import joblib
+import numpy as np
+from numba import float64, int64, njit, types, void
+
+from ..parallel import track
+from .learner import CompiledLearner
+from .orders import FIXED, Node
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_27, _30, _31, _32 = map(np.uint64, (27, 30, 31, 32))
+
+
+@njit(cache=True, nogil=True)
+def _mix(z):
+    """The output function of SplitMix64 (Steele, Lea and Flood 2014)."""
+    z = (z ^ (z >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    return z ^ (z >> _31)
+
+
+@njit(cache=True, nogil=True)
+def _shuffle(rows, size, seed, start, stop):
+    """Shuffle rows[:size] in place (Fisher and Yates); (seed, start, stop) is the key of the order,
+    so that branches may run in any sequence and place.
+
+    A 32-bit draw is scaled to its range (Lemire 2019), with a bias of at most size / 2^32.
+    """
+    state = _mix(np.uint64(seed) + _GOLDEN * np.uint64(start))
+    state = _mix(state + _GOLDEN * np.uint64(stop))
+    for i in range(size - 1, 0, -1):
+        state += _GOLDEN
+        draw = _mix(state) >> _32
+        j = np.int64((draw * np.uint64(i + 1)) >> _32)
+        rows[i], rows[j] = rows[j], rows[i]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ordered(rows, start, stop, seed):
+    """Where in `rows` rows start ... stop - 1 are: as they stand, or shuffled at its begin."""
+    if seed == FIXED:
+        return start, stop
+    for i in range(start, stop):
+        rows[i - start] = i
+    _shuffle(rows, stop - start, seed, start, stop)
+    return 0, stop - start
+
+
+def descend(update, test, fork, constants, X, y, bounds, first, last, seed, states, rows, losses):
+    """Write the losses of all models below a node with model states[0]; count the rows learnt.
+
+    Model states[d] leaves out chunks firsts[d] ... lasts[d]. A copy learns the right half of them
+    and goes left; it learns the left half itself and goes right; at a leaf it is tested.
+    """
+    firsts = np.full(len(states), first)
+    lasts = np.full(len(states), last)
+    depth = updates = 0
+    while depth >= 0:
+        first = firsts[depth]
+        last = lasts[depth]
+        if first == last:
+            test(states, depth, constants, X, y, bounds[first], bounds[first + 1], losses)
+            depth -= 1
+        else:
+            middle = (first + last) // 2
+            begin = bounds[first]
+            half = bounds[middle + 1]
+            end = bounds[last + 1]
+            fork(states, depth)
+            start, stop = _ordered(rows, half, end, seed)
+            update(states, depth + 1, constants, X, y, rows, start, stop)
+            start, stop = _ordered(rows, begin, half, seed)
+            update(states, depth, constants, X, y, rows, start, stop)
+            updates += end - begin
+            firsts[depth] = middle + 1
+            depth += 1
+            firsts[depth] = first
+            lasts[depth] = middle
+    return updates
+
+
+_X = types.Array(float64, 2, "C", readonly=True)
+_Y = types.Array(float64, 1, "C", readonly=True)
+_STATES, _VECTOR, _ROWS = float64[:, ::1], float64[::1], int64[::1]
+_MODEL = (_STATES, int64, _VECTOR, _X, _Y)
+_UPDATE = types.FunctionType(void(*_MODEL, _ROWS, int64, int64))
+_TEST = types.FunctionType(void(*_MODEL, int64, int64, _VECTOR))
+_FORK = types.FunctionType(void(_STATES, int64))
+_NODE = (_VECTOR, _X, _Y, _ROWS, int64, int64, int64)
+_SIGNATURE = int64(_UPDATE, _TEST, _FORK, *_NODE, _STATES, _ROWS, _VECTOR)
+_descend = njit(_SIGNATURE, cache=True, nogil=True)(descend)  # once for all learners
+
+
+@njit(cache=True, nogil=True)
+def _copy_row(states, depth):
+    for i in range(states.shape[1]):
+        states[depth + 1, i] = states[depth, i]
+
+
+class Failed(NamedTuple):
+    """What a model was doing when its learner raised, in the model's place from then on."""
+
+    doing: str
+    error: Exception
+
+    def __str__(self):
+        return f"{self.doing}: {type(self.error).__name__}: {self.error}"
+
+
+class _Methods:
+    """The steps of `descend` for a learner in Python, which may raise."""
+
+    def __init__(self, learner, leaves):
+        self.learner = learner
+        self.copied = getattr(learner, "copy", copy.deepcopy)
+        self.leaves = iter(leaves)
+        self.failures = []
+
+    def attempt(self, doing, step, state, *rows):
+        if isinstance(state, Failed):
+            return state
+        try:
+            return step(state, *rows)
+        except Exception as error:
+            return Failed(doing, error)
+
+    def update(self, states, at, _, X, y, rows, start, stop):
+        part = rows[start:stop]
+        if part[-1] - part[0] == len(part) - 1 and (np.diff(part) == 1).all():
+            part = slice(part[0], part[-1] + 1)  # a view
+        chosen = X[part], None if y is None else y[part]
+        states[at] = self.attempt("learning", self.learner.update, states[at], *chosen)
+
+    def fork(self, states, depth):
+        states[depth + 1] = self.attempt("being copied", self.copied, states[depth])
+
+    def test(self, states, at, _, X, y, start, stop, losses):
+        chosen = X[start:stop], None if y is None else y[start:stop]
+        found = self.attempt("being tested", self.losses, states[at], *chosen)
+        if isinstance(found, Failed):
+            self.failures.append((start, found))
+        else:
+            losses[start:stop] = found
+        states[at] = None
+        next(self.leaves, None)
+
+    def losses(self, state, X, y):
+        losses = np.asarray(self.learner.loss(state, X, y), float)
+        if losses.shape != (len(X),):
+            raise ValueError(f"loss has shape {losses.shape}, not ({len(X)},): one value a row")
+        if np.isnan(losses).any():
+            raise ValueError(f"loss of row {np.argmax(np.isnan(losses))} is nan")
+        return losses
+
+
+def follow(
+    node: Node, key: str, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
+) -> tuple[np.ndarray, int, list[tuple[int, Failed]]]:
+    """Train a node's model along its path, then test all models below.
+
+    Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
+    (first row tested, what failed) of failed models. The key stands for all that follows it.
+    """
+    run, steps, states, failures = _machine(learner, node, label)
+    if y is None and isinstance(learner, CompiledLearner):
+        y = np.zeros(len(X))
+    rows = np.arange(len(X))
+    losses = np.full(len(X), np.nan)
+    update, test, _, constants = steps
+    learnt = 0
+    for edge in node.path:
+        span = slice(bounds[edge.first], bounds[edge.last + 1])
+        fed = rows[span].copy() if edge.inside else np.delete(rows, span)
+        if seed != FIXED:
+            _shuffle(fed, len(fed), seed, span.start, span.stop)
+        update(states, 0, constants, X, y, fed, 0, len(fed))
+        learnt += len(fed)
+    tested = slice(bounds[node.first], bounds[node.last + 1])
+    if node.first == node.last:  # to hand kernels to a kernel takes longer than one test
+        test(states, 0, constants, X, y, tested.start, tested.stop, losses)
+    else:
+        learnt += run(*steps, X, y, bounds, node.first, node.last, seed, states, rows, losses)
+    found = losses[tested], int(learnt), failures
+    if failures:
+        raise Unfinished(*found)
+    return found
+
+
+def _machine(learner, node, label):
+    """`descend`, its steps, states for all levels below a node, and where failures will be."""
+    height = 2 + int(node.last - node.first).bit_length()
+    if isinstance(learner, CompiledLearner):
+        steps = learner.update_kernel, learner.loss_kernel, _copy_row, learner.constants
+        return _descend, steps, np.tile(learner.initial, (height, 1)), []
+    n_leaves = node.last - node.first + 1
+    methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
+    steps = methods.update, methods.test, methods.fork, None
+    return descend, steps, [learner.init(), *[None] * height], methods.failures
+
+
+class Unfinished(Exception):
+    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
+
+
+def follow_kept(cache: str | None, node: Node, *arguments: Any) -> tuple:
+    """Return what `follow` does, or what a folder has kept of it."""
+    ignored = ["learner", "X", "y", "bounds", "seed", "label"]
+    try:
+        if cache is None:
+            return follow(node, *arguments)
+        return joblib.Memory(cache, verbose=0).cache(follow, ignore=ignored)(node, *arguments)
+    except Unfinished as unfinished:
+        return unfinished.args

@@ -1,0 +1,426 @@
+"""TreeCV against its definition: each model is the one trained on the complement, in its order."""
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import acvlib as acv
+from acvlib.treecv import Examples, FoldsFailed, LabelRuns, kfold, learners, treecv
+
+
+class Recorder:
+    """Its state is the list of rows it has seen, by first feature; tested rows are logged."""
+
+    def __init__(self):
+        self.log = {}
+
+    def init(self):
+        return []
+
+    def update(self, state, X, y):
+        return state + X[:, 0].astype(int).tolist()
+
+    def loss(self, state, X, y):
+        self.log |= {row: state for row in X[:, 0].astype(int).tolist()}
+        return np.zeros(len(X))
+
+
+class Model:
+    """A state that knows how many of its kind there are."""
+
+    alive = most = 0
+
+    def __init__(self):
+        Model.alive += 1
+        Model.most = max(Model.most, Model.alive)
+
+    def __del__(self):
+        Model.alive -= 1
+
+
+class Tracked(Recorder):
+    """Learns nothing, with models that are counted."""
+
+    def init(self):
+        return Model()
+
+    def copy(self, state):
+        return Model()
+
+    def update(self, state, X, y):
+        return state
+
+    def loss(self, state, X, y):
+        return np.zeros(len(X))
+
+
+class Failing(Recorder):
+    """Fails to learn, or to test on, a certain row."""
+
+    def __init__(self, learning=None, testing=None, error=ZeroDivisionError):
+        super().__init__()
+        self.learning, self.testing, self.error = learning, testing, error
+
+    def update(self, state, X, y):
+        if self.learning in X[:, 0]:
+            raise self.error("a bad row")
+        return super().update(state, X, y)
+
+    def loss(self, state, X, y):
+        if self.testing in X[:, 0]:
+            raise self.error("a bad row")
+        return super().loss(state, X, y)
+
+
+def options(order, seed=7):
+    return {"order": order, "rng": None if order == "fixed" else np.random.default_rng(seed)}
+
+
+def table(n, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return Examples(X, np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0))
+
+
+def numbered(n):
+    return Examples(np.arange(n, dtype=float)[:, None])
+
+
+def recorded(n, folds, order, method=treecv):
+    """The rows that the model tested on each row had learnt, in order."""
+    recorder = Recorder()
+    method(recorder, numbered(n), folds, shuffle=False, **options(order))
+    return recorder.log
+
+
+methods = pytest.mark.parametrize("method", [treecv, kfold])
+in_orders = pytest.mark.parametrize("order", ["fixed", "randomized"])
+sizes = st.integers(2, 40).flatmap(lambda n: st.tuples(st.just(n), st.integers(2, n)))
+LEARNERS = {
+    "pegasos": learners.pegasos(3, 0.01),
+    "lsqsgd": learners.lsqsgd(3, 0.1),
+    "k_means": learners.k_means(3, 1, batch_size=3),
+    "histogram": learners.histogram([-2, -2, -2], [2, 2, 2], 3),
+}
+LSQSGD = LEARNERS["lsqsgd"]
+
+
+@settings(deadline=None)
+@given(
+    sizes,
+    st.sampled_from(["fixed", "randomized"]),
+    st.sampled_from([treecv, kfold]),
+    st.sampled_from(sorted(LEARNERS)),
+)
+def test_every_loss_is_that_of_the_model_trained_on_the_complement_in_its_order(
+    size, order, method, name
+):
+    n, k = size
+    data, learner = table(n, seed=n), LEARNERS[name]
+    folds = np.array_split(np.random.default_rng(n).permutation(n), k)
+    result = method(learner, data, folds, **options(order))
+    log = recorded(n, folds, order, method)
+    for fold in folds:
+        for row in fold:
+            assert sorted([*log[row], *fold]) == list(range(n))
+            state = learner.update(learner.init(), data.X[log[row]], data.y[log[row]])
+            assert result.pointwise[row] == learner.loss(state, data.X[[row]], data.y[[row]])[0]
+
+
+def test_the_paper_feeds_its_figure_1_like_this():
+    """Figure 1: the model tested on z1 learns z3, z4, z2; that tested on z2 learns z3, z4, z1."""
+    assert recorded(4, 4, "fixed") == {0: [2, 3, 1], 1: [2, 3, 0], 2: [0, 1, 3], 3: [0, 1, 2]}
+
+
+@given(sizes)
+def test_updates_and_copies_are_those_of_the_recursion(size):
+    n, k = size
+    result = treecv(LSQSGD, table(n), k)
+
+    def cost(sizes):  # T(s, e) of Theorem 3, in rows learnt
+        half = (len(sizes) + 1) // 2
+        return sum(sizes) + cost(sizes[:half]) + cost(sizes[half:]) if len(sizes) > 1 else 0
+
+    chunks = np.bincount(result.fold_of).tolist()
+    assert chunks == [n // k + 1] * (n % k) + [n // k] * (k - n % k)
+    assert result.evaluations == {"updates": cost(chunks), "copies": k - 1}
+    assert result.evaluations["updates"] <= n * np.log2(2 * k)
+
+
+@pytest.mark.parametrize("k", [2, 100, 1000])
+def test_the_stack_of_models_is_as_high_as_the_tree(k):
+    """Section 4.1: one model a level of the branch, O(log k) in all."""
+    Model.most = 0
+    treecv(Tracked(), table(1000), k)
+    assert Model.alive == 0
+    assert Model.most == 1 + int(np.ceil(np.log2(k)))
+
+
+@in_orders
+@pytest.mark.parametrize("name", sorted(LEARNERS))
+def test_compiled_and_in_python_it_is_the_same_function(order, name):
+    """A learner that is not a `CompiledLearner` by type goes through Python, step by step."""
+
+    class Plain:
+        init, update, loss = (getattr(LEARNERS[name], part) for part in ("init", "update", "loss"))
+
+    for method in (treecv, kfold):
+        for k in (2, 7, 200):
+            plain, compiled = (
+                method(each, table(200), k, **options(order)) for each in (Plain(), LEARNERS[name])
+            )
+            np.testing.assert_array_equal(plain.pointwise, compiled.pointwise)
+            assert plain.evaluations == compiled.evaluations
+
+
+class Plain(Recorder):
+    """In Python, and sent to processes."""
+
+    init, update, loss = LSQSGD.init, LSQSGD.update, LSQSGD.loss
+
+
+@in_orders
+@methods
+@pytest.mark.parametrize(("backend", "n_jobs"), [("threading", 2), ("threading", 5), ("loky", 2)])
+@pytest.mark.parametrize("learner", [LSQSGD, Plain()], ids=["compiled", "python"])
+def test_parallel_is_the_same_to_the_bit(order, method, backend, n_jobs, learner):
+    data = table(150)
+    serial = method(learner, data, 11, **options(order))
+    with joblib.parallel_config(backend=backend, n_jobs=n_jobs):
+        parallel = method(learner, data, 11, **options(order))
+    np.testing.assert_array_equal(parallel.pointwise, serial.pointwise)
+    if n_jobs == 2:  # more workers train the way to their branches more than once
+        assert parallel.evaluations["updates"] == serial.evaluations["updates"]
+
+
+def test_same_seed_same_numbers():
+    first, again, other = (
+        treecv(LSQSGD, table(100), 10, **options("randomized", seed)).loss for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_losses_are_counted_by_row_and_by_fold():
+    """With unequal chunks R_k-CV, the mean of fold means, is not the mean over rows."""
+    result = treecv(LSQSGD, table(11), [np.arange(8), np.array([8]), np.array([9, 10])])
+    losses = [result.pointwise[:8].mean(), result.pointwise[8], result.pointwise[9:].mean()]
+    np.testing.assert_allclose(result.fold_losses, losses, rtol=1e-15)
+    np.testing.assert_allclose(result.fold_totals, np.array(losses) * [8, 1, 2], rtol=1e-14)
+    assert result.loss == pytest.approx(result.pointwise.mean(), rel=1e-15)
+    assert result.loss != pytest.approx(result.fold_losses.mean(), rel=1e-3)
+    deviations = np.array([8, 1, 2]) * (np.array(losses) - result.loss)
+    assert result.se == pytest.approx(np.sqrt(3 / 2 * (deviations**2).sum()) / 11, rel=1e-12)
+    np.testing.assert_array_equal(np.concatenate(result.losses), result.pointwise)
+    assert result.to_frame()["size"].tolist() == [8, 1, 2]
+    assert "lsqsgd" in result._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("folds", "message"),
+    [
+        (1, "k = 1 folds of 10 rows"),
+        (11, "k = 11 folds of 10 rows"),
+        ([np.arange(5), np.array([], int), np.arange(5, 10)], "fold 1 is empty"),
+        ([np.arange(5), np.arange(4, 10)], "row 4 is in 2 folds"),
+        ([np.arange(5), np.arange(6, 10)], "row 5 is in 0 folds"),
+        ([np.arange(5), np.arange(5, 11)], r"fold 1 holds site 10, outside 0 \.\.\. 9"),
+        ([np.arange(5), np.arange(5, 10) / 2], "fold 1 is not a non-empty"),
+        (acv.folds.leave_one_out(20), r"outside 0 \.\.\. 9"),
+        (acv.Folds([[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], [[0], [5]]), "scores only part"),
+    ],
+)
+def test_bad_folds(folds, message):
+    with pytest.raises(ValueError, match=message):
+        treecv(LEARNERS["pegasos"], table(10), folds)
+
+
+@methods
+def test_folds_are_taken_as_they_are(method):
+    folds = acv.folds.k_fold(53, 4, rng=0)
+    results = [method(LSQSGD, table(53), each) for each in (folds, list(folds), iter(folds))]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.pointwise, results[0].pointwise)
+
+
+@pytest.mark.parametrize(
+    ("order", "rng", "message"),
+    [
+        ("fixed", 0, '"randomized" needs a Generator'),
+        ("randomized", None, '"randomized" needs a Generator'),
+        ("sorted", None, "unknown order 'sorted'"),
+    ],
+)
+def test_order_and_rng_belong_together(order, rng, message):
+    with pytest.raises(ValueError, match=message):
+        treecv(LEARNERS["pegasos"], table(10), 5, shuffle=False, order=order, rng=rng)
+
+
+def sorted_table(n=400):
+    """Rows sorted by class."""
+    data = table(n)
+    return data.take(np.argsort(data.y, kind="stable"))
+
+
+@methods
+def test_rows_sorted_by_class_are_shuffled(method):
+    """The answer is that of the same folds of rows in that order."""
+    data, learner = sorted_table(), LEARNERS["pegasos"]
+    result = method(learner, data, 5)
+    by_hand = method(learner, data, np.array_split(np.random.default_rng(0).permutation(400), 5))
+    np.testing.assert_array_equal(result.pointwise, by_hand.pointwise)
+    assert (result.shuffled, by_hand.shuffled) == (True, False)
+    assert "shuffled" in result._repr_html_()
+
+
+def test_a_learner_of_the_latest_rows_looks_good_on_sorted_ones_alone():
+    class Latest(Recorder):
+        def update(self, state, X, y):
+            return y[-1]
+
+        def loss(self, state, X, y):
+            return (y != state).astype(float)
+
+    data = sorted_table()
+    for folds in (100, np.array_split(np.arange(400), 100)):
+        with pytest.warns(LabelRuns, match="stand next to each other"):
+            assert treecv(Latest(), data, folds, shuffle=False).loss < 0.02
+    assert treecv(Latest(), data, 100).loss > 0.4
+
+
+def test_labels_in_random_order_are_not_warned_of():
+    for seed in range(200):
+        treecv(LEARNERS["pegasos"], table(40, seed=seed), 4, shuffle=False)
+
+
+def test_shuffles_are_seeded():
+    runs = [treecv(LSQSGD, table(100), 10, rng=rng).fold_of for rng in (None, None, 0, 1)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(runs[0], runs[2])
+    assert (runs[0] != runs[3]).mean() > 0.5
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+@methods
+def test_an_exception_names_its_folds_and_the_others_go_on(n_jobs, method):
+    def failed(learner):
+        with pytest.raises(FoldsFailed) as caught:
+            method(learner, numbered(16), 8, shuffle=False)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+        return str(caught.value), np.isfinite(caught.value.result.fold_losses)
+
+    with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
+        message, finished = failed(Failing(testing=5))
+        assert message == "fold 2 failed while being tested: ZeroDivisionError: a bad row"
+        np.testing.assert_array_equal(finished, np.arange(8) != 2)
+        message, finished = failed(Failing(learning=5))
+        assert "failed while learning: ZeroDivisionError: a bad row" in message
+        np.testing.assert_array_equal(finished, np.arange(8) == 2)  # trained without row 5
+
+
+def test_ctrl_c_is_raised():
+    with pytest.raises(KeyboardInterrupt):
+        treecv(Failing(testing=5, error=KeyboardInterrupt), numbered(16), 8)
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        ({"update": lambda self, state, X, y: X.fill(0.0)}, "read-only"),
+        ({"loss": lambda self, state, X, y: 0.5}, r"loss has shape \(\), not \(4,\)"),
+        ({"loss": lambda self, state, X, y: X[:, 0] + np.nan}, "loss of row 0 is nan"),
+        ({"copy": lambda self, state: state.missing}, "failed while being copied"),
+    ],
+)
+def test_a_learner_that_does_what_it_must_not_is_told(member, message):
+    data = table(20)
+    before = data.X.copy()
+    with pytest.raises(FoldsFailed, match=message):
+        treecv(type("Wrong", (Recorder,), member)(), data, 5)
+    np.testing.assert_array_equal(data.X, before)
+
+
+def test_what_is_no_learner_is_refused():
+    with pytest.raises(TypeError, match="IncrementalLearner"):
+        treecv(object(), table(20), 5)
+
+
+@methods
+@pytest.mark.parametrize("learner", [LSQSGD, Plain()], ids=["compiled", "python"])
+def test_a_run_goes_on_from_its_cache(tmp_path, method, learner, monkeypatch):
+    """Nothing is learnt again by the same call; another call finds nothing of it."""
+    whole = method(learner, table(60), 20)
+    assert method(learner, table(60), 20, cache=tmp_path).loss == whole.loss
+
+    def told(*arguments):
+        raise ZeroDivisionError("learnt again")
+
+    monkeypatch.setattr(Plain, "update", told)
+    if learner is not LSQSGD:
+        with joblib.parallel_config("threading", n_jobs=2):
+            again = method(learner, table(60), 20, cache=tmp_path)
+        np.testing.assert_array_equal(again.pointwise, whole.pointwise)
+        with pytest.raises(FoldsFailed, match="learnt again"):
+            method(learner, table(60, seed=1), 20, cache=tmp_path)
+    for call in ({"rng": 1}, {"shuffle": False}, {"order": "randomized", "rng": 1}):
+        other = method(LSQSGD, table(60), 20, **call)
+        assert (
+            method(LSQSGD, table(60), 20, cache=tmp_path, **call).loss == other.loss != whole.loss
+        )
+
+
+def test_only_what_failed_is_done_again(tmp_path):
+    class Counting(Failing):
+        calls = 0
+
+        def loss(self, state, X, y):
+            type(self).calls += 1
+            return super().loss(state, X, y)
+
+        def __reduce__(self):
+            return Recorder, ()
+
+    with pytest.raises(FoldsFailed):
+        treecv(Counting(testing=5), numbered(64), 64, cache=tmp_path, shuffle=False)
+    Counting.calls = 0
+    again = treecv(Counting(), numbered(64), 64, cache=tmp_path, shuffle=False)
+    assert np.isfinite(again.loss)
+    assert Counting.calls == 4  # one branch of sixteen
+
+
+def test_without_targets_a_learner_gets_none():
+    class Unsupervised(Recorder):
+        def update(self, state, X, y):
+            assert y is None
+            return super().update(state, X, y)
+
+    assert treecv(Unsupervised(), Examples(table(20).X), 5).loss == 0
+
+
+def test_examples_are_checked():
+    X = np.ones((4, 2))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match="X is not finite in 1 rows, row 2 the first"):
+        Examples(X)
+    with pytest.raises(ValueError, match="y is not finite"):
+        Examples(np.ones((2, 2)), np.array([1.0, np.inf]))
+    with pytest.raises(ValueError, match=r"X has shape \(4,\)"):
+        Examples(np.ones(4))
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), not \(4,\)"):
+        Examples(np.ones((4, 2)), np.ones(3))
+    with pytest.raises(ValueError, match=r"they must be 0 \.\.\. 3"):
+        Examples(np.ones((4, 2))).take([4])
+    assert repr(table(20)) == "Examples(20 rows, 3 features)"
+
+
+def test_targets_follow_the_names_of_the_rows():
+    """Law 3: lined up by name, whoever holds them, or refused."""
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"a": [0.0, 1.0, 2.0]}, index=[7, 3, 5])
+    targets = pandas.Series([10.0, 11.0, 12.0], index=[3, 5, 7])
+    assert Examples(rows, targets).y.tolist() == [12.0, 10.0, 11.0]
+    assert Examples(rows.to_numpy(), targets).y.tolist() == [10.0, 11.0, 12.0]
+    for index in ([0, 1, 2], [3, 3, 7]):
+        with pytest.raises(ValueError, match=r"the index of y differs .* pass .to_numpy\(\)"):
+            Examples(rows, targets.set_axis(index))
