@@ -6,14 +6,12 @@ each axis of an input or answer: "row" of regressions, "sequence", "frame", "nod
 An input `fold` has the number of the fold of each site.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from hmmlearn import hmm
 from scipy.special import expit
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
@@ -109,7 +107,12 @@ def rows(rng, family="gaussian", n=24, p=2):
     X = rng.integers(0, 8, (n, p)).astype(float)
     X[:2] = [[0.0] * p, [7.0] * p]
     y = responses(rng, (X[:, 0] - 3.5) / 3, family)
-    return {"X": X, "y": y, "weight": np.ones(n), "fold": np.arange(n) % 2 + 2 * (np.arange(n) > 11)}
+    return {
+        "X": X,
+        "y": y,
+        "weight": np.ones(n),
+        "fold": np.arange(n) % 2 + 2 * (np.arange(n) > 11),
+    }
 
 
 def with_penalty(rng, family):
@@ -128,15 +131,11 @@ def vector_glm(X, y, weight, penalty, fold=None):
 def ask_regression(model_of, method, X, y, weight, fold, penalty):
     model = model_of(X=X, y=y, weight=weight, penalty=penalty)
     fit, result = fitted(model, fold, weight, method)
-    n_outputs = model.n_params // 3
-    coef = fit.params.reshape(-1, n_outputs) if n_outputs > 1 else fit.params[:, None]
-    unit = errors(fit).reshape(coef.shape)
     mean = model.predict(fit.params, model.X)
-    return {
-        "losses": losses(result),
-        "prediction": Said(mean, np.std(mean) / len(mean) ** 0.5),
-        "coef": Said(coef[1:], unit[1:]),
-    }
+    said = {"losses": losses(result), "prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
+    if len(fit.params) == 3:  # one number a row
+        said["coef"] = Said(fit.params[1:], errors(fit)[1:])
+    return said
 
 
 OF_ROWS = {
@@ -246,7 +245,11 @@ def tuned(tool):
 def resampled(model, fit, result, folds):
     """Of weights that are all 1, and of those of the folds."""
     weights = np.stack([acv.folds.weights(model.n_sites, fold) for fold in folds])
-    return {"params": Said(np.sort(acv.bootstrap.refits(model, fit, weights)[:, 1]), errors(fit)[1])}
+    return {
+        "params": Said(
+            np.sort(acv.bootstrap.refits(model, fit, weights, **TIGHT)[:, 1]), errors(fit)[1]
+        )
+    }
 
 
 OF_TABLES = {"psi": ("row",), "interval": ("row",), **OF_ROWS}
@@ -288,9 +291,7 @@ def ask_scores(estimator, X, y, weight, fold):
 def ask_predictions(estimator, X, y, weight, fold):
     cv = PredefinedSplit(fold)
     settings = {"cv": cv, "params": {"sample_weight": weight}, "method": "exact"}
-    mean = acv.approx_cross_val_predict(
-        estimator.fit(X, y, sample_weight=weight), X, y, **settings
-    )
+    mean = acv.approx_cross_val_predict(estimator.fit(X, y, sample_weight=weight), X, y, **settings)
     return {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
 
 
@@ -325,7 +326,7 @@ for name, (asked, estimator, family) in SKLEARN.items():
         axes=OF_ROWS,
         free=("row", "column"),
         whole=("X", "y"),
-        weight="weight",
+        weight="weight" if name.startswith("approx_cross_val_predict") else None,
         # a penalty that has one number for all columns: they are moved, not stretched
         units={"X": (True, True, {"scale": 1.0} if penalised else {})},
         examples=15,
@@ -406,7 +407,9 @@ def ask_sequences(model_of, names, x, weight, fold, **inputs):
     for name in names:
         value = np.asarray(getattr(named.emission, name))
         size = np.ptp(np.concatenate(x), axis=0) / n_frames**0.5
-        said[name] = Said(value[order] if value.ndim else value, size if value.ndim == 2 else size[0])
+        said[name] = Said(
+            value[order] if value.ndim else value, size if value.ndim == 2 else size[0]
+        )
     return said
 
 
@@ -422,7 +425,13 @@ OF_SEQUENCES = {
 LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
 HMMS = {  # kind, frames, parameters, what follows the unit of a channel, settings
     "GaussianHMM": (models.GaussianHMM, real_frames, ("mean", "sd"), LEVELS, {}),
-    "GaussianHMM full": (models.GaussianHMM, real_frames, ("mean",), LEVELS, {"covariance": "full"}),
+    "GaussianHMM full": (
+        models.GaussianHMM,
+        real_frames,
+        ("mean",),
+        LEVELS,
+        {"covariance": "full"},
+    ),
     "MixtureHMM": (models.MixtureHMM, real_frames, (), LEVELS, {}),
     "AutoRegressiveHMM": (models.AutoRegressiveHMM, autoregressive, ("sd",), LEVELS, {}),
     "NeuralHMM": (models.NeuralHMM, autoregressive, (), LEVELS, {"n_hidden": 1}),
@@ -605,7 +614,13 @@ TAGGED = {
 def half_labelled(rng):
     X = rng.integers(-4, 5, (16, 2)) / 1.0
     y = np.where(np.arange(16) < 12, np.sign(X[:, 0] + rng.normal(size=16) + 0.1), np.nan)
-    return {"X": X, "points": X, "y": y, "ridge": np.eye(2), "fold": np.where(np.isnan(y), -1, np.arange(16) % 4)}
+    return {
+        "X": X,
+        "points": X,
+        "y": y,
+        "ridge": np.eye(2),
+        "fold": np.where(np.isnan(y), -1, np.arange(16) % 4),
+    }
 
 
 def semisupervised(X, points, y, ridge, fold=None):
@@ -739,7 +754,11 @@ DOORS |= {
         **TAGGED,
     ),
     "FeatureCRF": Door(
-        ("models.FeatureCRF",), sentences, partial(ask_tags, feature_crf), model=feature_crf, **TAGGED
+        ("models.FeatureCRF",),
+        sentences,
+        partial(ask_tags, feature_crf),
+        model=feature_crf,
+        **TAGGED,
     ),
     "from_crfsuite": Door(
         ("from_crfsuite", "models.from_crfsuite"),
@@ -787,8 +806,14 @@ DOORS |= {
         free=("sequence",),
         whole=("x",),
     ),
-    "from_jax": Door(("from_jax",), partial(rows, family="logistic"), ask_jax, **PLAIN),
+    "from_jax": Door(
+        ("from_jax",), partial(rows, family="logistic"), ask_jax, **PLAIN | {"examples": 1}
+    ),
     "from_torch": Door(("from_torch",), partial(rows, family="logistic"), ask_torch, **PLAIN),
-    "treecv": Door(("treecv", "Examples"), rows, partial(incremental, acv.treecv), **PLAIN | {"free": ()}),
-    "kfold": Door(("kfold", "Examples"), rows, partial(incremental, acv.kfold), **PLAIN | {"free": ()}),
+    "treecv": Door(
+        ("treecv", "Examples"), rows, partial(incremental, acv.treecv), **PLAIN | {"free": ()}
+    ),
+    "kfold": Door(
+        ("kfold", "Examples"), rows, partial(incremental, acv.kfold), **PLAIN | {"free": ()}
+    ),
 }

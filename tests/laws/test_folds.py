@@ -9,7 +9,8 @@ from acvlib import models
 from .doors import DOORS, METHODS, by, real_frames
 from .law import SEEDS, ask, cases, hold, refused
 
-MODELS = [name for name, door in DOORS.items() if door.model]
+MODELS = [name for name, door in DOORS.items() if door.public[0].startswith("models.")]
+MODELS = [name for name in MODELS if DOORS[name].model]
 MAKERS = {
     "k_fold": lambda n: acv.folds.k_fold(n, 3),
     "leave_one_out": acv.folds.leave_one_out,

@@ -228,5 +228,3 @@ def test_parts_of_a_folder_are_in_the_order_of_their_numbers(name, tmp_path):
         part.to_parquet(tmp_path / f"part.{number}.parquet")
     read = acv.Examples.of(str(tmp_path), np.arange(22.0))
     assert np.array_equal(np.ravel(read.X), np.arange(22.0))
-
-

@@ -76,7 +76,7 @@ def test_default_priors_are_weak_or_seen(name):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             fit = ask(acv.fit, model)
-        minus = getattr(model, "log_prior", None) or getattr(model.prior, "negative_log_density")
+        minus = getattr(model, "log_prior", None) or model.prior.negative_log_density
         g = grad(minus)(fit.params)
         g[: getattr(model, "n_chain", 0)] = 0.0
         pull = np.sqrt(g @ fit.hessian.solve(g))

@@ -9,7 +9,7 @@ import acvlib as acv
 from acvlib import models
 
 from .doors import DOORS
-from .law import SEEDS, NIGHTLY, ask, cases, hold
+from .law import NIGHTLY, SEEDS, ask, cases, hold
 from .test_zero import CHAINS, emit, walks
 
 MORE = 20 if NIGHTLY else 8

@@ -35,7 +35,6 @@ def typed(kind, value):
     return value.astype(kind)
 
 
-
 @cases("type", [name for name, door in DOORS.items() if door.whole])
 def test_types_change_nothing(name):
     door = DOORS[name]

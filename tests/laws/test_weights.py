@@ -62,8 +62,10 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         rng = np.random.default_rng(seed)
         x = np.concatenate([real_frames(rng, np.arange(40) // 10 % 2) for _ in range(3)])
         gone = rng.random(len(x)) < 0.3
-        build = hmm_by_frames if name == "HMM" else lambda x, w=1.0: models.GaussianHMM(
-            x, 2, sample_weight=w
+        build = (
+            hmm_by_frames
+            if name == "HMM"
+            else lambda x, w=1.0: models.GaussianHMM(x, 2, sample_weight=w)
         )
         folds = acv.folds.k_fold(len(x), 4, observed=~gone)
 

@@ -29,9 +29,9 @@ def walks(rng, fixed, n=10, length=24):
     for row, own in enumerate(p):
         open_ = np.isnan(np.asarray(fixed, float)[row])
         stay = 0.85 * (np.arange(k) == row - 1) * open_
-        own[open_] = (stay + (1 - stay.sum()) * (1 - (stay > 0)) / max(1, (stay == 0)[open_].sum()))[
-            open_
-        ]
+        own[open_] = (
+            stay + (1 - stay.sum()) * (1 - (stay > 0)) / max(1, (stay == 0)[open_].sum())
+        )[open_]
     out = []
     for _ in range(n):
         z = [rng.choice(k, p=p[0] / p[0].sum())]
@@ -62,7 +62,10 @@ def by_enumeration(initial, transition, dense):
     """(log p, P(state) (T, K), the best path), over all paths."""
     every = list(itertools.product(range(len(initial)), repeat=len(dense)))
     with np.errstate(divide="ignore"):
-        chain = [np.log(initial[z[0]]) + np.log(transition[z[:-1], z[1:]]).sum() for z in map(np.array, every)]
+        chain = [
+            np.log(initial[z[0]]) + np.log(transition[z[:-1], z[1:]]).sum()
+            for z in map(np.array, every)
+        ]
     log_p = np.array(chain) + [dense[np.arange(len(dense)), list(z)].sum() for z in every]
     share = np.exp(log_p - logsumexp(log_p))
     states = np.eye(len(initial))[np.array(every)]
