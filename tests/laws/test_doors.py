@@ -32,12 +32,12 @@ NO_DOORS = {
     "bounds.theorem1": "leaves this edition for acvbook",
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
-    "models.tweedie models.contrastive models.ranking": "make a law or loss for GLM, PairwiseLinear",
+    "models.tweedie models.contrastive models.ranking": "make what GLM and PairwiseLinear take",
     "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
     "models.GraphAffinity models.kernel_form models.median_square_distance": (
         "make what ManifoldEnergy takes"
     ),
-    "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd, of treecv and kfold",
+    "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd",
     "learners.lsqsgd learners.PartialFit": "what treecv and kfold take",
 }
 LAWS = ("units", "type", "names", "order", "weights", "zero", "theirs", "result_works", "nan")

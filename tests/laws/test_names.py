@@ -55,9 +55,10 @@ def test_what_has_names_is_aligned_by_them(name):
         try:
             found = ask(door.ask, **data | held)
         except Refused as error:
-            assert isinstance(error.__cause__, ValueError | TypeError), error
-            return
-        same(found, expected)
+            if isinstance(error.__cause__, ValueError | TypeError):
+                return
+            raise
+        same({"losses": found["losses"]}, {"losses": expected["losses"]})
 
     hold(check, max(6, door.examples // 3), seed=SEEDS, number=st.integers(0, 2))
 

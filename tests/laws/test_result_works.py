@@ -148,6 +148,5 @@ def test_errors_of_zero_are_drawn(name, ax):
     acv.plots.error_ladder(ax, {"exact": np.zeros(5), "newton_step": np.array([0.1, 0.2, 0.3])})
     ax.figure.canvas.draw()
     bottom, _ = ax.get_ylim()
-    boxes = [ax.transData.transform(box.get_path().vertices) for box in ax.patches]
-    assert len(boxes) == 2
-    assert all(np.isfinite(corners).all() for corners in boxes)
+    assert len(ax.patches) == 2
+    assert all((box.get_path().vertices[:, 1] >= bottom).all() for box in ax.patches)

@@ -30,7 +30,9 @@ def test_weight_two_is_a_site_twice(name):
         found = taken(found, door, door.sites, np.repeat(np.arange(len(counts)), counts))
         expected = ask(door.ask, **twice)
         shared = ALONE & expected.keys()
-        same({key: found[key] for key in shared}, {key: expected[key] for key in shared})
+        same(
+            {key: found[key] for key in shared}, {key: expected[key] for key in shared}, door.share
+        )
 
     hold(check, door.examples, seed=SEEDS)
 
@@ -49,7 +51,7 @@ def test_weight_zero_is_no_site(name):
         weight = np.ones(n)
         weight[gone] = 0.0
         found = taken(ask(door.ask, **data | {door.weight: weight}), door, door.sites, kept)
-        same(found, ask(door.ask, **taken(data, door, door.sites, kept)))
+        same(found, ask(door.ask, **taken(data, door, door.sites, kept)), door.share)
 
     hold(check, door.examples, seed=SEEDS)
 

@@ -1,4 +1,4 @@
-"""Law 6: zero is zero: it costs infinity, is no parameter, and survives fit, decode and adapters."""
+"""Law 6: zero is zero: it costs infinity, is no parameter, survives fit, decode and adapters."""
 
 import itertools
 
@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 import acvlib as acv
 from acvlib import models
+from acvlib.models.hmm.emissions import Categorical
 
 from .doors import TIGHT, by
 from .law import SEEDS, ask, cases, hold, refused
@@ -193,7 +194,7 @@ def test_an_impossible_sequence_has_infinite_loss(name):
     z = [np.r_[0, np.minimum(np.cumsum(np.clip(np.diff(own), 0, 1)), 2)] for own in z]
     codes = [*z, np.array([2, 2, 1, 1, 0, 0])]
     sure = np.where(np.eye(3) > 0, NAN, 0.0)
-    model = ask(models.CategoricalHMM, codes, 3, sites="sequences", fixed=np.vstack([fixed, sure]))
+    model = ask(models.HMM, codes, 3, Categorical(3, 1.1, fixed=sure), fixed=fixed)
     result = by(acv.exact, model, acv.fit(model, **TIGHT), acv.folds.leave_one_out(len(codes)))
     assert np.isinf(result.pointwise[-1])
     assert np.isfinite(result.pointwise[:-1]).all()
