@@ -395,7 +395,8 @@ def ask_sequences(model_of, names, x, weight, fold, **inputs):
     posterior = model.posterior(fit.params)
     driver = inputs.get("inputs", np.ones((len(x), len(x[0]), 1)))
     frames = [
-        (np.asarray(own, float) * np.asarray(u))[model.context :, 0] for own, u in zip(x, driver, strict=True)
+        (np.asarray(own, float) * np.asarray(u))[model.context :, 0]
+        for own, u in zip(x, driver, strict=True)
     ]
     order = np.argsort(posterior.T @ np.concatenate(frames) / posterior.sum(axis=0))
     states = np.argsort(order)[model.decode(fit.params).states]

@@ -45,7 +45,7 @@ def exact_losses(family, X, y, fold, penalty):
             curve = mean if family == "poisson" else mean * (1 - mean)
             H = (Z[kept].T * curve) @ Z[kept] + np.diag(ridge)
             step = solved(H, Z[kept].T @ (mean - y[kept]) + ridge * b)
-            b = b - step / max(1.0, np.sqrt(step @ H @ step) / 2)
+            b = b - step / max(1.0, abs(Z[kept] @ step).max())
         eta = Z[~kept] @ b
         if family == "poisson":
             terms = np.exp(eta) - y[~kept] * eta
@@ -84,7 +84,7 @@ def test_bounds_hold_in_exact_arithmetic(name):
         assert (losses <= high).all()
 
     drawn = {"exponent": st.sampled_from([0, 0, -4, 4, 8]), "single": st.booleans()}
-    drawn |= {"size": st.sampled_from([0, 3, 7]), "place": st.sampled_from([0, 1, 3, 4])}
+    drawn |= {"size": st.sampled_from([0, 3, 7, 9]), "place": st.sampled_from([0, 1, 3, 4])}
     hold(check, 40, seed=SEEDS, **drawn)
 
 
