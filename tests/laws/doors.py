@@ -363,6 +363,15 @@ def autoregressive(rng, z):
     return x
 
 
+def small_steps(rng, z):
+    return np.round(autoregressive(rng, z) / 4)
+
+
+def mixed_frames(rng, z):
+    """Two levels of each state."""
+    return real_frames(rng, z) + 24 * rng.integers(0, 2, (len(z), 1))
+
+
 def count_frames(rng, z):
     return rng.poisson(1 + 11 * z[:, None] * [1, 0] + 11 * (1 - z[:, None]) * [0, 1])
 
@@ -436,9 +445,9 @@ HMMS = {  # kind, frames, parameters, what follows the unit of a channel, settin
         LEVELS,
         {"covariance": "full"},
     ),
-    "MixtureHMM": (models.MixtureHMM, real_frames, (), LEVELS, {}),
+    "MixtureHMM": (models.MixtureHMM, mixed_frames, (), LEVELS, {}),
     "AutoRegressiveHMM": (models.AutoRegressiveHMM, autoregressive, ("sd",), LEVELS, {}),
-    "NeuralHMM": (models.NeuralHMM, autoregressive, (), LEVELS, {"n_hidden": 1}),
+    "NeuralHMM": (models.NeuralHMM, small_steps, (), LEVELS, {"n_hidden": 1}),
     "PoissonHMM": (models.PoissonHMM, count_frames, ("rate",), {}, {}),
     "CategoricalHMM": (models.CategoricalHMM, code_frames, ("probability",), {}, {}),
 }

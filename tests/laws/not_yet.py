@@ -1,3 +1,3 @@
-"""What breaks its law today, by (law, door or situation): strict expected failures, each to go."""
+"""What breaks its law today: strict expected failures."""
 
 NOT_YET: dict[tuple[str, str], str] = {}

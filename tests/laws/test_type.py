@@ -66,10 +66,10 @@ def test_sparse_numbers_are_the_same_in_every_type(name):
         rng = np.random.default_rng(seed)
         data = door.data(rng)
         if wide and "linear" not in name:
-            more = rng.integers(0, 2, (len(data["y"]), 60)) * 1.0
-            data["X"] = np.column_stack([more, data["X"] > 3])
-        elif kind == "bool":
-            data["X"] = (data["X"] > 3) * 1.0
+            data["X"] = np.column_stack([rng.integers(0, 8, (len(data["y"]), 60)), data["X"]])
+        if kind == "bool":
+            data["X"] = data["X"] > 3
+        data["X"] = data["X"] * 1.0
         expected = ask(door.ask, **data)
         same(ask(door.ask, **data | {"X": sp.csr_matrix(data["X"].astype(kind))}), expected)
 

@@ -150,7 +150,7 @@ def test_the_simplest_model_has_the_fewest_free_parameters(name):
 
 def left_right(rng, n=12):
     fixed = np.array(CHAINS["left to right"], float)
-    x = [0.3 * rng.normal(size=(16, 2)) + z[:, None] for z in walks(rng, fixed, n, 16)]
+    x = [0.1 * rng.normal(size=(16, 2)) + z[:, None] for z in walks(rng, fixed, n, 16)]
     theirs = hmm.GaussianHMM(3, init_params="", params="tmc", n_iter=200, tol=1e-8)
     theirs.startprob_ = np.array([1.0, 0, 0])
     theirs.transmat_ = np.array([[0.9, 0.1, 0], [0, 0.9, 0.1], [0, 0, 1.0]])
@@ -167,7 +167,7 @@ def test_zeros_of_hmmlearn_survive(name):
         rng = np.random.default_rng(seed)
         theirs, X, lengths = left_right(rng)
         model, params = ask(acv.from_hmmlearn, theirs, X, lengths)
-        new = 0.3 * rng.normal(size=(len(path), 2)) + np.array(path)[:, None]
+        new = 0.1 * rng.normal(size=(len(path), 2)) + np.array(path)[:, None]
         assert np.isclose(model.sequence_losses(params, [new])[0], -theirs.score(new), rtol=1e-8)
         assert np.array_equal(model.decode(params, [new]).states, theirs.predict(new))
 
