@@ -51,7 +51,7 @@ def test_what_has_names_is_aligned_by_them(name):
         holder = keys[1 + number % (len(keys) - 1)]
         held = {key: labelled(data[key], door.axes[key], axis) for key in keys}
         held[holder] = labelled(data[holder], door.axes[holder], axis, rng)
-        expected = ask(door.ask, **data)
+        expected = door.ask(**data)
         try:
             found = ask(door.ask, **data | held)
         except Refused as error:
@@ -110,7 +110,7 @@ def test_codes_are_names(name):
 
     def check(seed, codes):
         data = door.data(np.random.default_rng(seed))
-        said = ask(door.ask, **data)
+        said = door.ask(**data)
         renamed = [np.array(sorted(codes))[own.astype(int)] for own in data["x"]]
         found = ask(door.ask, **data | {"x": renamed})
         shared = {"losses", "posterior", "states"}

@@ -22,7 +22,7 @@ def test_order_means_nothing(name):
         place = axes.index(axis)
         size = len(data[key]) if place == 0 else data[key].shape[place]
         order = rng.permutation(size)
-        expected = taken(ask(door.ask, **data), door, axis, order)
+        expected = taken(door.ask(**data), door, axis, order)
         same(ask(door.ask, **taken(data, door, axis, order)), expected, door.share)
 
     hold(check, door.examples, seed=SEEDS, axis=st.sampled_from(door.free))
@@ -36,7 +36,7 @@ def test_the_number_of_a_fold_means_nothing(name):
         data = door.data(np.random.default_rng(seed))
         fold = data["fold"]
         again = data | {"fold": np.where(fold < 0, fold, fold.max() - fold)}
-        same(ask(door.ask, **again), ask(door.ask, **data), door.share)
+        same(ask(door.ask, **again), door.ask(**data), door.share)
 
     hold(check, max(2, door.examples // 5), seed=SEEDS)
 

@@ -3,6 +3,8 @@
 Here: refits by Newton's method in extended precision.
 """
 
+import warnings
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -72,7 +74,10 @@ def test_bounds_hold_in_exact_arithmetic(name):
         model = models.GLM(X, y, family, penalty=penalty)
         folds = [np.flatnonzero(fold == k) for k in np.unique(fold)]
         try:
-            result = ask(by, METHODS[place], model, acv.fit(model), acv.Folds(folds))
+            with warnings.catch_warnings():  # a proof may start anywhere
+                warnings.simplefilter("ignore")
+                fit = ask(acv.fit, model)
+                result = ask(by, METHODS[place], model, fit, acv.Folds(folds))
         except Refused:
             return  # law 1 has what is refused for its unit
         proof = ask(by, acv.certify, model, result)
@@ -87,7 +92,7 @@ def test_bounds_hold_in_exact_arithmetic(name):
     drawn = {"exponent": st.sampled_from([0, 0, -4, 4, 8]), "single": st.booleans()}
     drawn |= {"level": st.sampled_from([-3, -3, 2017, 450_000])}
     drawn |= {"size": st.sampled_from([0, 3, 7, 9]), "place": st.sampled_from([0, 1, 3, 4])}
-    hold(check, 60, seed=SEEDS, **drawn)
+    hold(check, 30, seed=SEEDS, **drawn)
 
 
 def log_factorial(y):

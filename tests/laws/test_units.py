@@ -57,7 +57,7 @@ def test_units_change_nothing(name):
         scale = follow.get("scale", 10.0**exponent)
         change = (column, scale, level if has_level else 0.0)
         other = data | {key: moved(data[key], *change)}
-        expected = ask(door.ask, **data)
+        expected = door.ask(**data)
         shape = np.shape(expected["posterior"].values) if "posterior" in expected else ()
         frames = shape[1] if len(shape) == 3 else 1
         for what, how in follow.items():
