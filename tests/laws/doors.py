@@ -155,7 +155,7 @@ REGRESSION = {
     "whole": ("X", "y"),
     "weight": "weight",
     "units": {"X": (True, True, {"coef": "per unit", "penalty": "square of unit"})},
-    "examples": 25,
+    "examples": 16,
 }
 
 
@@ -330,7 +330,7 @@ for name, (asked, estimator, family) in SKLEARN.items():
         weight="weight" if name.startswith("approx_cross_val_predict") else None,
         # a penalty that has one number for all columns: they are moved, not stretched
         units={"X": (True, True, {"scale": 1.0} if penalised else {})},
-        examples=15,
+        examples=10,
     )
 
 
@@ -461,7 +461,7 @@ for name, (kind, frames, names, follow, settings) in HMMS.items():
         whole=("x",),
         units={"x": (True, True, follow)} if follow else {},
         model=model_of,
-        examples=2 if name in ("MixtureHMM", "NeuralHMM") else 5,
+        examples=2 if name in ("MixtureHMM", "NeuralHMM") else 4,
         **CHAIN | ({"weight": None} if name == "NeuralHMM" else {}),  # too flat to compare
     )
 

@@ -1,6 +1,6 @@
 """What the tests of all laws share: examples, questions at a door, equality, what fails today.
 
-`HYPOTHESIS_PROFILE=nightly` draws 80 times as many (2,000 at cheap doors), others every night.
+`HYPOTHESIS_PROFILE=nightly` draws 125 times as many (2,000 at cheap doors), others every night.
 """
 
 import os
@@ -74,7 +74,7 @@ def same(found: dict, expected: dict, share: float = SHARE) -> None:
 
 def hold(check: Any, examples: int, **drawn: Any) -> None:
     """Run a check on drawn examples. They come from seeds, so that there is nothing to shrink."""
-    number = 80 * examples if NIGHTLY else examples
+    number = 125 * examples if NIGHTLY else examples
     silent = list(HealthCheck)
     profile = settings(
         max_examples=number,
