@@ -221,7 +221,7 @@ TODAY = [
     (
         "folds",
         "Folds do not know how many sites they are of",
-        "GLM gaussian; GLM logistic; GLM probit; GLM poisson; GLM gamma; "
+        "GLM gaussian; GLM logistic; GLM probit; GLM poisson; GLM gamma; VectorGLM; "
         "GaussianHMM; GaussianHMM full; MixtureHMM; AutoRegressiveHMM; NeuralHMM; PoissonHMM; "
         "CategoricalHMM; GLMHMM; HMM; HiddenMRF; HiddenMRF.from_map; LinearChainCRF; "
         "FeatureCRF; SemiSupervised; PairwiseLinear; PoissonTraffic",
