@@ -239,6 +239,7 @@ TODAY = [
         "GaussianHMM: one default of sites; PoissonHMM: one default of sites; CategoricalHMM: "
         "one default of sites; GLMHMM: one default of sites",
     ),
+    ("folds", "results of other data are compared", "compare_models: of other outcomes"),
     (
         "folds",
         "Folds do not keep labels",

@@ -69,3 +69,21 @@ def test_labels_of_groups_come_back(name):
     labels = np.array(["ann", "bob", "cy"])[np.arange(model.n_sites) % 3]
     result = by(acv.exact, model, acv.fit(model), acv.folds.leave_group_out(labels))
     assert list(result.to_frame().index) == ["ann", "bob", "cy"]
+
+
+@cases("folds", ["choose", "compare_models"], "of other outcomes")
+def test_models_of_other_outcomes_are_not_compared(name):
+    """What is left out is the same sites, and not the same data: a rule of both doors or of none."""
+    door = DOORS["GLM logistic"]
+    data = door.data(np.random.default_rng(0))
+    built = {"a": door.model(**data), "b": door.model(**data | {"y": data["y"][::-1]})}
+    folds = acv.folds.k_fold(24, 3, rng=0)
+
+    def compared():
+        if name == "choose":
+            return acv.choose(built, folds)
+        return acv.compare_models(
+            {k: by(acv.exact, m, acv.fit(m), folds) for k, m in built.items()}
+        )
+
+    assert refused(compared)
