@@ -73,7 +73,7 @@ def test_labels_of_groups_come_back(name):
 
 @cases("folds", ["choose", "compare_models"], "of other outcomes")
 def test_models_of_other_outcomes_are_not_compared(name):
-    """What is left out is the same sites, and not the same data: a rule of both doors or of none."""
+    """What is left out is the same sites, not the same data: a rule of both doors or none."""
     door = DOORS["GLM logistic"]
     data = door.data(np.random.default_rng(0))
     built = {"a": door.model(**data), "b": door.model(**data | {"y": data["y"][::-1]})}
