@@ -1,0 +1,839 @@
+"""The table of doors: every public way into acvlib, its data, how it is asked, what it answers.
+
+A door's `data(rng)` are its inputs by name, whole numbers where they can be, so that they are exact
+in every type and unit. `ask(**inputs)` gives {answer: Said}. `axes` names what is counted along
+each axis of an input or answer: "row" of regressions, "sequence", "frame", "node", "column" ...
+An input `fold` has the number of the fold of each site.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from hmmlearn import hmm
+from scipy.special import expit
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import PredefinedSplit
+
+import acvlib as acv
+from acvlib import models
+
+from .law import Said
+
+TIGHT = {"tolerance": 1e-9}  # standard errors: what equality to 1e-8 needs
+METHODS = [
+    acv.no_adjustment,
+    acv.infinitesimal_jackknife,
+    acv.frozen_newton,
+    acv.newton_step,
+    acv.exact,
+]
+
+
+@dataclass(frozen=True)
+class Door:
+    """public: the names of acvlib that lead in. sites: the axis that folds leave out, if any.
+
+    free: axes along which order means nothing. whole: inputs of whole numbers, of which any type
+    will do. units: {input: (has_axis, shift, {other input or answer: how it follows})}, see
+    test_units. weight: the input that counts sites. share: of a standard
+    error, within which answers are equal; a door that takes no tolerance stops at 1e-6.
+    """
+
+    public: tuple[str, ...]
+    data: Callable[[np.random.Generator], dict]
+    ask: Callable[..., dict]
+    axes: dict[str, tuple] = field(default_factory=dict)
+    sites: str = "row"
+    free: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
+    units: dict[str, tuple] = field(default_factory=dict)
+    weight: str | None = None
+    model: Callable[..., Any] | None = None
+    examples: int = 5
+    share: float = 1e-8
+
+
+# How methods are called: the one place.
+
+
+def by(method: Callable, model: Any, *rest: Any, **settings: Any) -> Any:
+    """method(model, fit, folds), or a function of (model, result)."""
+    return method(model, *rest, **settings)
+
+
+def folds_of(fold: Any, weight: Any = 1.0) -> acv.Folds:
+    """`Folds` by the number of each site's fold; sites of weight 0 are in none."""
+    kept = np.broadcast_to(np.asarray(weight, float), len(fold)) > 0.0
+    parts = [np.flatnonzero((fold == k) & kept) for k in np.unique(fold)]
+    return acv.Folds([part for part in parts if part.size])
+
+
+def fitted(model: Any, fold: Any, weight: Any = 1.0, method: Callable = acv.exact) -> tuple:
+    """(fit, result of a method) of a model."""
+    fit = acv.fit(model, **TIGHT)
+    settings = TIGHT if method is acv.exact else {}
+    return fit, by(method, model, fit, folds_of(fold, weight), **settings)
+
+
+def losses(result: Any) -> Said:
+    return Said(result.pointwise, result.se)
+
+
+def errors(fit: Any) -> np.ndarray:
+    """Standard errors of params (D,)."""
+    return np.sqrt(np.diag(fit.hessian.solve(np.eye(len(fit.params)))))
+
+
+# Regressions
+
+
+def responses(rng, eta, family):
+    """y of a family, whole numbers; both classes in every three folds."""
+    n = len(eta)
+    if family in ("logistic", "probit"):
+        order = np.argsort(np.argsort(eta + 2 * rng.normal(size=n)))
+        return (order >= n // 2).astype(float)
+    if family == "multinomial":
+        return np.arange(n) % 3 * 1.0
+    if family == "gaussian":
+        return np.round(3 * eta + 2 * rng.normal(size=n))
+    return rng.poisson(np.exp(eta)) + (1.0 if family == "gamma" else 0.0)
+
+
+def rows(rng, family="gaussian", n=24, p=2):
+    """Covariates 0 ... 7, responses, a fold of each row."""
+    X = rng.integers(0, 8, (n, p)).astype(float)
+    X[:2] = [[0.0] * p, [7.0] * p]
+    y = responses(rng, (X[:, 0] - 3.5) / 3, family)
+    return {
+        "X": X,
+        "y": y,
+        "weight": np.ones(n),
+        "fold": np.arange(n) % 2 + 2 * (np.arange(n) > 11),
+    }
+
+
+def with_penalty(rng, family):
+    penalty = 0.5 if family == "multinomial" else np.full(2, 0.5)
+    return rows(rng, family) | {"penalty": penalty}
+
+
+def glm(family, X, y, weight, penalty, fold=None):
+    return models.GLM(X, y, family, penalty=penalty, sample_weight=weight)
+
+
+def vector_glm(X, y, weight, penalty, fold=None):
+    return models.VectorGLM(X, y, "multinomial", penalty=penalty, sample_weight=weight)
+
+
+def ask_regression(model_of, method, X, y, weight, fold, penalty):
+    model = model_of(X=X, y=y, weight=weight, penalty=penalty)
+    fit, result = fitted(model, fold, weight, method)
+    mean = model.predict(fit.params, model.X)
+    said = {"losses": losses(result), "prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
+    if len(fit.params) == 3:  # one number a row
+        said["coef"] = Said(fit.params[1:], errors(fit)[1:])
+    return said
+
+
+OF_ROWS = {
+    "X": ("row", "column"),
+    "y": ("row",),
+    "weight": ("row",),
+    "fold": ("row",),
+    "penalty": ("column",),
+    "losses": ("row",),
+    "prediction": ("row",),
+    "coef": ("column",),
+}
+REGRESSION = {
+    "axes": OF_ROWS,
+    "free": ("row", "column"),
+    "whole": ("X", "y"),
+    "weight": "weight",
+    "units": {"X": (True, True, {"coef": "per unit", "penalty": "square of unit"})},
+    "examples": 16,
+}
+
+
+def regression_door(family, method, *public):
+    model = vector_glm if family == "multinomial" else partial(glm, family)
+    data = partial(with_penalty, family=family)
+    asked = partial(ask_regression, model, method)
+    one_penalty = {"units": {"X": (True, True, {"scale": 1.0})}} if family == "multinomial" else {}
+    return Door(public, data, asked, model=model, **REGRESSION | one_penalty)
+
+
+FAMILIES = ("gaussian", "logistic", "probit", "poisson", "gamma")
+DOORS = {
+    f"GLM {family}": regression_door(family, acv.exact, "models.GLM", "fit", "exact")
+    for family in FAMILIES
+} | {"VectorGLM": regression_door("multinomial", acv.exact, "models.VectorGLM")}
+DOORS |= {
+    method.__name__: replace(regression_door("logistic", method, method.__name__), examples=10)
+    for method in METHODS
+}
+
+
+# What is done with results
+
+
+def ask_tools(tool, X, y, weight, fold, penalty):
+    model = glm("logistic", X, y, weight, penalty)
+    fit, result = fitted(model, fold, weight, acv.newton_step)
+    return tool(model, fit, result, folds_of(fold, weight))
+
+
+def tool_of_exact(tool):
+    """Of a function of (exact, other result): a table or array by fold or method."""
+
+    def told(model, fit, result, folds):
+        table = tool(by(acv.exact, model, fit, folds, **TIGHT), result)
+        columns = ["loss", "se", "relative_error", "theta_error"]
+        numbers = table[columns].to_numpy() if hasattr(table, "columns") else np.sort(table)
+        return {"table": Said(numbers, 1.0)}
+
+    return told
+
+
+def checked_folds(model, fit, result, folds):
+    check = by(acv.check_result, model, result)
+    better = by(acv.refit_unreliable, model, result)
+    return {"flags": Said(int(check.unreliable.sum())), "losses": losses(better)}
+
+
+def certified(model, fit, result, folds):
+    proof = by(acv.certify, model, result)
+    ends = np.array([proof.lower.pointwise, proof.upper.pointwise])
+    return {"interval": Said(ends.T, max(np.ptp(ends, axis=0).mean(), 1e-9) * 1e6)}
+
+
+def influential(model, fit, result, folds):
+    found = by(acv.most_influential, model, fit, lambda params: params[1], 2)
+    size = errors(fit)[1]
+    return {"psi": Said(found.psi, size), "effect": Said(found.exact, size)}
+
+
+def compared(model, fit, result, folds):
+    other = replace(model, penalty=4.0 * model.penalty)
+    table = acv.compare_models({"a": result, "b": fitted_like(other, folds)})
+    order = ["a", "b"]
+    return {"elpd": Said(table.elpd[order].to_numpy(), result.se), "best": Said(table.index[0])}
+
+
+def fitted_like(model, folds):
+    return by(acv.exact, model, acv.fit(model, **TIGHT), folds, **TIGHT)
+
+
+def chosen(model, fit, result, folds):
+    other = replace(model, penalty=64.0 * model.penalty)
+    choice = acv.choose({"a": model, "b": other}, folds)
+    elpd = choice.table.elpd[["a", "b"]].to_numpy()
+    return {"elpd": Said(elpd, result.se), "best": Said(choice.best)}
+
+
+def tuned(tool):
+    def told(model, fit, result, folds):
+        found = tool(lambda alpha: replace(model, penalty=alpha[0]), [0.5], folds, **TIGHT)
+        return {"loss": Said(found.loss, result.se), "gradient": Said(found.gradient, result.se)}
+
+    return told
+
+
+def resampled(model, fit, result, folds):
+    """Of weights that are all 1, and of those of the folds."""
+    weights = np.stack([acv.folds.weights(model.n_sites, fold) for fold in folds])
+    return {
+        "params": Said(
+            np.sort(by(acv.bootstrap.refits, model, fit, weights, **TIGHT)[:, 1]), errors(fit)[1]
+        )
+    }
+
+
+OF_TABLES = {"psi": ("row",), "interval": ("row",), **OF_ROWS}
+TOOLS = {
+    "compare_methods": tool_of_exact(acv.compare_methods),
+    "relative_errors": tool_of_exact(acv.relative_errors),
+    "theta_errors": tool_of_exact(acv.theta_errors),
+    "check_result": checked_folds,
+    "certify": certified,
+    "most_influential": influential,
+    "compare_models": compared,
+    "choose": chosen,
+    "cv_gradient": tuned(acv.cv_gradient),
+    "tune": tuned(partial(acv.tune, max_evaluations=1)),
+    "bootstrap.refits": resampled,
+}
+for name, tool in TOOLS.items():
+    public = (name, "refit_unreliable") if name == "check_result" else (name,)
+    data = partial(with_penalty, family="logistic")
+    settings = REGRESSION | {"axes": OF_TABLES, "free": ("row",), "units": {}, "examples": 4}
+    DOORS[name] = Door(public, data, partial(ask_tools, tool), **settings)
+
+
+# scikit-learn
+
+
+def ask_scores(estimator, X, y, weight, fold):
+    scores = acv.approx_cross_validate(
+        estimator.fit(X, y, sample_weight=weight),
+        X,
+        y,
+        cv=PredefinedSplit(fold),
+        params={"sample_weight": weight},
+        method="exact",
+    )
+    return {"score": Said(np.sort(scores["test_score"]), scores["cv_result"].se)}
+
+
+def ask_predictions(estimator, X, y, weight, fold):
+    cv = PredefinedSplit(fold)
+    settings = {"cv": cv, "params": {"sample_weight": weight}, "method": "exact"}
+    mean = acv.approx_cross_val_predict(estimator.fit(X, y, sample_weight=weight), X, y, **settings)
+    return {"prediction": Said(mean, np.std(mean) / len(mean) ** 0.5)}
+
+
+def ask_tuned(estimator, X, y, weight, fold):
+    settings = {"cv": PredefinedSplit(fold), "params": {"sample_weight": weight}}
+    fit = estimator.fit(X, y, sample_weight=weight)
+    found = acv.approx_tune(fit, X, y, np.array([0.5, 8.0]), method="exact", **settings)
+    return {"scores": Said(found.scores, found.errors.min()), "best": Said(found.best)}
+
+
+def logistic():
+    return LogisticRegression(C=2.0, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+
+
+def poisson():
+    return PoissonRegressor(alpha=0.1, solver="newton-cholesky", tol=1e-10, max_iter=1000)
+
+
+SKLEARN = {
+    "approx_cross_validate": (ask_scores, logistic(), "logistic"),
+    "approx_cross_validate Poisson": (ask_scores, poisson(), "poisson"),
+    "approx_cross_val_predict": (ask_predictions, Ridge(2.0), "gaussian"),
+    "approx_cross_val_predict linear": (ask_predictions, LinearRegression(), "gaussian"),
+    "approx_tune": (ask_tuned, Ridge(2.0), "gaussian"),
+}
+for name, (asked, estimator, family) in SKLEARN.items():
+    penalised = not isinstance(estimator, LinearRegression)
+    DOORS[name] = Door(
+        (name.split()[0],),
+        partial(rows, family=family),
+        partial(asked, estimator),
+        axes=OF_ROWS,
+        free=("row", "column"),
+        whole=("X", "y"),
+        weight="weight" if name.startswith("approx_cross_val_predict") else None,
+        # a penalty that has one number for all columns: they are moved, not stretched
+        units={"X": (True, True, {"scale": 1.0} if penalised else {})},
+        examples=10,
+    )
+
+
+# Sequences
+
+
+def paths(rng, n=6, length=16, n_states=2):
+    """Hidden states (n, length) that stay and change, all of them in each sequence."""
+    part = length // n_states
+    starts = rng.integers(0, n_states, n)[:, None]
+    return (starts + (np.arange(length) + rng.integers(0, 3, (n, 1))) // part) % n_states
+
+
+def of_sequences(rng, emit):
+    z = paths(rng)
+    x = [np.asarray(emit(rng, own), float).reshape(len(own), -1) for own in z]
+    n = len(x)
+    return {"x": x, "weight": np.ones(n), "fold": np.arange(n) % 3}
+
+
+def real_frames(rng, z):
+    return np.round(8 * z[:, None] * [1.0, -1.0] + 2 * rng.normal(size=(len(z), 2)))
+
+
+def autoregressive(rng, z):
+    x = np.zeros(len(z))
+    noise = 4 * rng.normal(size=len(z))
+    for t in range(len(z)):
+        x[t] = np.round(20 * z[t] + 0.4 * (x[t - 1] - 20 * z[t - 1] if t else 0.0) + noise[t])
+    return x
+
+
+def small_steps(rng, z):
+    return np.round(autoregressive(rng, z) / 4)
+
+
+def mixed_frames(rng, z):
+    """Two levels of each state."""
+    return real_frames(rng, z) + 24 * rng.integers(0, 2, (len(z), 1))
+
+
+def count_frames(rng, z):
+    return rng.poisson(1 + 11 * z[:, None] * [1, 0] + 11 * (1 - z[:, None]) * [0, 1])
+
+
+def code_frames(rng, z):
+    codes = np.where(rng.random(len(z)) < 0.85, z, rng.integers(0, 3, len(z)))
+    codes[:3] = [0, 1, 2]
+    return codes
+
+
+def driven(rng, z):
+    """[y, input]: what is chosen follows the input in state 1, and goes against it in state 0."""
+    u = rng.integers(-4, 5, len(z))
+    y = rng.random(len(z)) < expit(np.where(z, 3.0, -3.0) * u)
+    return np.column_stack([y, u])
+
+
+def hmm_of(kind, settings, x, weight, fold=None, sites="sequences"):
+    return kind(x, n_states=2, sample_weight=weight, sites=sites, **settings)
+
+
+def glm_hmm(x, inputs, weight, fold=None):
+    return models.GLMHMM(x, inputs, 2, sample_weight=weight, sites="sequences")
+
+
+def ask_sequences(model_of, names, x, weight, fold, **inputs):
+    """States in the order of the mean of their frames, or of what an input does to it."""
+    model = model_of(x=x, weight=weight, **inputs)
+    fit, result = fitted(model, fold, weight)
+    posterior = model.posterior(fit.params)
+    driver = inputs.get("inputs", np.ones((len(x), len(x[0]), 1)))
+    frames = [
+        (np.asarray(own, float) * np.asarray(u))[model.context :, 0]
+        for own, u in zip(x, driver, strict=True)
+    ]
+    order = np.argsort(posterior.T @ np.concatenate(frames) / posterior.sum(axis=0))
+    states = np.argsort(order)[model.decode(fit.params).states]
+    n_frames = len(states)
+    named = model.unpack(fit.params)
+    said = {
+        "losses": losses(result),
+        "posterior": Said(posterior[:, order].reshape(len(x), -1, 2), 1.0),
+        "states": Said(states.reshape(len(x), -1)),
+        "transition": Said(named.transition[np.ix_(order, order)], n_frames**-0.5),
+    }
+    for name in names:
+        value = np.asarray(getattr(named.emission, name))
+        size = np.ptp(np.concatenate(x), axis=0) / n_frames**0.5
+        said[name] = Said(
+            value[order] if value.ndim else value, size if value.ndim == 2 else size[0]
+        )
+    return said
+
+
+OF_SEQUENCES = {
+    "x": ("sequence", "frame", "channel"),
+    "inputs": ("sequence", "frame", "input"),
+    "weight": ("sequence",),
+    "fold": ("sequence",),
+    "losses": ("sequence",),
+    "posterior": ("sequence", "frame", "state"),
+    "states": ("sequence", "frame"),
+}
+LEVELS = {"mean": "in unit", "sd": "of unit", "losses": "density"}
+HMMS = {  # kind, frames, parameters, what follows the unit of a channel, settings
+    "GaussianHMM": (models.GaussianHMM, real_frames, ("mean", "sd"), LEVELS, {}),
+    "GaussianHMM full": (
+        models.GaussianHMM,
+        real_frames,
+        ("mean",),
+        LEVELS,
+        {"covariance": "full"},
+    ),
+    "MixtureHMM": (models.MixtureHMM, mixed_frames, (), LEVELS, {}),
+    "AutoRegressiveHMM": (models.AutoRegressiveHMM, autoregressive, ("sd",), LEVELS, {}),
+    "NeuralHMM": (models.NeuralHMM, small_steps, (), LEVELS, {"n_hidden": 1}),
+    "PoissonHMM": (models.PoissonHMM, count_frames, ("rate",), {}, {}),
+    "CategoricalHMM": (models.CategoricalHMM, code_frames, ("probability",), {}, {}),
+}
+CHAIN = {"axes": OF_SEQUENCES, "sites": "sequence", "free": ("sequence",), "weight": "weight"}
+for name, (kind, frames, names, follow, settings) in HMMS.items():
+    model_of = partial(hmm_of, kind, settings)
+    DOORS[name] = Door(
+        (f"models.{name.split()[0]}",),
+        partial(of_sequences, emit=frames),
+        partial(ask_sequences, model_of, names),
+        whole=("x",),
+        units={"x": (True, True, follow)} if follow else {},
+        model=model_of,
+        examples=2 if name in ("MixtureHMM", "NeuralHMM") else 4,
+        **CHAIN | ({"weight": None} if name == "NeuralHMM" else {}),  # too flat to compare
+    )
+
+
+def of_driven(rng):
+    data = of_sequences(rng, driven)
+    y, inputs = ([own[:, [j]] for own in data["x"]] for j in (0, 1))
+    return data | {"x": y, "inputs": inputs}
+
+
+DOORS["GLMHMM"] = Door(
+    ("models.GLMHMM",),
+    of_driven,
+    partial(ask_sequences, glm_hmm, ()),
+    whole=("x", "inputs"),
+    units={"inputs": (True, False, {})},
+    model=glm_hmm,
+    **CHAIN,
+)
+
+
+def by_frames(rng):
+    """One sequence; blocks of frames are left out."""
+    x = np.concatenate(of_sequences(rng, real_frames)["x"][:4])
+    return {"x": x, "weight": np.ones(len(x)), "fold": np.arange(len(x)) // 16}
+
+
+def hmm_by_frames(x, weight=1.0, fold=None):
+    return models.HMM([x], 2, sites="steps", sample_weight=weight)
+
+
+def ask_frames(x, weight, fold):
+    model = hmm_by_frames(x, weight)
+    fit, result = fitted(model, fold, weight)
+    posterior = model.posterior(fit.params)
+    order = np.argsort(model.unpack(fit.params).emission.mean[:, 0])
+    return {"losses": losses(result), "posterior": Said(posterior[:, order], 1.0)}
+
+
+def ask_future(x, weight, fold):
+    model = hmm_by_frames(x, weight)
+    found = by(acv.leave_future_out, model, acv.fit(model, **TIGHT), np.arange(40, 56, 4))
+    return {"losses": Said(found.losses, np.std(found.losses) / 2)}
+
+
+def ask_scratch(x, weight, fold):
+    model = hmm_by_frames(x, weight)
+    result = by(acv.from_scratch, model, acv.fit(model), folds_of(fold, weight), n_starts=3)
+    return {"losses": losses(result)}
+
+
+OF_FRAMES = {"x": ("frame", "channel"), "weight": ("frame",), "fold": ("frame",)}
+FRAMES = {
+    "axes": OF_FRAMES | {"losses": ("frame",), "posterior": ("frame", "state")},
+    "sites": "frame",
+    "whole": ("x",),
+    "units": {"x": (True, True, {"losses": "density"})},
+    "model": hmm_by_frames,
+}
+DOORS["HMM"] = Door(("models.HMM", "fit"), by_frames, ask_frames, **FRAMES)
+DOORS["leave_future_out"] = Door(("leave_future_out",), by_frames, ask_future, **FRAMES)
+SLOW = {"share": 1e-6, "examples": 2}
+DOORS["from_scratch"] = Door(("from_scratch",), by_frames, ask_scratch, **FRAMES | SLOW)
+
+
+# Other models
+
+
+def grid(rng):
+    """Counts of 3 x 4 areas that are high on one side, with their adjacency."""
+    place = np.arange(12)
+    x, y = place % 4, place // 4
+    adjacency = (np.abs(x[:, None] - x) + np.abs(y[:, None] - y) == 1).astype(float)
+    counts = 1.0 + rng.poisson(np.where(x < 2, 2.0, 14.0))
+    exposure = rng.integers(1, 3, 12) * 1.0
+    ones = np.ones(12)
+    return {
+        "counts": counts * exposure,
+        "adjacency": adjacency,
+        "exposure": exposure,
+        "weight": ones,
+        "fold": place % 3,
+    }
+
+
+def mrf(counts, adjacency, exposure, weight, fold=None):
+    return models.HiddenMRF(counts, adjacency, 0.4, exposure=exposure, sample_weight=weight)
+
+
+def on_map(data):
+    """The same as a map of unit squares."""
+    import geopandas
+    from shapely.geometry import box
+
+    squares = [box(i % 4, i // 4, i % 4 + 1, i // 4 + 1) for i in range(12)]
+    columns = {"n": data["counts"], "people": data["exposure"]}
+    return geopandas.GeoDataFrame(columns, geometry=squares)
+
+
+def mrf_of_map(counts, adjacency, exposure, weight, fold=None):
+    areas = on_map({"counts": counts, "exposure": exposure})
+    settings = {"exposure": "people", "contiguity": "rook", "sample_weight": weight}
+    return models.HiddenMRF.from_map(areas, "n", 0.4, **settings)
+
+
+def ask_params(model_of, **inputs):
+    """Losses, and params in ascending order: for models whose params are alike."""
+    model = model_of(**inputs)
+    fit, result = fitted(model, inputs["fold"], inputs.get("weight", 1.0))
+    order = np.argsort(fit.params)
+    return {"losses": losses(result), "params": Said(fit.params[order], errors(fit)[order])}
+
+
+def sentences(rng, n=12, length=5):
+    tags = [(np.arange(length) + rng.integers(0, 3)) % 3 for _ in range(n)]
+    tags = [np.where(rng.random(length) < 0.3, rng.integers(0, 3, length), own) for own in tags]
+    scores = [np.round(np.eye(3)[own] * 2 + rng.normal(size=(length, 3))) for own in tags]
+    scores = [np.abs(own) for own in scores]
+    return {"scores": scores, "tags": tags, "weight": np.ones(n), "fold": np.arange(n) % 4}
+
+
+def dense_crf(scores, tags, weight, fold=None):
+    return models.LinearChainCRF(scores, tags, 0.5, sample_weight=weight)
+
+
+def words(scores):
+    return [[{"w": f"w{row.argmax()}", "x": float(row[0])} for row in own] for own in scores]
+
+
+def names_of(tags):
+    return [["NVO"[tag] for tag in own] for own in tags]
+
+
+def feature_crf(scores, tags, weight, fold=None):
+    return models.FeatureCRF(words(scores), names_of(tags), 0.5, sample_weight=weight)
+
+
+def ask_tags(model_of, scores, tags, weight, fold):
+    model = model_of(scores, tags, weight)
+    fit, result = fitted(model, fold, weight)
+    return {"losses": losses(result), "tags": Said(np.array(model.predict(fit.params)))}
+
+
+def ask_crfsuite(scores, tags, weight, fold):
+    import sklearn_crfsuite
+
+    X, y = words(scores), names_of(tags)
+    crf = sklearn_crfsuite.CRF(algorithm="lbfgs", c1=0.0, c2=0.5, max_iterations=500)
+    model, params = acv.from_crfsuite(crf.fit(X, y), X, y)
+    fit = acv.fit(model, start=params, **TIGHT)
+    result = by(acv.exact, model, fit, folds_of(fold), **TIGHT)
+    return {"losses": losses(result), "tags": Said(np.array(model.predict(fit.params)))}
+
+
+OF_SENTENCES = {name: ("sentence",) for name in ("scores", "tags", "weight", "fold", "losses")}
+TAGGED = {
+    "axes": OF_SENTENCES,
+    "sites": "sentence",
+    "free": ("sentence",),
+    "weight": "weight",
+}
+
+
+def half_labelled(rng):
+    X = rng.integers(-4, 5, (16, 2)) / 1.0
+    y = np.where(np.arange(16) < 12, np.sign(X[:, 0] + rng.normal(size=16) + 0.1), np.nan)
+    return {
+        "X": X,
+        "points": X,
+        "y": y,
+        "ridge": np.eye(2),
+        "fold": np.where(np.isnan(y), -1, np.arange(16) % 4),
+    }
+
+
+def semisupervised(X, points, y, ridge, fold=None):
+    energy = models.ManifoldEnergy(X, models.RBFAffinity(points, 3.0))
+    return models.SemiSupervised(energy, y, "logistic", ridge=ridge)
+
+
+def ask_labelled(method, X, points, y, ridge, fold):
+    model = semisupervised(X, points, y, ridge)
+    fit, result = fitted(model, fold, fold >= 0, method)
+    if method is acv.as_printed:
+        result = by(acv.linearised, model, result)
+    return {"losses": losses(result), "coef": Said(fit.params, errors(fit))}
+
+
+def with_ranks(rng):
+    data = rows(rng)
+    return {"X": data["X"], "y": data["y"], "gamma": 0.1, "fold": data["fold"]}
+
+
+def pairwise(X, y, gamma=0.1, fold=None):
+    return models.PairwiseLinear(X, y, "ranking", gamma)
+
+
+def ask_ranks(X, y, gamma, fold):
+    fit, result = fitted(pairwise(X, y, gamma), fold)
+    return {"losses": losses(result), "coef": Said(fit.params, errors(fit))}
+
+
+def a_month(rng):
+    hours = np.arange(112)
+    busy = (hours % 9 < 2) & (rng.random(112) < 0.8)
+    counts = rng.poisson(6.0 + 12 * busy) * 1.0
+    return {"counts": counts, "day": hours // 4 % 7, "fold": hours // 28}
+
+
+def traffic(counts, day, fold=None):
+    prior = models.TrafficPrior(
+        (2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), stay_event=(4.0, 2.0)
+    )
+    return models.PoissonTraffic(counts, day, prior=prior)
+
+
+def ask_traffic(counts, day, fold):
+    fit, result = fitted(traffic(counts, day), fold)
+    return {"losses": losses(result), "params": Said(fit.params, errors(fit))}
+
+
+def from_hmmlearn(x, fold=None, **settings):
+    """(theirs, model, params), of a GaussianHMM."""
+    theirs = hmm.GaussianHMM(2, n_iter=50, random_state=0, transmat_prior=2.0, startprob_prior=2.0)
+    X = np.concatenate(x)
+    lengths = [len(own) for own in x]
+    theirs.set_params(**settings).fit(X.astype(float), lengths)
+    return theirs, *acv.from_hmmlearn(theirs, X, lengths)
+
+
+def ask_hmmlearn(x, fold, weight=None):
+    _, model, params = from_hmmlearn(x)
+    fit = acv.fit(model, start=params, **TIGHT)
+    return {"losses": losses(by(acv.exact, model, fit, folds_of(fold), **TIGHT))}
+
+
+def ask_jax(X, y, fold, weight=None, penalty=None):
+    import jax.numpy as jnp
+
+    def loss(params, weights):
+        eta = params[0] + X @ params[1:]
+        return jnp.sum(weights * (jnp.logaddexp(0.0, eta) - y * eta)) + 0.5 * params @ params
+
+    def heldout(params, sites):
+        eta = params[0] + jnp.asarray(X)[sites] @ params[1:]
+        return jnp.logaddexp(0.0, eta) - jnp.asarray(y)[sites] * eta
+
+    model = acv.from_jax(loss, heldout, len(y), np.zeros(3))
+    return {"losses": losses(fitted(model, fold)[1])}
+
+
+def ask_torch(X, y, fold, weight=None, penalty=None):
+    import torch
+
+    X, y = torch.tensor(np.asarray(X)), torch.tensor(np.asarray(y))
+
+    def terms(params, sites):
+        eta = params[0] + X[sites] @ params[1:]
+        return torch.logaddexp(torch.zeros_like(eta), eta) - y[sites] * eta
+
+    def loss(params, weights):
+        return torch.sum(weights * terms(params, slice(None))) + 0.5 * torch.sum(params**2)
+
+    model = acv.from_torch(loss, terms, len(y), np.zeros(3))
+    return {"losses": losses(fitted(model, fold)[1])}
+
+
+def incremental(method, X, y, fold, weight=None):
+    learner = acv.learners.lsqsgd(2, 0.01)
+    folds = [np.flatnonzero(fold == k) for k in np.unique(fold)]
+    result = method(learner, acv.Examples(X, y), folds)
+    return {"losses": Said(result.pointwise, result.se)}
+
+
+OF_NODES = {
+    "adjacency": ("node", "node"),
+    **{name: ("node",) for name in ("counts", "exposure", "weight", "fold", "losses")},
+}
+MRF = {
+    "axes": OF_NODES,
+    "sites": "node",
+    "whole": ("counts", "exposure"),
+    "units": {"exposure": (False, False, {"params": "log per unit"})},
+}
+PLAIN = {"axes": OF_ROWS, "whole": ("X", "y"), "free": ("row",), "examples": 2}
+OF_POINTS = {
+    "axes": OF_ROWS | {"points": ("row",), "ridge": ("column", "column")},
+    "free": ("row", "column"),
+    "whole": ("X", "points"),
+    "units": {"X": (True, False, {"coef": "per unit", "ridge": "square of unit"})},
+}
+DOORS |= {
+    "HiddenMRF": Door(
+        ("models.HiddenMRF",), grid, partial(ask_params, mrf), free=("node",), model=mrf, **MRF
+    ),
+    "HiddenMRF.from_map": Door(
+        ("models.HiddenMRF",), grid, partial(ask_params, mrf_of_map), model=mrf_of_map, **MRF
+    ),
+    "LinearChainCRF": Door(
+        ("models.LinearChainCRF",),
+        sentences,
+        partial(ask_tags, dense_crf),
+        model=dense_crf,
+        whole=("scores", "tags"),
+        **TAGGED,
+    ),
+    "FeatureCRF": Door(
+        ("models.FeatureCRF",),
+        sentences,
+        partial(ask_tags, feature_crf),
+        model=feature_crf,
+        **TAGGED,
+    ),
+    "from_crfsuite": Door(
+        ("from_crfsuite", "models.from_crfsuite"),
+        sentences,
+        ask_crfsuite,
+        **TAGGED | {"weight": None},
+    ),
+    "SemiSupervised": Door(
+        ("models.SemiSupervised", "models.ManifoldEnergy", "models.RBFAffinity"),
+        half_labelled,
+        partial(ask_labelled, acv.exact),
+        **OF_POINTS,
+        model=semisupervised,
+    ),
+    "as_printed": Door(
+        ("as_printed", "linearised"),
+        half_labelled,
+        partial(ask_labelled, acv.as_printed),
+        **OF_POINTS,
+    ),
+    "PairwiseLinear": Door(
+        ("models.PairwiseLinear",),
+        with_ranks,
+        ask_ranks,
+        units={"X": (False, True, {"coef": "per unit", "gamma": "square of unit"})},
+        model=pairwise,
+        **PLAIN | {"examples": 15},
+    ),
+    "PoissonTraffic": Door(
+        ("models.PoissonTraffic", "models.TrafficPrior"),
+        a_month,
+        ask_traffic,
+        axes={name: ("step",) for name in ("counts", "day", "fold", "losses")},
+        sites="step",
+        whole=("counts", "day"),
+        model=traffic,
+        examples=2,
+    ),
+    "from_hmmlearn": Door(
+        ("from_hmmlearn",),
+        partial(of_sequences, emit=real_frames),
+        ask_hmmlearn,
+        axes=OF_SEQUENCES,
+        sites="sequence",
+        free=("sequence",),
+        whole=("x",),
+    ),
+    "from_jax": Door(
+        ("from_jax",),
+        partial(rows, family="logistic"),
+        ask_jax,
+        **PLAIN | {"whole": (), "examples": 1},
+    ),
+    "from_torch": Door(
+        ("from_torch",), partial(rows, family="logistic"), ask_torch, **PLAIN | {"whole": ()}
+    ),
+    "treecv": Door(
+        ("treecv", "Examples"), rows, partial(incremental, acv.treecv), **PLAIN | {"free": ()}
+    ),
+    "kfold": Door(
+        ("kfold", "Examples"), rows, partial(incremental, acv.kfold), **PLAIN | {"free": ()}
+    ),
+}

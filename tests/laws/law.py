@@ -1,0 +1,127 @@
+"""What the tests of all laws share: examples, questions at a door, equality, what fails today.
+
+`HYPOTHESIS_PROFILE=nightly` draws 125 times as many (2,000 at cheap doors), others every night.
+"""
+
+import os
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import acvlib
+
+from .not_yet import NOT_YET
+
+NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
+LIBRARY = str(Path(acvlib.__file__).parent)
+SEEDS = st.integers(0, 2**32 - 1)
+SHARE = 1e-8  # of a standard error: what equal means
+TESTED = Counter()  # (law, door or situation): that a test asks for it
+
+
+class Refused(AssertionError):
+    """A door raised, or warned of, what the law says it must answer."""
+
+
+class Said(NamedTuple):
+    """One answer: its values, and the standard error that they are compared in; None: exactly."""
+
+    values: Any
+    unit: float | np.ndarray | None = None
+
+
+def ask(call: Any, *args: Any, **inputs: Any) -> Any:
+    """What a door answers; `Refused` where the library raises. Errors of the test stay errors."""
+    try:
+        return call(*args, **inputs)
+    except Exception as error:
+        chain = [error, error.__cause__, error.__context__]
+        frames = [f for each in chain if each for f in traceback.extract_tb(each.__traceback__)]
+        if any(frame.filename.startswith(LIBRARY) for frame in frames):
+            raise Refused(f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def refused(call: Any, *args: Any, words: str = "", **inputs: Any) -> bool:
+    """Whether a door refuses in words, by a ValueError or TypeError that holds these."""
+    try:
+        ask(call, *args, **inputs)
+    except Refused as error:
+        cause = error.__cause__
+        return isinstance(cause, ValueError | TypeError) and words.lower() in str(cause).lower()
+    return False
+
+
+def same(found: dict, expected: dict, share: float = SHARE) -> None:
+    """Assert that all answers are equal: decisions exactly, numbers to a share of their error."""
+    assert found.keys() == expected.keys()
+    for name, (values, unit) in expected.items():
+        if unit is None:
+            assert_array_equal(found[name].values, values, err_msg=name)
+        else:
+            gap = np.asarray(found[name].values, float) - np.asarray(values, float)
+            alike = np.isnan(np.asarray(values, float)) == np.isnan(gap)
+            assert np.all(alike), name
+            assert_allclose(np.nan_to_num(gap / unit), 0.0, atol=share, err_msg=name)
+
+
+def hold(check: Any, examples: int, **drawn: Any) -> None:
+    """Run a check on drawn examples. They come from seeds, so that there is nothing to shrink."""
+    number = 125 * examples if NIGHTLY else examples
+    silent = list(HealthCheck)
+    profile = settings(
+        max_examples=number,
+        deadline=None,
+        derandomize=not NIGHTLY,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=silent,
+        report_multiple_bugs=False,
+    )
+    profile(given(**drawn)(check))()
+
+
+def take(value: Any, axes: tuple, axis: str, order: np.ndarray) -> Any:
+    """A value with its entries along an axis in another order, or repeated, or left out."""
+    for number, own in enumerate(axes):
+        if own != axis:
+            continue
+        if isinstance(value, list) and number == 0:
+            value = [value[i] for i in order]
+        elif isinstance(value, list):
+            value = [np.take(each, order, number - 1) for each in value]
+        elif np.ndim(value) > number:
+            value = np.take(value, order, number)
+    return value
+
+
+def taken(values: dict, door: Any, axis: str, order: np.ndarray) -> dict:
+    """All inputs, or all answers, of a door along an axis."""
+
+    def one(name, value):
+        axes = door.axes.get(name, ())
+        if not isinstance(value, Said):
+            return take(value, axes, axis, order)
+        unit = take(value.unit, axes, axis, order) if np.ndim(value.unit) else value.unit
+        return Said(take(value.values, axes, axis, order), unit)
+
+    return {name: one(name, value) for name, value in values.items()}
+
+
+def cases(law: str, names: Any, situation: str = "") -> Any:
+    """Parametrise a test by doors; those in `NOT_YET` must fail, by a wrong answer or refusal."""
+    params = []
+    for name in names:
+        key = f"{name}: {situation}" if situation else name
+        TESTED[law, key] += 1
+        reason = NOT_YET.get((law, key))
+        fails = pytest.mark.xfail(strict=True, raises=AssertionError, reason=str(reason))
+        params.append(pytest.param(name, id=key, marks=fails if reason else ()))
+    return pytest.mark.parametrize("name", params)

@@ -1,0 +1,82 @@
+"""Every public name that can be called is a door in the table, or is none for a reason."""
+
+import importlib
+import inspect
+from pathlib import Path
+
+import acvlib as acv
+
+from .doors import DOORS
+from .law import TESTED
+from .not_yet import NOT_YET
+
+MODULES = ("", "models", "learners", "folds", "estimators", "bootstrap", "bounds", "plots")
+MODULES += ("spatial_folds", "graph", "weighting")
+RESULT = "the library makes it, users read it"
+BASE = "a protocol, a base class or a law of its own that users write or pass"
+FOLDS = "makes what doors take: tests/test_folds.py; laws 3 and 10 use it"
+NO_DOORS = {
+    "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
+    "Fit CVResult Interrupted Certificate NotConcordant models.CRFParams models.EMFit": RESULT,
+    "models.FeatureParams models.HMMParams models.TrafficParams models.Islands": RESULT,
+    "models.EmptyState models.NoFiniteOptimum bounds.Theorem1 bounds.Ball plots.Style": RESULT,
+    "fit_at fit_path derivatives_of": "parts of fit, for studies",
+    "ladder": "the five methods, one after the other",
+    "check_model difference_estimate": "of any model, that users write; they say whether it is one",
+    "from_dynamax from_nemos": "leave this edition: a recipe in the book",
+    "Folds folds.Folds folds.* spatial_folds.* weighting.*": FOLDS,
+    "estimators.*": "behind approx_*, whose doors these are",
+    "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
+        "of the same weights and params as bootstrap.refits"
+    ),
+    "bounds.theorem1": "leaves this edition for acvbook",
+    "plots.*": "draw results: law 8",
+    "graph.*": "mathematics without a model",
+    "models.tweedie models.contrastive models.ranking": "make what GLM and PairwiseLinear take",
+    "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
+    "models.GraphAffinity models.kernel_form models.median_square_distance": (
+        "make what ManifoldEnergy takes"
+    ),
+    "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd",
+    "learners.lsqsgd learners.PartialFit": "what treecv and kfold take",
+}
+LAWS = ("units", "type", "names", "order", "weights", "zero", "theirs", "result_works", "nan")
+LAWS += ("folds", "priors", "starts", "proof", "bits")
+
+
+def public_names():
+    """All names of acvlib and its public modules that can be called, as users write them."""
+    for label in MODULES:
+        module = getattr(acv, label) if label else acv
+        own = [
+            n
+            for n, v in vars(module).items()
+            if module.__name__ in (getattr(v, "__module__", "") or "")
+        ]
+        for name in getattr(module, "__all__", own):
+            value = getattr(module, name)
+            if name[0] != "_" and callable(value) and not inspect.ismodule(value):
+                yield f"{label}.{name}" if label else name
+
+
+def test_every_public_name_is_a_door_or_none_for_a_reason():
+    entered = {public for door in DOORS.values() for public in door.public}
+    left = {name for names in NO_DOORS for name in names.split()}
+    names = set(public_names())
+    assert entered <= names, entered - names
+    wild = {name.split(".")[0] for name in left if name.endswith("*")}
+    missing = {n for n in names - entered - left if n.split(".")[0] not in wild}
+    assert not missing, f"add a door to tests/laws/doors.py for {sorted(missing)}"
+    gone = {n for n in left - names if not n.endswith("*")}
+    assert not gone, f"no longer there: {sorted(gone)}"
+    assert not entered & left
+
+
+def test_each_law_has_a_file_and_what_fails_is_tested():
+    for law in LAWS:
+        importlib.import_module(f".test_{law}", __package__)
+    files = {path.stem for path in Path(__file__).parent.glob("test_*.py")}
+    assert files == {f"test_{law}" for law in LAWS} | {"test_doors"}
+    assert {law for law, _ in TESTED} == set(LAWS)
+    assert set(NOT_YET) <= set(TESTED), set(NOT_YET) - set(TESTED)
+    assert max(TESTED.values()) == 1

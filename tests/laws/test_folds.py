@@ -1,0 +1,89 @@
+"""Law 10: folds belong to the sites that they were made for: another number or kind is refused."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import acvlib as acv
+from acvlib import models
+
+from .doors import DOORS, METHODS, by, real_frames
+from .law import SEEDS, ask, cases, hold, refused
+
+MODELS = [name for name, door in DOORS.items() if door.public[0].startswith("models.")]
+MODELS = [name for name in MODELS if DOORS[name].model]
+MAKERS = {
+    "k_fold": lambda n: acv.folds.k_fold(n, 3),
+    "leave_one_out": acv.folds.leave_one_out,
+    "blocked": lambda n: acv.folds.blocked(n, 3),
+    "leave_group_out": lambda n: acv.folds.leave_group_out(np.arange(n) % 3),
+}
+
+
+@cases("folds", MODELS)
+def test_folds_of_fewer_sites_are_refused(name):
+    door = DOORS[name]
+
+    def check(seed, fewer):
+        rng = np.random.default_rng(seed)
+        data = door.data(rng)
+        model = door.model(**data)
+        fit = acv.fit(model)
+        for maker in MAKERS.values():
+            folds = maker(model.n_sites - fewer)
+            assert refused(by, acv.exact, model, fit, folds, words=str(model.n_sites))
+
+    hold(check, 1, seed=SEEDS, fewer=st.integers(1, 3))
+
+
+@cases("folds", [method.__name__ for method in METHODS], "of sequences, given frames")
+def test_folds_of_sequences_are_refused_by_a_model_of_frames(name):
+    """Leave one of 12 sequences out is not leave the first 12 frames out."""
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        x = [real_frames(rng, np.arange(10) // 5) for _ in range(12)]
+        model = models.GaussianHMM(x, 2, sites="steps")
+        folds = acv.folds.leave_one_out(len(x))
+        assert refused(by, getattr(acv, name), model, acv.fit(model), folds, words="12")
+
+    hold(check, 1, seed=SEEDS)
+
+
+@cases("folds", ["GaussianHMM", "PoissonHMM", "CategoricalHMM", "GLMHMM"], "one default of sites")
+def test_a_list_of_sequences_has_the_same_sites_at_every_door(name):
+    data = DOORS[name].data(np.random.default_rng(0))
+    kind = getattr(models, name)
+    inputs = (data["inputs"],) if "inputs" in data else ()
+    found = ask(lambda: kind(data["x"], *inputs, 2)).sites
+    emission = kind(data["x"], *inputs, 2).emission
+    joined = [np.hstack(each) for each in zip(data["x"], *inputs, strict=True)]
+    assert found == models.HMM(joined, 2, emission).sites
+
+
+@cases("folds", ["GLM gaussian", "GaussianHMM"], "know their groups")
+def test_labels_of_groups_come_back(name):
+    """Folds by group are named by it in the table of results."""
+    door = DOORS[name]
+    data = door.data(np.random.default_rng(0))
+    model = door.model(**data)
+    labels = np.array(["ann", "bob", "cy"])[np.arange(model.n_sites) % 3]
+    result = by(acv.exact, model, acv.fit(model), acv.folds.leave_group_out(labels))
+    assert list(result.to_frame().index) == ["ann", "bob", "cy"]
+
+
+@cases("folds", ["choose", "compare_models"], "of other outcomes")
+def test_models_of_other_outcomes_are_not_compared(name):
+    """What is left out is the same sites, not the same data: a rule of both doors or none."""
+    door = DOORS["GLM logistic"]
+    data = door.data(np.random.default_rng(0))
+    built = {"a": door.model(**data), "b": door.model(**data | {"y": data["y"][::-1]})}
+    folds = acv.folds.k_fold(24, 3, rng=0)
+
+    def compared():
+        if name == "choose":
+            return acv.choose(built, folds)
+        return acv.compare_models(
+            {k: by(acv.exact, m, acv.fit(m), folds) for k, m in built.items()}
+        )
+
+    assert refused(compared)

@@ -1,0 +1,231 @@
+"""Law 3: what has names is aligned by them or refused; answers come back under the user's names."""
+
+import networkx
+import numpy as np
+import pandas as pd
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+
+import acvlib as acv
+from acvlib import models
+
+from .doors import DOORS, TIGHT, by, folds_of, on_map, real_frames
+from .law import SEEDS, Refused, ask, cases, hold, refused, same
+
+HOLDERS = {  # what has the same names; the first says the order
+    "GLM gaussian": ("row", ("X", "y", "weight")),
+    "VectorGLM": ("row", ("X", "y", "weight")),
+    "PairwiseLinear": ("row", ("X", "y")),
+    "SemiSupervised": ("row", ("X", "y")),
+    "kfold": ("row", ("X", "y")),
+    "HMM": ("frame", ("x", "weight")),
+    "GLMHMM": ("frame", ("x", "inputs")),
+    "HiddenMRF": ("node", ("counts", "adjacency", "exposure", "weight")),
+    "PoissonTraffic": ("step", ("counts", "day")),
+}
+
+
+def labelled(value, axes, axis, shuffled=None):
+    """As a Series or frame with names along an axis, stated in another order if one is given."""
+    if isinstance(value, list):
+        return [labelled(own, axes[1:], axis, shuffled) for own in value]
+    names = [f"s{number:03}" for number in np.random.default_rng(7).permutation(len(value))]
+    frame = pd.Series(value, names) if value.ndim == 1 else pd.DataFrame(value, names)
+    if list(axes).count(axis) == 2:
+        frame.columns = names
+    if shuffled is None:
+        return frame
+    order = np.array(names)[shuffled.permutation(len(names))]
+    return frame.loc[order, order] if list(axes).count(axis) == 2 else frame.loc[order]
+
+
+@cases("names", HOLDERS, "of sites")
+def test_what_has_names_is_aligned_by_them(name):
+    door, (axis, keys) = DOORS[name], HOLDERS[name]
+
+    def check(seed, number):
+        rng = np.random.default_rng(seed)
+        data = door.data(rng)
+        if "weight" in data and name != "GLMHMM":
+            data["weight"] = rng.integers(1, 3, len(data["weight"])) * 1.0
+        holder = keys[1 + number % (len(keys) - 1)]
+        held = {key: labelled(data[key], door.axes[key], axis) for key in keys}
+        held[holder] = labelled(data[holder], door.axes[holder], axis, rng)
+        expected = door.ask(**data)
+        try:
+            found = ask(door.ask, **data | held)
+        except Refused as error:
+            if isinstance(error.__cause__, ValueError | TypeError):
+                return
+            raise
+        same({"losses": found["losses"]}, {"losses": expected["losses"]})
+
+    hold(check, max(6, door.examples // 3), seed=SEEDS, number=st.integers(0, 2))
+
+
+@cases("names", ["HiddenMRF.from_map"], "of sites")
+def test_a_column_beside_a_map_is_aligned_with_it(name):
+    areas = on_map({"counts": np.arange(1.0, 13.0), "exposure": np.ones(12)}).iloc[::-1]
+    people = pd.Series(np.arange(1.0, 13.0))
+    build = models.HiddenMRF.from_map
+    if not refused(build, areas, "n", 0.5, exposure=people):
+        found = build(areas, "n", 0.5, exposure=people).exposure
+        assert np.array_equal(found, people.loc[areas.index])
+
+
+SEQUENCES = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "AutoRegressiveHMM")
+
+
+@cases("names", SEQUENCES, "of columns")
+def test_columns_of_sequences_are_aligned(name):
+    """Frames of which one has its columns in another order, in the fit and where it is asked."""
+    door = DOORS[name]
+    x = door.data(np.random.default_rng(0))["x"]
+    frames = [pd.DataFrame(np.column_stack([own[:, 0], 2 * own[:, -1] + 1])) for own in x]
+    frames = [frame.set_axis(["a", "b"], axis=1) for frame in frames]
+    other = [*frames[:-1], frames[-1][["b", "a"]]]
+    weight = np.ones(len(x))
+    plain = [frame.to_numpy() for frame in frames]
+    if not refused(door.model, x=other, weight=weight):
+        found = door.model(x=other, weight=weight).sequences
+        assert all(map(np.array_equal, found, plain))
+
+
+@cases("names", ["GLM gaussian", "GLM logistic", "VectorGLM"], "of columns")
+def test_columns_of_new_rows_are_aligned(name):
+    door = DOORS[name]
+    data = door.data(np.random.default_rng(0))
+    frame = pd.DataFrame(data["X"], columns=["a", "b"])
+    model = door.model(**data | {"X": frame})
+    params = acv.fit(model).params
+    turned = frame[["b", "a"]]
+    if not refused(model.predict, params, turned):
+        expected = model.predict(params, data["X"])
+        assert np.allclose(model.predict(params, turned), expected)
+
+
+@cases("names", ["CategoricalHMM"], "of symbols")
+def test_codes_are_names(name):
+    door = DOORS[name]
+
+    def check(seed, codes):
+        data = door.data(np.random.default_rng(seed))
+        said = door.ask(**data)
+        renamed = [np.array(sorted(codes))[own.astype(int)] for own in data["x"]]
+        found = ask(door.ask, **data | {"x": renamed})
+        shared = {"losses", "posterior", "states"}
+        same({k: found[k] for k in shared}, {k: said[k] for k in shared})
+
+    codes = st.lists(st.integers(0, 600), min_size=3, max_size=3, unique=True)
+    hold(check, 5, seed=SEEDS, codes=codes)
+
+
+@cases("names", ["approx_cross_val_predict", "FeatureCRF"], "of classes")
+def test_classes_have_any_names(name):
+    """Decisions come back under the names, whatever their order."""
+
+    def check(seed, names):
+        rng = np.random.default_rng(seed)
+        data = DOORS["FeatureCRF" if name == "FeatureCRF" else "VectorGLM"].data(rng)
+        called = np.array(names)
+        if name == "FeatureCRF":
+            from .doors import words
+
+            def told(called):
+                labels = [[str(called[k]) for k in own] for own in data["tags"]]
+                model = models.FeatureCRF(words(data["scores"]), labels, 0.5)
+                return np.array(model.predict(acv.fit(model).params))
+
+        else:
+
+            def told(called):
+                y = called[data["y"].astype(int)]
+                m = LogisticRegression(tol=1e-8, solver="newton-cholesky").fit(data["X"], y)
+                return acv.approx_cross_val_predict(m, data["X"], y, cv=3)
+
+        expected = ask(told, np.array(["0", "1", "2"]))
+        assert np.array_equal(ask(told, called), called[expected.astype(int)])
+
+    hold(check, 3, seed=SEEDS, names=st.permutations(["z", "Q", "a"]))
+
+
+LABELS = {
+    "whole numbers": [10, 9, 10, 2, 2, 9],
+    "text": ["b", "a", "b", "10", "10", "9"],
+    "mixed": [1, "1", 1, 2.5, 2.5, "1"],
+    "pairs": [("a", 1), ("a", 2), ("a", 1), ("b", 1), ("b", 1), ("a", 2)],
+}
+
+
+@cases("names", ["leave_group_out", "by_class"], "of groups")
+def test_groups_are_what_is_equal(name):
+    """Labels that differ are different groups, or are refused; none is merged or lost."""
+    for labels in LABELS.values():
+        expected = {tuple(np.flatnonzero([b == a for b in labels])) for a in labels}
+        make = acv.folds.leave_group_out
+        if name == "by_class":
+            make = lambda own: acv.folds.by_class(own, 1, 0)  # noqa: E731
+        if not refused(make, labels):
+            assert {tuple(fold.tolist()) for fold in make(labels)} == expected, labels
+
+
+@cases("names", ["HiddenMRF"], "of nodes")
+def test_nodes_of_a_graph_are_not_places(name):
+    """An array of counts has no names: nodes that are not 0 ... n - 1 in order must be refused."""
+
+    def check(seed, first):
+        rng = np.random.default_rng(seed)
+        counts = np.arange(7.0) + rng.poisson(3, 7)
+        order = rng.permutation(7)
+        graph = networkx.Graph()
+        graph.add_nodes_from((order + first).tolist())
+        graph.add_edges_from([(n + first, n + 1 + first) for n in range(6)])
+        plain = np.column_stack([np.arange(6), np.arange(1, 7)])
+        point = np.log([1.0, 9.0])
+        if not refused(models.HiddenMRF, counts, graph, 0.8):
+            found = models.HiddenMRF(counts, graph, 0.8).objective(point, np.ones(7))
+            expected = models.HiddenMRF(counts, plain, 0.8).objective(point, np.ones(7))
+            assert first == 0
+            assert np.isclose(found, expected)
+
+    hold(check, 6, seed=SEEDS, first=st.integers(0, 1))
+
+
+@cases("names", ["compare_methods", "theta_errors"], "of states")
+def test_states_are_matched_before_they_are_compared(name):
+    """Refits from other starts number the states otherwise, and are the same models."""
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        x = np.concatenate([real_frames(rng, np.arange(48) // 12 % 2) for _ in range(3)])
+        model = models.GaussianHMM(x, 2)
+        fit = acv.fit(model, **TIGHT)
+        folds = folds_of(np.arange(len(x)) // 36)
+        exact = by(acv.exact, model, fit, folds)
+        others = [by(acv.from_scratch, model, fit, folds, n_starts=2, rng=k) for k in range(3)]
+        for other in others:
+            if name == "theta_errors":
+                worst = acv.theta_errors(exact, other).max()
+            else:
+                worst = acv.compare_methods(exact, other).theta_error_max.max()
+            assert worst < 1e-4
+
+    hold(check, 2, seed=SEEDS)
+
+
+@cases("names", ["Examples"], "of rows of a target")
+def test_a_target_beside_a_frame_is_aligned_with_it(name):
+    frame = pd.DataFrame(np.arange(20.0).reshape(10, 2), columns=["a", "b"])
+    target = pd.Series(np.arange(10.0)).sample(frac=1, random_state=0)
+    if not refused(acv.Examples.of, frame, target):
+        assert np.array_equal(acv.Examples.of(frame, target).y, np.arange(10.0))
+
+
+@cases("names", ["Examples"], "of parts of a folder")
+def test_parts_of_a_folder_are_in_the_order_of_their_numbers(name, tmp_path):
+    """part.10 comes after part.9, as Dask writes them."""
+    for number in range(11):
+        part = pd.DataFrame({"a": [2.0 * number, 2.0 * number + 1]})
+        part.to_parquet(tmp_path / f"part.{number}.parquet")
+    read = acv.Examples.of(str(tmp_path), np.arange(22.0))
+    assert np.array_equal(np.ravel(read.X), np.arange(22.0))

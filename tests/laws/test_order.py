@@ -1,0 +1,63 @@
+"""Law 4: the order of rows, sequences, sites, columns, folds and candidates changes nothing."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+import acvlib as acv
+from acvlib import models
+
+from .doors import DOORS
+from .law import SEEDS, ask, cases, hold, same, taken
+
+
+@cases("order", [name for name, door in DOORS.items() if door.free])
+def test_order_means_nothing(name):
+    door = DOORS[name]
+
+    def check(seed, axis):
+        rng = np.random.default_rng(seed)
+        data = door.data(rng)
+        axes = next(door.axes[key] for key in data if axis in door.axes.get(key, ()))
+        key = next(key for key in data if axis in door.axes.get(key, ()))
+        place = axes.index(axis)
+        size = len(data[key]) if place == 0 else data[key].shape[place]
+        order = rng.permutation(size)
+        expected = taken(door.ask(**data), door, axis, order)
+        same(ask(door.ask, **taken(data, door, axis, order)), expected, door.share)
+
+    hold(check, door.examples, seed=SEEDS, axis=st.sampled_from(door.free))
+
+
+@cases("order", [name for name, door in DOORS.items() if door.free or door.model], "of folds")
+def test_the_number_of_a_fold_means_nothing(name):
+    door = DOORS[name]
+
+    def check(seed):
+        data = door.data(np.random.default_rng(seed))
+        fold = data["fold"]
+        again = data | {"fold": np.where(fold < 0, fold, fold.max() - fold)}
+        same(ask(door.ask, **again), door.ask(**data), door.share)
+
+    hold(check, max(2, door.examples // 5), seed=SEEDS)
+
+
+@cases("order", ["choose", "compare_models"], "of candidates")
+def test_the_order_of_candidates_means_nothing(name):
+    """Each has its own optimum: three numbers of states, of which one start does not find all."""
+
+    def check(seed, order):
+        x = np.random.default_rng(seed).poisson(np.tile(np.repeat([2.0, 9.0, 30.0, 4.0], 12), 2))
+        folds = acv.folds.k_fold(len(x), 4)
+
+        def told(keys):
+            candidates = {k: models.PoissonHMM(x, int(k)) for k in keys}
+            if name == "choose":
+                table = acv.choose(candidates, folds, n_starts=2).table
+            else:
+                fits = {k: acv.exact(m, acv.fit(m), folds) for k, m in candidates.items()}
+                table = acv.compare_models(fits)
+            return table.loc[["1", "2", "3"], ["elpd", "dse"]].to_numpy()
+
+        assert np.array_equal(ask(told, order), ask(told, "123"))
+
+    hold(check, 3, seed=SEEDS, order=st.sampled_from(["321", "231"]))

@@ -1,0 +1,86 @@
+"""Law 11: a default prior pulls by less than a tenth of a standard error, or the fit says which.
+
+The pull: sqrt(g' H^-1 g), g the gradient of -log prior at the optimum.
+"""
+
+import warnings
+
+import numpy as np
+from autograd import grad
+from hypothesis import strategies as st
+
+import acvlib as acv
+from acvlib import models
+
+from .law import SEEDS, ask, cases, hold
+
+PULL = 0.1  # standard errors
+
+
+def states(rng, n=600, stay=0.95):
+    return np.cumsum(rng.random(n) > stay) % 2
+
+
+def at_rest(rng):
+    z = rng.random(720) < np.where(np.arange(720) // 40 % 6 == 5, 0.95, 0.0)
+    return np.where(z, 1 + 0.3 * rng.normal(size=720), 0.001 + 2e-4 * rng.normal(size=720))
+
+
+def far(rng):
+    return np.where(states(rng), 1e5, -1e5) + rng.normal(size=600)
+
+
+def pulled(rng, unit):
+    u = rng.normal(size=600)
+    y = rng.random(600) < 1 / (1 + np.exp(-np.where(states(rng), 3 * u, 1 - u)))
+    return models.GLMHMM(y * 1, unit * u, 2)
+
+
+def rates(rng, unit):
+    return models.PoissonHMM(rng.poisson(unit * np.where(states(rng), 3.0, 1.0)), 2)
+
+
+def level(rng, unit):
+    z, x = states(rng), np.zeros(600)
+    for t in range(1, 600):
+        x[t] = 0.3 * x[t - 1] + 6 * z[t] + rng.normal()
+    return models.AutoRegressiveHMM([unit * (x + 65)], 2)
+
+
+def traffic(rng, unit):
+    counts = rng.poisson(unit * (2 + 4 * states(rng)))
+    return models.PoissonTraffic(counts, np.arange(600) // 40 % 7)
+
+
+def unpenalised_levels(make):
+    return lambda rng, unit: models.GaussianHMM(unit * make(rng), 2)
+
+
+MODELS = {
+    "GaussianHMM: mostly at rest": unpenalised_levels(at_rest),
+    "GaussianHMM: quiet levels far apart": unpenalised_levels(far),
+    "GaussianHMM": unpenalised_levels(lambda rng: 3 * states(rng) + rng.normal(size=600)),
+    "GLMHMM": pulled,
+    "PoissonHMM": rates,
+    "AutoRegressiveHMM": level,
+    "PoissonTraffic": traffic,
+}
+
+
+@cases("priors", MODELS)
+def test_default_priors_are_weak_or_seen(name):
+    """Of emissions; Dirichlet priors of the chain are a count of .1 a move."""
+
+    def check(seed, exponent):
+        model = MODELS[name](np.random.default_rng(seed), 10.0**exponent)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            fit = ask(acv.fit, model)
+        minus = getattr(model, "log_prior", None) or model.prior.negative_log_density
+        g = grad(minus)(fit.params)
+        g[: getattr(model, "n_chain", 0)] = 0.0
+        pull = np.sqrt(g @ fit.hessian.solve(g))
+        assert pull < PULL or any("prior" in str(warning.message) for warning in said)
+
+    counts = name in ("PoissonHMM", "PoissonTraffic")
+    hold(check, 3, seed=SEEDS, exponent=st.integers(0, 2 if counts else 3))

@@ -1,0 +1,74 @@
+"""Law 12: more starts find nothing better, or the fit warns; starts know the topology."""
+
+import warnings
+
+import numpy as np
+from hypothesis import strategies as st
+
+import acvlib as acv
+from acvlib import models
+
+from .doors import DOORS
+from .law import NIGHTLY, SEEDS, ask, cases, hold
+from .test_zero import CHAINS, emit, walks
+
+MORE = 20 if NIGHTLY else 8
+BETTER = 0.1  # nats
+
+
+def best_of_more(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return min(acv.fit(model, rng=seed).objective for seed in range(MORE))
+
+
+def check_starts(model):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        fit = ask(acv.fit, model)
+    assert said or best_of_more(model) > fit.objective - BETTER
+
+
+HIDDEN = ("GaussianHMM", "GaussianHMM full", "MixtureHMM", "PoissonHMM", "CategoricalHMM")
+HIDDEN += ("AutoRegressiveHMM", "GLMHMM", "HiddenMRF", "PoissonTraffic")
+
+
+@cases("starts", HIDDEN)
+def test_more_starts_find_nothing(name):
+    door = DOORS[name]
+
+    def check(seed):
+        check_starts(door.model(**door.data(np.random.default_rng(seed))))
+
+    hold(check, 2, seed=SEEDS)
+
+
+@cases("starts", ["GaussianHMM", "PoissonHMM"], "of four states")
+def test_more_starts_find_nothing_in_a_rugged_likelihood(name):
+    """Levels of which two are close together and one is far."""
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        z = rng.integers(0, 4, 40).repeat(rng.integers(1, 9, 40))
+        rate = np.array([2.0, 5.0, 9.0, 40.0])[z]
+        x = rng.poisson(rate) if name == "PoissonHMM" else rng.normal(rate, 1 + rate / 8)
+        check_starts(getattr(models, name)(x, 4))
+
+    hold(check, 3, seed=SEEDS)
+
+
+@cases("starts", ["GaussianHMM", "PoissonHMM", "CategoricalHMM"], "know the topology")
+def test_starts_know_the_topology(name):
+    """Whatever the seed, states stand where `fixed` has them: as good as from the true ones."""
+
+    def check(seed, chain):
+        rng = np.random.default_rng(seed)
+        fixed = np.array(CHAINS[chain], float)
+        z = walks(rng, fixed)
+        x = [emit(name, rng, own) for own in z]
+        model = getattr(models, name)(x, fixed.shape[1], sites="sequences", fixed=fixed)
+        best = ask(acv.fit, model, start=model.params_of_labels(np.concatenate(z))).objective
+        found = [ask(acv.fit, model, rng=k).objective for k in (None, 0, 1)]
+        assert max(found) < best + BETTER
+
+    hold(check, 3, seed=SEEDS, chain=st.sampled_from(["absorbing", "left to right"]))

@@ -1,0 +1,469 @@
+"""Law 7: theirs = ours: what the fitted object's own library answers, with every setting of it.
+
+A setting that is not honoured is refused. Their refits are the truth, to what their optimisers do.
+"""
+
+import copy
+import logging
+import warnings
+
+import numpy as np
+import pandas as pd
+import sklearn_crfsuite
+from hmmlearn import hmm
+from hmmlearn.base import ConvergenceMonitor
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    Ridge,
+    SGDClassifier,
+)
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+
+import acvlib as acv
+
+from .doors import by, fitted, folds_of, names_of, real_frames, rows, sentences, words
+from .law import SEEDS, Refused, ask, cases, hold, refused
+
+logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
+TIGHT = {"tol": 1e-9, "max_iter": 2000}
+NEWTON = TIGHT | {"solver": "newton-cholesky"}
+CV = KFold(4, shuffle=True, random_state=0)
+
+# scikit-learn
+
+
+def plain(rng, family="gaussian", n=40):
+    data = rows(rng, family, n)
+    return data["X"], data["y"]
+
+
+def score_cases(rng):
+    """{what: (estimator, X, y, settings)} whose scores are scikit-learn's."""
+    X, y = plain(rng)
+    _, label = plain(rng, "logistic")
+    _, count = plain(rng, "poisson")
+    frame = pd.DataFrame(X, columns=["x", "exposure"])
+    rare = count * (X[:, 0] > 5)  # a line through these is below 0 where they are 0
+    scaled = make_pipeline(StandardScaler(), Ridge(1.0))
+    base = LogisticRegression(C=0.1, **NEWTON)
+    chosen = {"Cs": [0.1], "cv": 3, "l1_ratios": (0,), "use_legacy_attributes": False}
+    deviance = {"scoring": "neg_mean_poisson_deviance"}
+    squares = {"scoring": "neg_mean_squared_error"}
+
+    def weighed(m, A, b):
+        weights = np.asarray(A)[:, 1] ** 2 + 1.0
+        return -np.average((m.predict(A) - b) ** 2, weights=weights)
+
+    def by_name(m, A, b):
+        return -np.average((m.predict(A) - b) ** 2, weights=A["exposure"] + 1.0)
+
+    return {
+        "score of a ...CV": (
+            LogisticRegressionCV(scoring="neg_log_loss", **chosen, **TIGHT),
+            X,
+            label,
+            {},
+        ),
+        "score of a search": (GridSearchCV(base, {"C": [0.1]}, scoring="roc_auc"), X, label, {}),
+        "score of a search of Ridge": (
+            GridSearchCV(Ridge(), {"alpha": [1.0]}, **squares),
+            X,
+            y,
+            {},
+        ),
+        "deviance outside its domain": (
+            LinearRegression(),
+            X,
+            rare,
+            deviance | {"cv": LeaveOneOut()},
+        ),
+        "deviance of negative targets": (LinearRegression(), X, y - y.mean(), deviance),
+        "scorer that reads X": (scaled, X, y, {"scoring": weighed}),
+        "scorer that reads X by name": (scaled, frame, y, {"scoring": by_name}),
+        "scorer that reads the steps": (
+            scaled,
+            X,
+            y,
+            {"scoring": lambda m, A, b: 1.0 * len(m.steps)},
+        ),
+        "y as a column": (Ridge(), X, pd.DataFrame({"y": y}), {}),
+        "labels as a column": (base, X, pd.DataFrame({"y": label}), {}),
+        "counts as a column": (PoissonRegressor(**NEWTON), X, pd.DataFrame({"y": count}), {}),
+        "several scorers": (Ridge(), X, y, {"scoring": ["r2", "neg_mean_squared_error"]}),
+    }
+
+
+@cases("theirs", score_cases(np.random.default_rng(0)))
+def test_scores_are_scikit_learns(name):
+    def check(seed):
+        m, X, y, settings = score_cases(np.random.default_rng(seed))[name]
+        settings = {"cv": CV} | settings
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = cross_validate(m, X, y, **settings)
+            m = m.fit(X, y)
+            got = ask(acv.approx_cross_validate, m, X, y, method="exact", **settings)
+        for key in (key for key in want if key.startswith("test_")):
+            assert np.allclose(got[key], want[key], rtol=1e-5, atol=1e-5, equal_nan=True)
+
+    hold(check, 3, seed=SEEDS)
+
+
+def prediction_cases(rng):
+    """{what: (estimator, X, y, settings)} whose predictions are those of scikit-learn's refits."""
+    X, y = plain(rng)
+    _, label = plain(rng, "logistic")
+    _, count = plain(rng, "poisson")
+    year = np.repeat(np.arange(2012, 2020), 5).astype(float)
+    panel = np.column_stack([year, X[:, 1]])
+    metres = X * 400 + [450_000, 5_200_000]
+    small = rng.normal(size=(40, 60))
+    wide, sums = np.column_stack([X[:, :1] * 1e9, small]), small[:, :9].sum(axis=1)
+    far = np.column_stack([X, X[:, 0] * 1e6 + rng.normal(size=40) * 1e6])
+    cities = pd.DataFrame({"city": np.array(list("abcd") * 10), "x": X[:, 0]})
+    dummies = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    w = np.ones(40)
+    w[[3, 10]] = 0.0
+    by_year = {"cv": LeaveOneGroupOut(), "groups": year}
+    weighed = {"params": {"sample_weight": w}}
+    return {
+        "years": (LinearRegression(), panel, y, {}),
+        "years, left out": (LinearRegression(), panel, y, by_year),
+        "years of Ridge": (Ridge(1.0), panel, y, {}),
+        "years of logits": (LogisticRegression(**NEWTON), panel, label, {}),
+        "years of counts": (PoissonRegressor(alpha=1e-3, **NEWTON), panel, count, {}),
+        "map metres": (Ridge(1.0), metres, y, {}),
+        "columns of all sizes": (LinearRegression(), far, y, {}),
+        "wide, one column in large units": (Ridge(1.0), wide, sums, {}),
+        "wide, one column in large units, of logits": (
+            LogisticRegression(**NEWTON),
+            wide,
+            (sums > 0) * 1,
+            {},
+        ),
+        "a column for each city": (make_pipeline(dummies, LinearRegression()), cities, y, {}),
+        "a column of ones": (make_pipeline(PolynomialFeatures(2), LinearRegression()), X, y, {}),
+        "weights of 0, row by row": (Ridge(1.0), X, y, weighed | {"cv": LeaveOneOut()}),
+        "weights of 0": (Ridge(1.0), X, y, weighed),
+        "a fold of weight 0": (
+            Ridge(1.0),
+            X,
+            y,
+            {"params": {"sample_weight": (np.arange(40) >= 10) * 1.0}, "cv": KFold(4)},
+        ),
+    }
+
+
+@cases("theirs", prediction_cases(np.random.default_rng(0)), "predicted")
+def test_predictions_are_those_of_refits(name):
+    def check(seed):
+        m, X, y, settings = prediction_cases(np.random.default_rng(seed))[name]
+        settings = {"cv": CV} | settings
+        fitting = settings.get("params", {})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = cross_val_predict(clone(m), X, y, **settings)
+            m = m.fit(X, y, **fitting)
+            got = ask(acv.approx_cross_val_predict, m, X, y, method="exact", **settings)
+        assert np.allclose(got, want, atol=1e-4 * np.std(want))
+
+    hold(check, 3, seed=SEEDS)
+
+
+@cases("theirs", ["approx_tune"], "of several scorers")
+def test_two_scorers_are_refused_in_words(name):
+    X, y = plain(np.random.default_rng(0))
+    scoring = ["r2", "neg_mean_squared_error"]
+    assert refused(
+        acv.approx_tune, Ridge().fit(X, y), X, y, [1.0, 2.0], scoring=scoring, words="scor"
+    )
+
+
+@cases("theirs", ["approx_tune"], "with weights of 0")
+def test_rows_of_weight_zero_choose_nothing(name):
+    X, y = plain(np.random.default_rng(0))
+    w = np.ones(40)
+    w[[3, 10]] = 0.0
+    kept, values = w > 0, [0.1, 10.0]
+    found = ask(acv.approx_tune, Ridge().fit(X, y, w), X, y, values, params={"sample_weight": w})
+    expected = acv.approx_tune(Ridge().fit(X[kept], y[kept]), X[kept], y[kept], values)
+    assert np.allclose(found.scores, expected.scores)
+
+
+@cases("theirs", ["approx_cross_validate", "kfold", "treecv"], "folds of ours")
+def test_folds_made_here_are_taken_at_every_door(name):
+    X, y = plain(np.random.default_rng(0))
+    folds = acv.folds.k_fold(40, 4, rng=0)
+    if name == "approx_cross_validate":
+        pairs = [(np.setdiff1d(np.arange(40), test), test) for test in folds]
+        found, want = (
+            ask(acv.approx_cross_validate, Ridge().fit(X, y), X, y, cv=cv)["test_score"]
+            for cv in (folds, pairs)
+        )
+    else:
+        learner, data = acv.learners.lsqsgd(2, 0.01), acv.Examples(X, y)
+        found, want = (
+            ask(getattr(acv, name), learner, data, f).pointwise for f in (folds, list(folds))
+        )
+    assert np.array_equal(found, want)
+
+
+LEARNERS = {
+    "MLPClassifier": MLPClassifier((3,), random_state=0, shuffle=False),
+    "SGDClassifier": SGDClassifier(random_state=0, shuffle=False),
+}
+
+
+@cases("theirs", LEARNERS, "learnt in part")
+def test_partial_fit_is_called_by_name(name):
+    """Its arguments stand in another order in every estimator."""
+    X, y = plain(np.random.default_rng(0), "logistic")
+    est = LEARNERS[name]
+    want = np.empty(40)
+    for test in acv.folds.k_fold(40, 4):
+        train = np.setdiff1d(np.arange(40), test)
+        m = clone(est).partial_fit(X[train], y[train], classes=[0, 1])
+        want[test] = m.predict(X[test]) != y[test]
+    learner = acv.learners.PartialFit(est, classes=(0, 1))
+    found = ask(acv.kfold, learner, acv.Examples(X, y), list(acv.folds.k_fold(40, 4)))
+    assert np.array_equal(found.pointwise, want)
+
+
+# hmmlearn
+
+PRIORS = {"startprob_prior": 2.0, "transmat_prior": 2.0}
+MATRIX = np.ones((2, 2)) + 20 * np.eye(2)
+SETTINGS = {
+    "as it is": (hmm.GaussianHMM, {}),
+    "covars_prior": (hmm.GaussianHMM, {"covars_prior": 4.0, "covars_weight": 3.0}),
+    "means_prior": (hmm.GaussianHMM, {"means_prior": 0.0, "means_weight": 5.0}),
+    "transmat_prior": (hmm.GaussianHMM, {"transmat_prior": MATRIX}),
+    "params without transmat": (hmm.GaussianHMM, {"params": "smc", "init_params": "mc"}),
+    "params without means": (hmm.GaussianHMM, {"params": "stc"}),
+    "full": (hmm.GaussianHMM, {"covariance_type": "full", "covars_prior": 0.0}),
+    "spherical": (hmm.GaussianHMM, {"covariance_type": "spherical"}),
+    "tied": (hmm.GaussianHMM, {"covariance_type": "tied", "covars_prior": 0.0}),
+    "min_covar": (hmm.GaussianHMM, {"min_covar": 9.0}),
+    "GMM": (hmm.GMMHMM, {"n_mix": 2, "weights_prior": 2.0}),
+    "GMM means_prior": (hmm.GMMHMM, {"n_mix": 2, "means_weight": 20.0, "weights_prior": 2.0}),
+    "Poisson lambdas_prior": (hmm.PoissonHMM, {"lambdas_prior": 3.0, "lambdas_weight": 2.0}),
+    "Categorical": (hmm.CategoricalHMM, {"emissionprob_prior": 2.0}),
+}
+HONOURED = {"transmat_prior"}  # a kind of setting that ours have, so that it is no use to refuse it
+
+
+def em(h, X, lengths, n=300):
+    """EM that goes on from the parameters that h has."""
+    h.init_params, h.n_iter, h.tol = "", n, -np.inf
+    h.monitor_ = ConvergenceMonitor(-np.inf, n, False)
+    return h.fit(X, lengths)
+
+
+@cases("theirs", SETTINGS, "of hmmlearn")
+def test_refits_are_hmmlearns_or_the_setting_is_refused(name):
+    kind, settings = SETTINGS[name]
+    rng = np.random.default_rng(1)
+    lengths, fold = [40] * 6, np.arange(6) % 3
+    z = np.arange(240) // 10 % 2
+    X = real_frames(rng, z)[:, :1] / 4.0
+    if kind is hmm.PoissonHMM:
+        X = rng.poisson(1 + 9 * z)[:, None]
+    elif kind is hmm.CategoricalHMM:
+        X = np.where(rng.random(240) < 0.8, z, 2)[:, None]
+    elif kind is hmm.GMMHMM:
+        X = np.where(z, rng.choice([0.0, 9.0], 240), rng.choice([20.0, 32.0], 240))[:, None]
+        X = X + rng.normal(size=(240, 1))
+    theirs = kind(2, random_state=0, **PRIORS | settings)
+    if "init_params" in settings:
+        theirs.startprob_ = np.array([0.5, 0.5])
+        theirs.transmat_ = np.array([[0.7, 0.3], [0.4, 0.6]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        em(theirs.fit(X, lengths), X, lengths)
+        try:
+            model, params = ask(acv.from_hmmlearn, theirs, X, lengths)
+        except Refused as error:
+            words = str(error)
+            assert name.split()[-1].split("_")[0] in words
+            assert name not in HONOURED
+            return
+        fit = ask(acv.fit, model, start=params, tolerance=1e-8)
+        found = ask(by, acv.exact, model, fit, folds_of(fold)).pointwise
+    parts = np.split(X, np.cumsum(lengths)[:-1])
+    for k in range(3):
+        kept = np.flatnonzero(fold != k)
+        h = em(copy.deepcopy(theirs), np.concatenate([parts[i] for i in kept]), [40] * len(kept))
+        want = [-h.score(parts[i]) for i in np.flatnonzero(fold == k)]
+        assert np.allclose(found[fold == k], want, rtol=1e-4)
+
+
+@cases("theirs", ["masked", "nan"], "in hmmlearn")
+def test_missing_frames_of_hmmlearn_are_missing(name):
+    """Masked or nan: the losses are those of the other frames, with hmmlearn's parameters."""
+    rng = np.random.default_rng(0)
+    X = real_frames(rng, np.arange(60) // 10 % 2)[:, :1]
+    h = hmm.GaussianHMM(2, random_state=0, **PRIORS).fit(X)
+    gone = (np.arange(60) >= 5) & (np.arange(60) < 20)
+    given = np.where(gone[:, None], np.nan, X)
+    if name == "masked":
+        given = np.ma.masked_array(np.where(gone[:, None], -999.0, X), gone[:, None])
+    model, params = ask(acv.from_hmmlearn, h, given)
+    dense = norm.logpdf(X, h.means_[:, 0], np.sqrt(h.covars_[:, 0, 0]))
+    dense[gone] = 0.0
+    alpha = np.log(h.startprob_) + dense[0]
+    for own in dense[1:]:
+        alpha = logsumexp(alpha[:, None] + np.log(h.transmat_), axis=0) + own
+    assert np.isclose(model.sequence_losses(params)[0], -logsumexp(alpha))
+
+
+# crfsuite
+
+CRF = {
+    "c2": {"c2": 1.5},
+    "min_freq": {"min_freq": 8},
+    "all_possible_states": {"all_possible_states": False},
+    "c1": {"c1": 0.1},
+    "algorithm": {"algorithm": "ap"},
+}
+
+
+@cases("theirs", CRF, "of crfsuite")
+def test_refits_are_crfsuites_or_the_setting_is_refused(name):
+    """What crfsuite counts anew without a fold (`min_freq`) is counted anew."""
+    data = sentences(np.random.default_rng(2), n=24)
+    X, y, fold = words(data["scores"]), names_of(data["tags"]), np.arange(24) % 4
+    settings = {
+        "algorithm": "lbfgs",
+        "c1": 0.0,
+        "c2": 0.5,
+        "max_iterations": 2000,
+        "epsilon": 1e-12,
+    }
+    settings |= {"delta": 1e-12, "period": 3000}
+    settings |= {"all_possible_states": True, "all_possible_transitions": True} | CRF[name]
+    if name == "algorithm":
+        settings = {"algorithm": "ap"}
+
+    def theirs(rows_):
+        crf = sklearn_crfsuite.CRF(**settings)
+        return crf.fit([X[i] for i in rows_], [y[i] for i in rows_])
+
+    if refused(acv.from_crfsuite, theirs(range(24)), X, y, words=name.split("_")[0]):
+        return
+    model, params = ask(acv.from_crfsuite, theirs(range(24)), X, y)
+    found = by(acv.exact, model, acv.fit(model, start=params), folds_of(fold)).pointwise
+    for k in range(4):
+        crf = theirs(np.flatnonzero(fold != k))
+        for i in np.flatnonzero(fold == k):
+            crf.tagger_.set(X[i])
+            assert np.isclose(found[i], -np.log(crf.tagger_.probability(y[i])), rtol=1e-3)
+
+
+# Functions of JAX and torch: checked at every site that they stand for.
+
+
+def functions(np_, X, y, add):
+    """{what is wrong: (loss, heldout)} of a logistic regression."""
+
+    def terms(params, sites):
+        eta = X[sites] @ params
+        return np_.logaddexp(0.0 * eta, eta) - y[sites] * eta
+
+    def loss(params, weights):
+        return (weights * terms(params, slice(None))).sum() + 0.5 * (params**2).sum()
+
+    def late(weights):  # the second half has no weight
+        return add(weights[:10], np_)
+
+    return {
+        "nothing": (loss, terms),
+        "half of the weights unread": (lambda p, w: loss(p, late(w)), terms),
+        "losses sorted": (
+            loss,
+            lambda p, s: (
+                np_.sort(terms(p, s)) if np_.__name__ != "torch" else np_.sort(terms(p, s)).values
+            ),
+        ),
+        "losses of the sites in order": (
+            loss,
+            lambda p, s: terms(p, np_.sort(s) if np_.__name__ != "torch" else np_.sort(s).values),
+        ),
+        "losses of clamped sites": (loss, lambda p, s: terms(p, s.clip(0, 9))),
+        "one number for all": (loss, lambda p, s: 0.0 * terms(p, s) + terms(p, s).mean()),
+        "noise": (lambda p, w: loss(p, w) + (noise(np_) * p).sum(), terms),
+    }
+
+
+def noise(np_):
+    drawn = np.random.default_rng().normal(size=3)
+    return np_.as_tensor(drawn) if np_.__name__ == "torch" else drawn
+
+
+def foreign(name, seed):
+    """(adapter, functions) of JAX or torch."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.ones(20), rng.normal(size=(20, 2))])
+    y = np.arange(20) % 2 * 1.0
+    if name == "from_torch":
+        import torch
+
+        half = lambda w, np_: np_.cat([w, np_.ones(10, dtype=w.dtype)])  # noqa: E731
+        return acv.from_torch, functions(torch, torch.tensor(X), torch.tensor(y), half)
+    import jax.numpy as jnp
+
+    half = lambda w, np_: np_.concatenate([w, np_.ones(10)])  # noqa: E731
+    return acv.from_jax, functions(jnp, HeldByJax(X), HeldByJax(y), half)
+
+
+class HeldByJax:
+    """An array in double precision, whatever JAX is set to when it is made."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, sites):
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.values)[sites]
+
+
+WRONG = list(functions(np, np.ones((20, 3)), np.ones(20), lambda w, np_: w))[1:]
+FOREIGN = [f"{name} {wrong}" for name in ("from_jax", "from_torch") for wrong in WRONG]
+
+
+@cases("theirs", ["from_jax", "from_torch"], "right functions")
+def test_right_functions_are_taken(name):
+    adapter, ways = foreign(name, 0)
+    model = ask(adapter, *ways["nothing"], 20, np.zeros(3))
+    assert np.isfinite(fitted(model, np.arange(20) % 4)[1].loss)
+
+
+@cases("theirs", FOREIGN)
+def test_wrong_functions_are_refused(name):
+    """Wherever the sites are at which they go wrong."""
+    door, wrong = name.split(" ", 1)
+    adapter, ways = foreign(door, 0)
+
+    def used():
+        model = adapter(*ways[wrong], 20, np.zeros(3))
+        fit = acv.fit(model)
+        return by(acv.exact, model, fit, acv.Folds([np.array([15, 2, 11]), np.array([19, 3, 12])]))
+
+    assert refused(used)

@@ -1,0 +1,82 @@
+"""Law 5: a weight is a count: weight 2 is a site twice, and weight 0 is no site."""
+
+import numpy as np
+
+import acvlib as acv
+from acvlib import models
+
+from .doors import DOORS, by, hmm_by_frames, real_frames
+from .law import SEEDS, Said, ask, cases, hold, same, taken
+
+WEIGHED = [name for name, door in DOORS.items() if door.weight]
+ALONE = {"losses", "prediction", "coef", "params", "posterior", "states", "mean", "sd", "rate"}
+
+
+def sites_of(data, door):
+    return len(data["fold"])
+
+
+@cases("weights", WEIGHED, "2 is twice")
+def test_weight_two_is_a_site_twice(name):
+    """What is said of each site, and of parameters; a mean over sites counts it once."""
+    door = DOORS[name]
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        data = door.data(rng)
+        counts = rng.integers(1, 4, sites_of(data, door))
+        twice = taken(data, door, door.sites, np.repeat(np.arange(len(counts)), counts))
+        found = ask(door.ask, **data | {door.weight: counts * 1.0})
+        found = taken(found, door, door.sites, np.repeat(np.arange(len(counts)), counts))
+        expected = ask(door.ask, **twice)
+        shared = ALONE & expected.keys()
+        same(
+            {key: found[key] for key in shared}, {key: expected[key] for key in shared}, door.share
+        )
+
+    hold(check, door.examples, seed=SEEDS)
+
+
+@cases("weights", WEIGHED, "0 is absent")
+def test_weight_zero_is_no_site(name):
+    """A site of weight 0 may hold anything that its kind allows."""
+    door = DOORS[name]
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        data = door.data(rng)
+        n = sites_of(data, door)
+        gone = rng.choice(n, 1 + n // 12, replace=False)
+        kept = np.setdiff1d(np.arange(n), gone)
+        weight = np.ones(n)
+        weight[gone] = 0.0
+        found = taken(ask(door.ask, **data | {door.weight: weight}), door, door.sites, kept)
+        same(found, ask(door.ask, **taken(data, door, door.sites, kept)), door.share)
+
+    hold(check, door.examples, seed=SEEDS)
+
+
+@cases("weights", ["HMM", "GaussianHMM"], "0 is missing, whatever stands there")
+def test_a_frame_of_weight_zero_is_a_missing_frame(name):
+    """-999 in a third of all frames sets no unit, no start and no prior."""
+
+    def check(seed):
+        rng = np.random.default_rng(seed)
+        x = np.concatenate([real_frames(rng, np.arange(40) // 10 % 2) for _ in range(3)])
+        gone = rng.random(len(x)) < 0.3
+        build = (
+            hmm_by_frames
+            if name == "HMM"
+            else lambda x, w=1.0: models.GaussianHMM(x, 2, sample_weight=w)
+        )
+        folds = acv.folds.k_fold(len(x), 4, observed=~gone)
+
+        def told(model):
+            result = by(acv.exact, model, acv.fit(model, tolerance=1e-10), folds, tolerance=1e-10)
+            return {"losses": Said(result.pointwise, result.se)}
+
+        marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))
+        weighed = ask(told, build(marked, (~gone) * 1.0))
+        same(weighed, ask(told, build(missing)))
+
+    hold(check, 5, seed=SEEDS)
