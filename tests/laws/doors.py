@@ -59,11 +59,6 @@ class Door:
 # How methods are called: the one place.
 
 
-def by(method: Callable, model: Any, *rest: Any, **settings: Any) -> Any:
-    """method(model, fit, folds), or a function of (model, result)."""
-    return method(model, *rest, **settings)
-
-
 def folds_of(fold: Any, weight: Any = 1.0) -> acv.Folds:
     """`Folds` by the number of each site's fold; sites of weight 0 are in none."""
     kept = np.broadcast_to(np.asarray(weight, float), len(fold)) > 0.0
@@ -75,7 +70,7 @@ def fitted(model: Any, fold: Any, weight: Any = 1.0, method: Callable = acv.exac
     """(fit, result of a method) of a model."""
     fit = acv.fit(model, **TIGHT)
     settings = TIGHT if method is acv.exact else {}
-    return fit, by(method, model, fit, folds_of(fold, weight), **settings)
+    return fit, method(fit, folds_of(fold, weight), **settings)
 
 
 def losses(result: Any) -> Said:
@@ -191,7 +186,7 @@ def tool_of_exact(tool):
     """Of a function of (exact, other result): a table or array by fold or method."""
 
     def told(model, fit, result, folds):
-        table = tool(by(acv.exact, model, fit, folds, **TIGHT), result)
+        table = tool(acv.exact(fit, folds, **TIGHT), result)
         columns = ["loss", "se", "relative_error", "theta_error"]
         numbers = table[columns].to_numpy() if hasattr(table, "columns") else np.sort(table)
         return {"table": Said(numbers, 1.0)}
@@ -200,19 +195,19 @@ def tool_of_exact(tool):
 
 
 def checked_folds(model, fit, result, folds):
-    check = by(acv.check_result, model, result)
-    better = by(acv.refit_unreliable, model, result)
+    check = acv.check_result(result)
+    better = acv.refit_unreliable(result)
     return {"flags": Said(int(check.unreliable.sum())), "losses": losses(better)}
 
 
 def certified(model, fit, result, folds):
-    proof = by(acv.certify, model, result)
+    proof = acv.certify(result)
     ends = np.array([proof.lower.pointwise, proof.upper.pointwise])
     return {"interval": Said(ends.T, max(np.ptp(ends, axis=0).mean(), 1e-9) * 1e6)}
 
 
 def influential(model, fit, result, folds):
-    found = by(acv.most_influential, model, fit, lambda params: params[1], 2)
+    found = acv.most_influential(fit, lambda params: params[1], 2)
     size = errors(fit)[1]
     return {"psi": Said(found.psi, size), "effect": Said(found.exact, size)}
 
@@ -225,7 +220,7 @@ def compared(model, fit, result, folds):
 
 
 def fitted_like(model, folds):
-    return by(acv.exact, model, acv.fit(model, **TIGHT), folds, **TIGHT)
+    return acv.exact(acv.fit(model, **TIGHT), folds, **TIGHT)
 
 
 def chosen(model, fit, result, folds):
@@ -247,9 +242,7 @@ def resampled(model, fit, result, folds):
     """Of weights that are all 1, and of those of the folds."""
     weights = np.stack([acv.folds.weights(model.n_sites, fold) for fold in folds])
     return {
-        "params": Said(
-            np.sort(by(acv.bootstrap.refits, model, fit, weights, **TIGHT)[:, 1]), errors(fit)[1]
-        )
+        "params": Said(np.sort(acv.bootstrap.refits(fit, weights, **TIGHT)[:, 1]), errors(fit)[1])
     }
 
 
@@ -503,13 +496,13 @@ def ask_frames(x, weight, fold):
 
 def ask_future(x, weight, fold):
     model = hmm_by_frames(x, weight)
-    found = by(acv.leave_future_out, model, acv.fit(model, **TIGHT), np.arange(40, 56, 4))
+    found = acv.leave_future_out(acv.fit(model, **TIGHT), np.arange(40, 56, 4))
     return {"losses": Said(found.losses, np.std(found.losses) / 2)}
 
 
 def ask_scratch(x, weight, fold):
     model = hmm_by_frames(x, weight)
-    result = by(acv.from_scratch, model, acv.fit(model), folds_of(fold, weight), n_starts=3)
+    result = acv.from_scratch(acv.fit(model), folds_of(fold, weight), n_starts=3)
     return {"losses": losses(result)}
 
 
@@ -612,7 +605,7 @@ def ask_crfsuite(scores, tags, weight, fold):
     crf = sklearn_crfsuite.CRF(algorithm="lbfgs", c1=0.0, c2=0.5, max_iterations=500)
     model, params = acv.from_crfsuite(crf.fit(X, y), X, y)
     fit = acv.fit(model, start=params, **TIGHT)
-    result = by(acv.exact, model, fit, folds_of(fold), **TIGHT)
+    result = acv.exact(fit, folds_of(fold), **TIGHT)
     return {"losses": losses(result), "tags": Said(np.array(model.predict(fit.params)))}
 
 
@@ -646,7 +639,7 @@ def ask_labelled(method, X, points, y, ridge, fold):
     model = semisupervised(X, points, y, ridge)
     fit, result = fitted(model, fold, fold >= 0, method)
     if method is acv.as_printed:
-        result = by(acv.linearised, model, result)
+        result = acv.linearised(result)
     return {"losses": losses(result), "coef": Said(fit.params, errors(fit))}
 
 
@@ -695,7 +688,7 @@ def from_hmmlearn(x, fold=None, **settings):
 def ask_hmmlearn(x, fold, weight=None):
     _, model, params = from_hmmlearn(x)
     fit = acv.fit(model, start=params, **TIGHT)
-    return {"losses": losses(by(acv.exact, model, fit, folds_of(fold), **TIGHT))}
+    return {"losses": losses(acv.exact(fit, folds_of(fold), **TIGHT))}
 
 
 def ask_jax(X, y, fold, weight=None, penalty=None):

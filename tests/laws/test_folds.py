@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS, METHODS, by, real_frames
+from .doors import DOORS, METHODS, real_frames
 from .law import SEEDS, ask, cases, hold, refused
 
 MODELS = [name for name, door in DOORS.items() if door.public[0].startswith("models.")]
@@ -67,7 +67,7 @@ def test_labels_of_groups_come_back(name):
     data = door.data(np.random.default_rng(0))
     model = door.model(**data)
     labels = np.array(["ann", "bob", "cy"])[np.arange(model.n_sites) % 3]
-    result = by(acv.exact, model, acv.fit(model), acv.folds.leave_group_out(labels))
+    result = acv.exact(acv.fit(model), acv.folds.leave_group_out(labels))
     assert list(result.to_frame().index) == ["ann", "bob", "cy"]
 
 
@@ -82,8 +82,6 @@ def test_models_of_other_outcomes_are_not_compared(name):
     def compared():
         if name == "choose":
             return acv.choose(built, folds)
-        return acv.compare_models(
-            {k: by(acv.exact, m, acv.fit(m), folds) for k, m in built.items()}
-        )
+        return acv.compare_models({k: acv.exact(acv.fit(m), folds) for k, m in built.items()})
 
     assert refused(compared)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS, TIGHT, by, folds_of, on_map, real_frames
+from .doors import DOORS, TIGHT, folds_of, on_map, real_frames
 from .law import SEEDS, Refused, ask, cases, hold, refused, same
 
 HOLDERS = {  # what has the same names; the first says the order
@@ -201,8 +201,8 @@ def test_states_are_matched_before_they_are_compared(name):
         model = models.GaussianHMM(x, 2)
         fit = acv.fit(model, **TIGHT)
         folds = folds_of(np.arange(len(x)) // 36)
-        exact = by(acv.exact, model, fit, folds)
-        others = [by(acv.from_scratch, model, fit, folds, n_starts=2, rng=k) for k in range(3)]
+        exact = acv.exact(fit, folds)
+        others = [acv.from_scratch(fit, folds, n_starts=2, rng=k) for k in range(3)]
         for other in others:
             if name == "theta_errors":
                 worst = acv.theta_errors(exact, other).max()

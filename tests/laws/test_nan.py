@@ -11,7 +11,7 @@ from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_pred
 import acvlib as acv
 from acvlib import models
 
-from .doors import by, folds_of, rows
+from .doors import folds_of, rows
 from .law import SEEDS, Refused, ask, cases, hold, refused
 
 

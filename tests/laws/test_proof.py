@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS, METHODS, by, rows
+from .doors import DOORS, METHODS, rows
 from .law import SEEDS, Refused, ask, cases, hold, refused
 
 LONG = np.longdouble
@@ -115,7 +115,7 @@ def test_a_result_of_another_model_is_refused(name):
     model = door.model(**data)
     fit = acv.fit(model)
     folds = acv.folds.k_fold(model.n_sites, 3)
-    result = by(acv.newton_step, model, fit, folds)
+    result = acv.newton_step(fit, folds)
     turned = {"GLM logistic": "X", "GLM poisson": "X", "LinearChainCRF": "scores"}[name]
     other = [np.roll(each, 1, axis=0) for each in data[turned]]
     another = door.model(**data | {turned: np.array(other)[::-1]})
@@ -131,14 +131,14 @@ def test_what_is_not_proved_is_refused(name):
     fit = acv.fit(model, tolerance=1e-10)
     observed = getattr(model, "observed", None)
     folds = acv.folds.k_fold(model.n_sites, 3, observed=observed)
-    result = by(acv.newton_step, model, fit, folds)
+    result = acv.newton_step(fit, folds)
     try:
         proof = ask(by, acv.certify, model, result)
     except Refused as error:
         if isinstance(error.__cause__, ValueError | TypeError | acv.NotConcordant):
             return
         raise
-    losses = by(acv.exact, model, fit, folds, tolerance=1e-10).pointwise
+    losses = acv.exact(fit, folds, tolerance=1e-10).pointwise
     seen = np.isfinite(losses)
     assert (proof.lower.pointwise[seen] - 1e-10 <= losses[seen]).all()
     assert (losses[seen] <= proof.upper.pointwise[seen] + 1e-10).all()

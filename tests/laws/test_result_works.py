@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import acvlib as acv
 
-from .doors import DOORS, by, folds_of, glm, hmm_by_frames, rows
+from .doors import DOORS, folds_of, glm, hmm_by_frames, rows
 from .law import SEEDS, ask, cases, hold
 
 pytest.importorskip("pandas")
@@ -55,7 +55,7 @@ def logistic_result(method):
 
 def future():
     model = hmm_by_frames(DOORS["HMM"].data(np.random.default_rng(0))["x"])
-    return by(acv.leave_future_out, model, acv.fit(model), [40, 50])
+    return acv.leave_future_out(acv.fit(model), [40, 50])
 
 
 def learnt():
@@ -71,7 +71,7 @@ def approximated():
 
 
 def proof(model, fit, folds):
-    return by(acv.certify, model, by(acv.newton_step, model, fit, folds))
+    return acv.certify(acv.newton_step(fit, folds))
 
 
 def choice(model, fit, folds):
@@ -79,8 +79,8 @@ def choice(model, fit, folds):
 
 
 RESULTS = {
-    "exact": logistic_result(lambda *args: by(acv.exact, *args)),
-    "newton_step": logistic_result(lambda *args: by(acv.newton_step, *args)),
+    "exact": logistic_result(lambda model, *rest: acv.exact(*rest)),
+    "newton_step": logistic_result(lambda model, *rest: acv.newton_step(*rest)),
     "certify": logistic_result(proof),
     "choose": logistic_result(choice),
     "leave_future_out": future,

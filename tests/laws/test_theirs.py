@@ -38,7 +38,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 
 import acvlib as acv
 
-from .doors import by, fitted, folds_of, names_of, real_frames, rows, sentences, words
+from .doors import fitted, folds_of, names_of, real_frames, rows, sentences, words
 from .law import SEEDS, Refused, ask, cases, hold, refused
 
 logging.getLogger("hmmlearn").setLevel(logging.CRITICAL)
@@ -368,7 +368,7 @@ def test_refits_are_crfsuites_or_the_setting_is_refused(name):
     if refused(acv.from_crfsuite, theirs(range(24)), X, y, words=name.split("_")[0]):
         return
     model, params = ask(acv.from_crfsuite, theirs(range(24)), X, y)
-    found = by(acv.exact, model, acv.fit(model, start=params), folds_of(fold)).pointwise
+    found = acv.exact(acv.fit(model, start=params), folds_of(fold)).pointwise
     for k in range(4):
         crf = theirs(np.flatnonzero(fold != k))
         for i in np.flatnonzero(fold == k):
@@ -464,6 +464,6 @@ def test_wrong_functions_are_refused(name):
     def used():
         model = adapter(*ways[wrong], 20, np.zeros(3))
         fit = acv.fit(model)
-        return by(acv.exact, model, fit, acv.Folds([np.array([15, 2, 11]), np.array([19, 3, 12])]))
+        return acv.exact(fit, acv.Folds([np.array([15, 2, 11]), np.array([19, 3, 12])]))
 
     assert refused(used)

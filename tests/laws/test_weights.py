@@ -5,7 +5,7 @@ import numpy as np
 import acvlib as acv
 from acvlib import models
 
-from .doors import DOORS, by, hmm_by_frames, real_frames
+from .doors import DOORS, hmm_by_frames, real_frames
 from .law import SEEDS, Said, ask, cases, hold, same, taken
 
 WEIGHED = [name for name, door in DOORS.items() if door.weight]
@@ -72,7 +72,7 @@ def test_a_frame_of_weight_zero_is_a_missing_frame(name):
         folds = acv.folds.k_fold(len(x), 4, observed=~gone)
 
         def told(model):
-            result = by(acv.exact, model, acv.fit(model, tolerance=1e-10), folds, tolerance=1e-10)
+            result = acv.exact(acv.fit(model, tolerance=1e-10), folds, tolerance=1e-10)
             return {"losses": Said(result.pointwise, result.se)}
 
         marked, missing = (np.where(gone[:, None], value, x) for value in (-999.0, np.nan))

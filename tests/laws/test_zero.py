@@ -12,7 +12,7 @@ import acvlib as acv
 from acvlib import models
 from acvlib.models.hmm.emissions import Categorical
 
-from .doors import TIGHT, by
+from .doors import TIGHT
 from .law import SEEDS, ask, cases, hold, refused
 
 NAN = np.nan
@@ -195,6 +195,6 @@ def test_an_impossible_sequence_has_infinite_loss(name):
     codes = [*z, np.array([2, 2, 1, 1, 0, 0])]
     sure = np.where(np.eye(3) > 0, NAN, 0.0)
     model = ask(models.HMM, codes, 3, Categorical(3, 1.1, fixed=sure), fixed=fixed)
-    result = by(acv.exact, model, acv.fit(model, **TIGHT), acv.folds.leave_one_out(len(codes)))
+    result = acv.exact(acv.fit(model, **TIGHT), acv.folds.leave_one_out(len(codes)))
     assert np.isinf(result.pointwise[-1])
     assert np.isfinite(result.pointwise[:-1]).all()

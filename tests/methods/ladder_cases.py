@@ -5,6 +5,8 @@ model neither; `INSTRUMENTS` is an estimating equation in closed form, `CURVED` 
 linear.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from oracles.toy_models import CurvedInstruments, Instruments, Logistic, Ridge, simulate_traffic
 
@@ -104,5 +106,5 @@ def case(name, fits, traffic_fit):
     """(model, fit, a fold) of a name in CASES."""
     if name.startswith("traffic"):
         model = TRAFFIC if name.endswith("A") else DROPPING
-        return model, traffic_fit, np.flatnonzero(model.observed)[300:340]
+        return model, replace(traffic_fit, model=model), np.flatnonzero(model.observed)[300:340]
     return SMALL[name], fits[name], FOLDS[1]

@@ -202,9 +202,9 @@ def test_damping_that_is_none_is_refused(method, damping, fits):
 
 def test_what_is_no_fit_and_a_fit_of_another_size_are_refused(fits):
     fit = fits["ridge"]
-    with pytest.raises(ValueError, match=r"params \(9,\) must be \(3,\)"):
-        replace(fit, params=np.zeros(9))
-    with pytest.raises(TypeError, match=r"is of type GLM: give acv.fit\(model\)"):
+    with pytest.raises(ValueError, match=r"params \(9,\) must be \(4,\)"):
+        replace(acv.fit(GLM(X, Y, "gaussian")), params=np.zeros(9))
+    with pytest.raises(TypeError, match=r"is of type Ridge: give acv.fit\(model\)"):
         acv.newton_step(fit.model, FOLDS)
     with pytest.raises(TypeError, match="fit must be of type Fit"):
         acv.exact(fit.params, FOLDS)
