@@ -252,7 +252,7 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
     nats a fold, of the candidate with one state more than the truth, and of the truth.
     """
     folder = os.environ.get("ACVBOOK_RUNS")
-    every = designs() if paper else designs((2,), (4.0,), (1,), (100,))
+    every = designs() if paper else designs((2,), (4.0,), (1,), (200,))
     candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
     rows = states_scratch.run(every, candidates, (17,), seed, folder)
     found = []
