@@ -153,7 +153,7 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 # so here are medians over several, with folds of their own:
 
 # %%
-n_draws = {"quick": 4, "paper": 20}[scale]
+n_draws = {"quick": 3, "paper": 20}[scale]
 errors = own_model.theta_errors(draw, n_draws, rng)
 errors.median().to_frame("median parameter error (SE)").round(4)
 

@@ -589,7 +589,7 @@ figures.save(fig, "crf_hidden", texts["conll"])
 # Hiding a tenth of all labels at once, random folds:
 
 # %%
-n_tenths, tenths, odds = 20 if paper else 5, {}, {}
+n_tenths, tenths, odds = 20 if paper else 3, {}, {}
 for name, (model, full) in within.items():
     folds = acv.folds.iid(model.n_sites, 10, n_tenths, rng)
     tenths[name] = hidden_labels.ladder(model, full, folds)
@@ -679,10 +679,10 @@ pd.concat(found).round(3)
 # {value}`beyond.features.wnut.f1` on WNUT-17, where it has {value}`ghosh.fig2.wnut.f1`. Cross-validation is another matter. The
 # layer above had {given}`99` parameters on scores that never change. Here there are {value}`beyond.features.conll.parameters | ,.0f` of
 # them for all of CoNLL-2003, and most weights see a few words only: the model has nearly learnt its sentences by heart. On its
-# first {given}`1500` sentences (600 at quick scale), 20 draws of sentences, left out one by one:
+# first {given}`1500` sentences (200 at quick scale), 20 draws of sentences, left out one by one:
 
 # %%
-some = texts["conll"].head(1500 if paper else 600, 1, 1)
+some = texts["conll"].head(1500 if paper else 200, 1, 1)
 by_hand = feature_crf.study(some, n_draws, 4, rng)
 compared = hidden_labels.ratios(by_hand.results, by_hand.draws)
 means = feature_crf.mean_losses(by_hand)

@@ -269,7 +269,7 @@ winners_by_draw[columns].apply(pd.Series.value_counts).fillna(0).astype(int)
 by_rate = {30: chosen, 10: slow}
 readings = mocap_draws.READINGS
 if not paper:
-    readings = [reading._replace(n_states=3) for reading in readings[::4]]
+    readings = [reading._replace(n_states=3) for reading in readings[::8]]
 read = mocap_draws.readings(readings, by_rate, (0, 1, 2), seed, **sizes)
 read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 
@@ -476,7 +476,7 @@ for ending, measure in (("", "mean_error"), (".share", "share")):
 # compared. Medians over the same fits as before:
 
 # %%
-first, late, every = (1337 - 2, 1455 - 2, 4) if paper else (len(x) - 9, len(x) - 6, 1)
+first, late, every = (1337 - 2, 1455 - 2, 4) if paper else (len(x) - 9, len(x) - 6, 2)
 firsts = {name: (name, first) for name in ("Gaussian", "AR(1)")}
 firsts |= {f"{name}, late": (name, late) for name in ("AR(1)", "NAR(1)")}
 future_draws = mocap_steps.future_draws(fits, firsts, every)

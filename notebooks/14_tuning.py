@@ -55,7 +55,7 @@ ledger.begin("14_tuning", scale, seed)
 cells = datasets.load_or_simulate("covtype", rng)
 cars = datasets.load_or_simulate("dodgers", rng)
 june = datasets.load_or_simulate("philadelphia", rng)
-tracts = tuning.crime(june, 32 if paper else 8, rng)
+tracts = tuning.crime(june, 32 if paper else 4, rng)
 first = [tuning.forest(cells, 400, rng), tuning.traffic(cars, 14, rng), tracts]
 checks = tuning.checks(first, 5 if paper else 1)
 checks.map("{:.3g}".format)
@@ -82,7 +82,7 @@ ledger.record("beyond.tune.ridge.gradient", gradient_gap, cells)
 # %%
 n_draws = 20 if paper else 3
 sets = [tuning.forest(cells, 400, each) for each in rng.spawn(n_draws)]
-most = 30 if paper else 12
+most = 30 if paper else 8
 forest, tried = tuning.draws(sets, most, rng)
 forest.groupby("search", sort=False).median().round(2)
 
@@ -134,7 +134,7 @@ days = 14
 fortnights = [
     tuning.traffic(cars, days, each) for each in rng.spawn(n_draws if paper else 3)
 ]
-traffic, _ = tuning.draws(fortnights, most if paper else 5, rng)
+traffic, _ = tuning.draws(fortnights, most if paper else 4, rng)
 traffic.groupby("search", sort=False).median().round(2)
 
 # %% tags=["remove-output"]

@@ -160,7 +160,7 @@ ledger.record("beyond.states.minutes", states.minutes(rows) + refits)
 
 # %%
 data = datasets.load_or_simulate("dodgers", np.random.default_rng(seed))
-series, candidates = (data.head(8064), 8) if paper else (data.head(4032), 6)
+series, candidates = (data.head(8064), 8) if paper else (data.head(2016), 4)
 traffic = states.traffic(series, tuple(range(1, candidates + 1)), 5 if paper else 2, seed)
 print(traffic.choice)
 

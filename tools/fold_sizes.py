@@ -20,7 +20,7 @@ PERCENTS = (0.1, 0.5, 1, 2, 5, 10, 20, 30, 50)
 SEED = 1
 FILE = "fold_sizes.json"
 METHODS = ("no_adjustment", "infinitesimal_jackknife", "frozen_newton", "newton_step")
-DRAWS, FOLDS = {"quick": 2, "paper": 20}, 10
+DRAWS, FOLDS = {"quick": 1, "paper": 20}, 10
 QUANTILES = (0.1, 0.5, 0.9)
 LEAST = 1e-9  # standard errors or nats: below is the tolerance of the refits
 

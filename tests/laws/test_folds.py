@@ -30,7 +30,7 @@ def test_folds_of_fewer_sites_are_refused(name):
         fit = acv.fit(model)
         for maker in MAKERS.values():
             folds = maker(model.n_sites - fewer)
-            assert refused(by, acv.exact, model, fit, folds, words=str(model.n_sites))
+            assert refused(acv.exact, fit, folds, words=str(model.n_sites))
 
     hold(check, 1, seed=SEEDS, fewer=st.integers(1, 3))
 
@@ -44,7 +44,7 @@ def test_folds_of_sequences_are_refused_by_a_model_of_frames(name):
         x = [real_frames(rng, np.arange(10) // 5) for _ in range(12)]
         model = models.GaussianHMM(x, 2, sites="steps")
         folds = acv.folds.leave_one_out(len(x))
-        assert refused(by, getattr(acv, name), model, acv.fit(model), folds, words="12")
+        assert refused(getattr(acv, name), acv.fit(model), folds, words="12")
 
     hold(check, 1, seed=SEEDS)
 

@@ -72,7 +72,7 @@ def test_one_bad_fold_is_named_and_the_others_go_on(name):
         method = getattr(acv, name)
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            result = ask(by, method, model, acv.fit(model), folds_of(fold))
+            result = ask(method, acv.fit(model), folds_of(fold))
         assert np.isfinite(result.fold_losses).tolist() == [False, True, True, True]
         assert any("fold 0" in str(warning.message) for warning in said)
 

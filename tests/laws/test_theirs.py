@@ -305,7 +305,7 @@ def test_refits_are_hmmlearns_or_the_setting_is_refused(name):
             assert name not in HONOURED
             return
         fit = ask(acv.fit, model, start=params, tolerance=1e-8)
-        found = ask(by, acv.exact, model, fit, folds_of(fold)).pointwise
+        found = ask(acv.exact, fit, folds_of(fold)).pointwise
     parts = np.split(X, np.cumsum(lengths)[:-1])
     for k in range(3):
         kept = np.flatnonzero(fold != k)

@@ -14,7 +14,7 @@ from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
-from acvlib.models import PairwiseLinear, PoissonTraffic
+from acvlib.models import GLM, PairwiseLinear, PoissonTraffic
 from acvlib.solvers.inverse import IndefiniteHessian
 
 BAD_FOLDS = [[], [[]], [[0], [60]], [[-1]], [[4, 4]], [[0.5]], [np.arange(60)]]

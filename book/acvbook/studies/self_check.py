@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +48,9 @@ def problems(rng: np.random.Generator) -> Iterator[Problem]:
             yield Problem(chapter, model, fit or acv.fit(model, rng=rng), folds)
 
 
-def every_problem(rng: np.random.Generator) -> pd.DataFrame:
-    """The `judged` folds of all `problems`."""
-    return pd.concat([judged(problem) for problem in problems(rng)])
+def every_problem(rng: np.random.Generator, every: int = 1) -> pd.DataFrame:
+    """The `judged` folds of all `problems`, or of every so many of them."""
+    return pd.concat([judged(problem) for problem in islice(problems(rng), 0, None, every)])
 
 
 def judged(problem: Problem) -> pd.DataFrame:

@@ -231,7 +231,7 @@ def run(
     seed: int,
     folder: str | None = None,
 ) -> list[dict]:
-    """`study` of n_each models of each design, in two processes.
+    """`study` of n_each models of each design, in two processes if there are many.
 
     folder: where finished designs are kept, under the checksum of the files that make them: a run
     that was stopped goes on from there.
@@ -248,7 +248,8 @@ def in_processes(
 ) -> list[dict]:
     """The rows of rows_of(design, *settings) of all designs, kept in a folder if one is given."""
     shuffled = np.random.default_rng(0).permutation(len(every))  # parts are alike in time
-    with Parallel(n_jobs=2) as pool:
+    n_jobs = 2 if len(every) > 20 else 1  # few take less time than processes to start
+    with Parallel(n_jobs=n_jobs) as pool:
         parts = pool(delayed(_kept)(rows_of, every[i], settings, folder) for i in shuffled)
     return [row for part in parts for row in part]
 

@@ -240,7 +240,9 @@ def simulated(paper: bool, seed: int) -> list[dict]:
     Finished designs are kept in the folder that `ACVBOOK_RUNS` names, if it does.
     """
     folder = os.environ.get("ACVBOOK_RUNS")
-    return run(*_extent(paper), 17 if paper else 3, seed, folder)
+    if paper:
+        return run(designs(), (1, 2, 3, 4, 5), 17, seed, folder)
+    return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2), 3, seed, folder)
 
 
 def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
@@ -250,19 +252,14 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
     nats a fold, of the candidate with one state more than the truth, and of the truth.
     """
     folder = os.environ.get("ACVBOOK_RUNS")
-    rows = states_scratch.run(*_extent(paper), (17,) if paper else (3,), seed, folder)
+    every = designs() if paper else designs((2,), (4.0,), (1,), (200,))
+    candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
+    rows = states_scratch.run(every, candidates, (17,), seed, folder)
     found = []
     for key, models in pd.DataFrame(rows).groupby([*Design._fields, "number"], sort=False):
         n_states = key[Design._fields.index("n_states")]
         found.append(_beside(models.sort_values("candidate"), n_states))
     return pd.DataFrame(found)
-
-
-def _extent(paper):
-    """(designs, candidates)."""
-    if paper:
-        return designs(), (1, 2, 3, 4, 5)
-    return designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2, 3)
 
 
 def _beside(models, n_states):

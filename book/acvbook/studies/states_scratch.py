@@ -52,5 +52,5 @@ def run(
     seed: int,
     folder: str | None = None,
 ) -> list[dict]:
-    """`rows_of` all designs, in two processes, kept as by `state_counts.run`."""
+    """`rows_of` all designs, in processes and kept as by `state_counts.run`."""
     return in_processes(rows_of, designs, (candidates, numbers, seed), folder)
