@@ -120,7 +120,7 @@ figures.save(fig, "genomics_clusters", data=data)
 # Figure 3 of the paper. One, two or three of the first seven times are left out, in every combination, 63 in all.
 # Exact CV starts from the full fit, which is what the IJ expands about. The authors' started from scratch, with
 # k-means, for every fold; that is the cold start below. All of it is done for every rebuild. Cold starts are expensive: where two
-# or three times are left out, each rebuild makes one in ten of them, so that in ten rebuilds every fold comes up once.
+# or three times are left out, each rebuild makes one in twenty of them, so that in twenty rebuilds every fold comes up once.
 
 # %%
 again = genomics.over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, **settings)

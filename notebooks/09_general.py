@@ -45,7 +45,7 @@ from acvlib.models import PairwiseLinear
 parallel_config("threading", n_jobs=1)
 paper = scale == "paper"
 rng = np.random.default_rng(seed)
-draws = 21 if paper else 3
+draws = 20 if paper else 3
 RUNGS = ["as_printed", "infinitesimal_jackknife", "frozen_newton"]
 SHOWN = ["r_loss", "r_difference", "theta_error"]
 

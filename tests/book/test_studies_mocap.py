@@ -195,12 +195,23 @@ def test_readings_differ_in_what_they_say():
         mocap_draws.Reading(None, 30, 2, mocap_draws.EM, 1),
         mocap_draws.Reading(1.0, 30, 2, mocap_draws.SEARCH, 1),
     ]
-    table = mocap_draws.readings(chosen, by_rate, (0, 1), 5, **SIZES)
+    table = mocap_draws.readings(chosen, by_rate, (0, 1), 5, {}, **SIZES)
     assert list(table.rate) == [30, 10, 30, 30]
     assert set(table.exact) | set(table.test) <= {"AR(0)", "AR(1)"}
     assert table["theta no_adjustment"].nunique() == 4
     one = mocap_draws.read(chosen[0], by_rate, (0, 1), 5, **SIZES)
     assert table["theta no_adjustment"][0] == one.theta["AR(1)", "no_adjustment"]
+
+
+def test_a_reading_that_was_drawn_is_not_fitted_again():
+    data = recordings(np.random.default_rng(0), 12)
+    models = mocap_fits.known_variance(mocap_fits.emissions((0, 1), ()), 1.0)
+    drawn = mocap_draws.draws(data, models, 2, 5, n_states=2, **SIZES)
+    first = mocap_draws.Reading(1.0, 10, 2, mocap_draws.EM, 1)
+    chosen = [first, first._replace(split=2)]
+    fitted = mocap_draws.readings(chosen, {10: data}, (0, 1), 5, {}, **SIZES)
+    taken = mocap_draws.readings(chosen, {}, (0, 1), 5, {first: drawn}, **SIZES)
+    assert taken.equals(fitted)
 
 
 def test_there_are_twelve_readings():
@@ -261,8 +272,8 @@ def test_folds_and_fits_drawn_again(steps):
     ij = mocap_steps.all_losses(rungs["iid", 10]["infinitesimal_jackknife"])
     assert row.differences == pytest.approx(np.corrcoef(ij - none, exact - none)[0, 1])
     assert row.share == row.theta / table.theta.loc[1, "iid 10 %", "no_adjustment"]
-    settings = {"late": ("AR(1)", 55), "later": ("Gaussian", 56)}
-    table = mocap_steps.future_draws([steps], settings, 1)
+    settings = {"late": ("AR(1)", 55, 1), "later": ("Gaussian", 56, 1)}
+    table = mocap_steps.future_draws([steps], settings)
     assert list(table.index.unique("setting")) == ["late", "later"]
     every_other = mocap_steps.future(steps["AR(1)"], 53, 2)["exact"]
     assert [fold[0] for fold in every_other.folds] == [53, 55, 57]

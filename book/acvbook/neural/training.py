@@ -30,7 +30,7 @@ class Training(NamedTuple):
     epochs: int = 60
     batch: int = 31
     learning_rate: float = 1e-3
-    patience: int = 8
+    patience: int = 4
     clip: float = 5.0
     seed: int = 0
 

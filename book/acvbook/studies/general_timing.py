@@ -17,7 +17,7 @@ from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.models import ManifoldEnergy
 
 CALLS, PATIENCE = 20, 6.0  # calls of each way; no more calls or folds after so many seconds,
-LEAST = 3  # but this many of both, as one fold may take twice as long as the next
+LEAST = 2  # but this many of both, as one fold may take twice as long as the next
 TOLERANCE = 1e-8  # of the fits that the others are measured against, in standard errors
 
 
@@ -77,7 +77,7 @@ def without(model, fold):
 
 def fold_by_fold(model, folds, patience=np.inf):
     """(seconds, losses of each fold) of t-fold CV, each fold's model built and fitted from nothing,
-    until the patience ends, the first three at least.
+    until the patience ends, the first two at least.
     """
     start, losses = time.perf_counter(), []
     for fold in folds:

@@ -188,7 +188,7 @@ class Rebuilds(NamedTuple):
     largest: pd.DataFrame
 
 
-def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=10, **settings):
+def over_rebuilds(data, dfs, n_clusters, n_rebuilds, rng, stride=20, **settings):
     """Fit, leave out and score anew for each rebuild of the replicates; `Rebuilds`.
 
     Cold starts are dear: where several times are left out, a rebuild takes every `stride`-th fold,

@@ -66,13 +66,19 @@ def read(reading, data, orders, seed, **sizes):
     return drawn(data[reading.rate], chosen, rng, n_states=reading.n_states, **sizes, **once)
 
 
-def readings(chosen, data, orders, seed, **sizes):
+def readings(chosen, data, orders, seed, drawn_by_reading, **sizes):
     """A row for each `Reading`: what it is, and the model of least loss by each rung and on test
     data; and how far an AR(1) refit and its approximations are apart.
+
+    drawn_by_reading: `draws` of the same orders, seed and sizes, by their `Reading` of split 1.
     """
     rows = []
     for reading in chosen:
-        table = read(reading, data, orders, seed, **sizes)
+        known = drawn_by_reading.get(reading._replace(split=1))
+        if known is None:
+            table = read(reading, data, orders, seed, **sizes)
+        else:
+            table = known.loc[reading.split]
         theta = table.theta.xs(REFERENCE)[["no_adjustment", "infinitesimal_jackknife"]]
         best = winners_of(pd.concat({1: table}, names=["draw"])).loc[1]
         rows.append(reading._asdict() | best.to_dict() | theta.add_prefix("theta ").to_dict())

@@ -57,14 +57,14 @@ def within_draws(fits, percents, n_folds, rng):
     return drawn[0], _one_below_another(map(table, drawn))
 
 
-def future_draws(fits, firsts, every):
+def future_draws(fits, starts):
     """`future` of each fit, one of `models`: the `table` of each draw, one below another.
 
-    firsts: (model, first) by the name of a setting.
+    starts: (model, first, every) by the name of a setting.
     """
     return _one_below_another(
         table(
-            {setting: future(fit[name], t, every) for setting, (name, t) in firsts.items()},
+            {setting: future(fit[name], *when) for setting, (name, *when) in starts.items()},
             first_losses,
         )
         for fit in fits
