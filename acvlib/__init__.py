@@ -54,7 +54,6 @@ from .methods.tune import tune
 from .parallel import kernel_cache
 from .protocol import CVResult, EstimatingEquation, Fit, Model
 from .reliability import check_result, refit_unreliable
-from .scores import Interrupted
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 __version__ = "0.2.0"
@@ -115,7 +114,6 @@ __all__ = [
     "cv_gradient",
     "tune",
     "CVResult",
-    "Interrupted",
     "compare_methods",
     "compare_models",
     "choose",
