@@ -7,7 +7,8 @@ from ..derivatives import is_equation
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import Folds
 from ..parallel import has_machines
-from ..protocol import CVResult, Fit, Refits
+from ..protocol import Refits
+from ..results import CVResult, Fit
 from .refits import refit_folds, refit_in_parts
 from .run import Run
 

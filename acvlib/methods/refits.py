@@ -5,7 +5,8 @@ import numpy as np
 from ..derivatives import Derivatives, at, kept_share
 from ..folds import WHOLE, Folds
 from ..parallel import pieces, spread
-from ..protocol import Fit, Refits
+from ..protocol import Refits
+from ..results import Fit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg

@@ -19,7 +19,7 @@ from ..checks import one_line, real_number
 from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
-from ..protocol import CVResult, check_is_result
+from ..results import CVResult, check_is_result
 from .search import Search
 
 PORTION = 4096  # folds whose gradients are in memory together

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.methods.from_scratch import fit_restarts
+from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.models import (
     GLM,
     AutoRegressiveHMM,

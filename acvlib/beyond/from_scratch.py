@@ -17,11 +17,12 @@ from ..derivatives import Derivatives, derivatives_of
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
+from ..methods.exact import exact
+from ..methods.run import Run
 from ..parallel import track
-from ..protocol import CVResult, Fit, Refits, UnconvergedFit, check_fit, with_defaults
+from ..protocol import Refits, UnconvergedFit, with_defaults
 from ..protocol.trials import attempt_each, reasons
-from .exact import exact
-from .run import Run
+from ..results import CVResult, Fit, check_fit
 
 MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
