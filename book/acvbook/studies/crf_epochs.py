@@ -78,7 +78,7 @@ def at_iterate(model, params, folds, rungs=RUNGS):
     here = fit_at(model, params)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*the point is not an optimum", UnconvergedFit)
-        return here, {rung.__name__: rung(model, here, folds) for rung in rungs}
+        return here, {rung.__name__: rung(here, folds) for rung in rungs}
 
 
 def probabilities(result):

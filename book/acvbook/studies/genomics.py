@@ -65,7 +65,7 @@ def cold_start(model, fit, folds, rng):
 
     A `CVResult` as from any rung.
     """
-    run, rows = Run("cold_start", model, fit, folds), []
+    run, rows = Run("cold_start", fit, folds), []
     for fold in run.folds:
         weights = acv.folds.weights(model.n_sites, fold)
         rows.append(model.solve(model.initial_params(rng, weights), weights).params)
@@ -77,7 +77,7 @@ def along_a_path(model, fit, folds, n_steps=8):
 
     A `CVResult` as from any rung.
     """
-    run, rows = Run("along_a_path", model, fit, folds), []
+    run, rows = Run("along_a_path", fit, folds), []
     for fold in run.folds:
         params = fit.params
         gone = 1.0 - acv.folds.weights(model.n_sites, fold)

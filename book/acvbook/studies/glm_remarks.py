@@ -123,7 +123,7 @@ def _errors_from(model, end, best, reference):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # which is what is studied
         for name, rung in RUNGS.items():
-            params = rung(model, end, folds).params
+            params = rung(end, folds).params
             row[name] = np.median(best.standard_errors_between(params, reference))
     return row
 

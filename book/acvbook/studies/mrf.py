@@ -83,7 +83,7 @@ def _em_and_gradient(field, start):
 
 def cold_em(model, fit, folds, start=None):
     """Exact CV by EM from scratch: from `start` in each fold. A `CVResult` as from any rung."""
-    run = Run("cold_em", model, fit, folds)
+    run = Run("cold_em", fit, folds)
     refits = [em(model, acv.folds.weights(model.n_sites, fold), start) for fold in run.folds]
     steps = sum(refit.steps for refit in refits)
     converged = np.array([refit.converged for refit in refits])
@@ -96,7 +96,7 @@ def authors_em(model, fit, folds):
     """Exact CV as the authors' program does it: EM from the full fit, until the log-likelihood
     changes by less than 1e-8 of itself, with a sum over the map for each tract's class.
     """
-    run = Run("authors_em", model, fit, folds)
+    run = Run("authors_em", fit, folds)
     found = [_authors_refit(model, fit.params, fold) for fold in run.folds]
     params, steps = (np.array(part) for part in zip(*found, strict=True))
     return run.finish(params, {"em_step": steps.sum()}, steps=steps)

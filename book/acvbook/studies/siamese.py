@@ -51,7 +51,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
-    return Fit(params, value, norm, float("inf"), hessian, metric, tuple(history))
+    return Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
 
 
 def _lambda(damping, products, dim, rng):
