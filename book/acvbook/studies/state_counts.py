@@ -79,7 +79,8 @@ def rungs(scheme: Scheme, fit: acv.Fit) -> Rungs:
     The exact refits are run in two parts, those that the check flags first: so both rungs' seconds
     are measured.
     """
-    model, folds, _ = scheme
+    folds = scheme.folds
+    fit = replace(fit, model=scheme.model)  # the same F, whose sites may be whole sequences
     began = time.thread_time()
     newton = acv.newton_step(fit, folds)
     newton_totals = _totals(scheme, newton)
