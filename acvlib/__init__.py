@@ -33,7 +33,6 @@ from importlib.util import find_spec
 
 from . import folds, weighting
 from .certificates import Certificate, certify
-from .choice import choose
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -41,20 +40,15 @@ from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
 from .folds import Folds
 from .methods.as_printed import as_printed, linearised
-from .methods.cv_gradient import cv_gradient
 from .methods.exact import exact
-from .methods.from_scratch import from_scratch
 from .methods.frozen_newton import frozen_newton
-from .methods.influence import most_influential
 from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
-from .methods.leave_future_out import leave_future_out
 from .methods.newton_step import newton_step
-from .methods.tune import tune
 from .parallel import kernel_cache
-from .protocol import CVResult, EstimatingEquation, Fit, Model
+from .protocol import EstimatingEquation, Model
 from .reliability import check_result, refit_unreliable
-from .scores import Interrupted
+from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 __version__ = "0.2.0"
@@ -73,6 +67,12 @@ _LAZY_MODULES = {
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
+    "choose": ".beyond.choice",
+    "cv_gradient": ".beyond.cv_gradient",
+    "from_scratch": ".beyond.from_scratch",
+    "leave_future_out": ".beyond.leave_future_out",
+    "most_influential": ".beyond.influence",
+    "tune": ".beyond.tune",
     "Examples": ".rows",
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
@@ -108,17 +108,10 @@ __all__ = [
     "as_printed",
     "linearised",
     "exact",
-    "from_scratch",
     "ladder",
-    "leave_future_out",
-    "most_influential",
-    "cv_gradient",
-    "tune",
     "CVResult",
-    "Interrupted",
     "compare_methods",
     "compare_models",
-    "choose",
     "relative_errors",
     "theta_errors",
     "check_model",

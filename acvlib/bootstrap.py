@@ -15,7 +15,8 @@ import numpy as np
 from .checks import real_array, real_number
 from .derivatives import Derivatives
 from .fit import TOLERANCE, UnconvergedFit
-from .protocol import Fit, ModelDefaults, check_fit, override
+from .protocol import ModelDefaults, override
+from .results import Fit, check_fit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
 

@@ -15,7 +15,7 @@ import numpy as np
 from .checks import check_kind, one_line, real_array, real_number
 from .folds import Folds
 from .models.glm import GLM
-from .protocol import Fit, check_fit
+from .results import Fit, check_fit
 
 LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends

@@ -18,8 +18,8 @@ from .checks import real_number
 from .concordance import EPSILON, Balls, Concordance, balls
 from .derivatives import Derivatives
 from .folds.checks import end_to_end
-from .protocol import CVResult, check_is_result
 from .reliability import refit_unreliable
+from .results import CVResult, check_is_result
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
 FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at

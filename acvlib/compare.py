@@ -8,7 +8,7 @@ import numpy as np
 from .certificates import Certificate
 from .checks import check_kind
 from .extras import require
-from .protocol import CVResult
+from .results import CVResult
 from .scores import error_of_sum
 
 

@@ -27,7 +27,7 @@ from scipy.linalg import solve_triangular
 
 from .folds import Folds
 from .parallel import blas_for, pieces
-from .protocol import Fit, with_defaults
+from .protocol import with_defaults
 from .solvers.inverse import FoldSolver
 
 EPSILON = float(np.finfo(float).eps)
@@ -63,7 +63,7 @@ class Concordance:
 
     shared = False
 
-    def __init__(self, fit: Fit, terms: int, cheap: Callable[[Folds], bool] = lambda folds: False):
+    def __init__(self, fit: Any, terms: int, cheap: Callable[[Folds], bool] = lambda folds: False):
         self.fit = fit
         self.terms = terms
         self.cheap = cheap

@@ -10,7 +10,7 @@ from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
 from .methods.exact import exact
-from .protocol import CVResult, check_is_result
+from .results import CVResult, check_is_result
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
 SINGLE_SITES = 300  # left out one by one

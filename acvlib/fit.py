@@ -9,7 +9,8 @@ import numpy as np
 from .checks import LARGEST, generator, real_array, real_number
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
-from .protocol import Fit, NoFiniteOptimum, UnconvergedFit
+from .protocol import NoFiniteOptimum, UnconvergedFit
+from .results import Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg

@@ -7,7 +7,7 @@ import numpy as np
 
 from .checks import check_kind, real_array
 from .extras import require
-from .protocol import CVResult
+from .results import CVResult
 
 plt = require("matplotlib.pyplot", extra="plots")
 

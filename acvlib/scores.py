@@ -8,20 +8,6 @@ import numpy as np
 from .checks import WIDEST, brief, shortened
 
 
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C came before all folds were finished; `result` has those that were.
-
-    The losses of all other folds are nan, and so is `loss`, their mean. In a console or a notebook
-    the exception is `sys.last_value`. `exact` goes on, with only the folds that are not finished:
-
-        acv.refit_unreliable(model, error.result, ~error.result.diagnostics["converged"])
-    """
-
-    def __init__(self, message: str, result: Any = None):
-        super().__init__(message)
-        self.result = result
-
-
 class HeldOutLosses:
     """One convention for the held-out losses of every result.
 

@@ -48,7 +48,7 @@
 # | functions in PyTorch | `from_torch` | [A model in PyTorch](#door-torch) | {value}`beyond.doors.torch` | {value}`beyond.doors.torch baseline` |
 # | a Parquet file, or a folder | `Examples.of`, `treecv` | [A Parquet file, larger than memory if need be](#door-parquet) | largest {value}`beyond.doors.parquet` | – |
 # | a frame of pandas or polars | `Examples.of`, `treecv` | [A pandas or polars frame](#door-frame) | largest {value}`beyond.doors.frame` | – |
-# | a run that was stopped | `exact(checkpoint=)` | [A run that was stopped](#door-resumed) | largest {value}`beyond.doors.resumed` | {value}`beyond.doors.resumed baseline` |
+# | a run that was stopped | `joblib.Memory` | [A run that was stopped](#door-resumed) | largest {value}`beyond.doors.resumed` | {value}`beyond.doors.resumed baseline` |
 
 # %% tags=["parameters", "remove-cell"]
 scale = "quick"
@@ -863,26 +863,29 @@ with contextlib.suppress(ValueError):
 # %% [markdown]
 # (door-resumed)=
 # ## A run that was stopped
-# Finished folds are written whole to the `checkpoint`; the same call goes on from them, after Ctrl-C or `kill -9`, and refuses
-# the file of another data set, learner or set of folds.
+# `joblib.Memory` keeps what is finished in a folder. The same call reads it, in this session or another; another fit, other data
+# or other folds are another call. A long run is best made of parts, `folds[:100]` and so on, each kept as it ends.
 #
 # {verdict}`beyond.doors.resumed`
 
 # %% tags=["hide-input"]
 import tempfile
 
-kept = tempfile.mkdtemp() + "/cv.npz"
+kept = tempfile.mkdtemp()
 X = rng.normal(size=(500, 3))
 y = (X[:, 0] + rng.normal(size=500) > 0) * 1.0
 
 # %%
+import joblib
+
 import acvlib as acv
 from acvlib.models import GLM
 
 model = GLM(X, y, "logistic", penalty=1.0)
 fit, folds = acv.fit(model), acv.folds.k_fold(500, 50, rng)
-first = acv.exact(fit, folds, checkpoint=kept)
-again = acv.exact(fit, folds, checkpoint=kept)  # reads what is finished
+exact = joblib.Memory(kept, verbose=0).cache(acv.exact)
+first = exact(fit, folds)
+again = exact(fit, folds)  # reads what is finished
 print(f"loss {first.loss:.8f}, and again {again.loss:.8f}")
 
 # %% tags=["hide-input"]

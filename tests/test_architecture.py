@@ -1,7 +1,11 @@
 """Imports go one way, the book sees what is public of the library, and what is public has types."""
 
 import ast
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -21,14 +25,16 @@ ROWS = [
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
+    {"results"},
     {"adapters", "models", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
     {"reliability"},
     {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
-    {"choice"},
+    {"beyond"},
 ]
+BESIDE = {"adapters", "beyond", "rows", "sklearn"}  # folders without which the core works
 APART = {
     "treecv": {"checks", "extras", "folds", "parallel", "scores", "treecv"},
     "rows": {"checks", "extras", "parallel", "rows", "treecv"},
@@ -179,3 +185,38 @@ def has_types(node):
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     named = [argument for argument in every if argument.arg not in ("self", "cls")]
     return node.returns is not None and all(argument.annotation for argument in named)
+
+
+@pytest.mark.parametrize("folder", sorted(BESIDE))
+def test_the_core_works_without_the_folders_beside_it(folder, tmp_path):
+    """A copy without the folder fits, cross-validates and compares; no module of it is missed."""
+    shutil.copytree(PACKAGE, tmp_path / "acvlib", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.rmtree(tmp_path / "acvlib" / folder)
+    code = """
+import numpy as np, acvlib as acv
+rng = np.random.default_rng(0)
+model = acv.models.GLM(rng.normal(size=(40, 2)), rng.normal(size=40), "gaussian")
+rungs = acv.ladder(acv.fit(model), acv.folds.k_fold(40, 4))
+print(acv.__file__, len(rungs), acv.check_result(rungs["newton_step"]).unreliable.sum())
+acv.compare_methods(*reversed(rungs.values()))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == [str(tmp_path / "acvlib/__init__.py"), "5", "0"]
+
+
+def test_no_core_module_imports_a_folder_beside_it():
+    core = [path for path in MODULES[1:] if dotted(path).split(".")[0] not in BESIDE]
+    seen = {
+        (dotted(path), source)
+        for path in core
+        for source, _ in imported(path)
+        if source.startswith("acvlib.") and source.split(".")[1] in BESIDE
+    }
+    assert not seen

@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import Ridge
 
 import acvlib as acv
-from acvlib.methods.from_scratch import fit_restarts
-from acvlib.methods.tune import OtherOptimum
+from acvlib.beyond.from_scratch import fit_restarts
+from acvlib.beyond.tune import OtherOptimum
 from acvlib.models import GaussianHMM
 from acvlib.models.hmm import em
 from acvlib.protocol import AllFailed, NoFiniteOptimum, UnconvergedFit
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore:(choose|approx_tune|from_scratch):acvlib.protocol.UnconvergedFit"
     ),
-    pytest.mark.filterwarnings("ignore:one start alone:acvlib.choice.UnrepeatedOptimum"),
+    pytest.mark.filterwarnings("ignore:one start alone:acvlib.beyond.choice.UnrepeatedOptimum"),
 ]
 REASONS = {
     "singular": "LinAlgError: Singular matrix",
@@ -289,7 +289,7 @@ def test_tune_keeps_refits_along_alpha_where_those_from_the_fit_fail(monkeypatch
         raise np.linalg.LinAlgError("Singular matrix")
 
     whole = tune()
-    monkeypatch.setattr("acvlib.methods.tune.exact", fails)
+    monkeypatch.setattr("acvlib.beyond.tune.exact", fails)
     with pytest.warns(OtherOptimum, match="refits from the fit fail: LinAlgError"):
         assert tune().loss == pytest.approx(whole.loss, rel=1e-9)
 

@@ -6,7 +6,7 @@ Source: Zhu and Liu (2021).
 from dataclasses import replace
 
 from ..folds import Folds
-from ..protocol import CVResult, Fit, check_fit, check_is_result
+from ..results import CVResult, Fit, check_fit, check_is_result
 from .run import Run
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from ..checks import check_whole
 from ..derivatives import kept_share
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..results import CVResult, Fit
 from ..solvers.inverse import SameForAll
 from .run import Run
 

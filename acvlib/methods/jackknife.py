@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..results import CVResult, Fit
 from .run import Run
 
 

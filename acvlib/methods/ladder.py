@@ -1,7 +1,7 @@
 """Every method on the same folds, and the baseline below them: theta_o = theta_hat."""
 
 from ..folds import Folds
-from ..protocol import CVResult, Fit
+from ..results import CVResult, Fit
 from .exact import exact
 from .frozen_newton import frozen_newton
 from .jackknife import infinitesimal_jackknife

@@ -1,16 +1,12 @@
-"""Refits of all folds from the full fit: at once, or in parts that a cluster or a file may have."""
-
-from os import PathLike
-from typing import Any
+"""Refits of all folds from the full fit: at once, or in parts on many machines."""
 
 import numpy as np
 
 from ..derivatives import Derivatives, at, kept_share
 from ..folds import WHOLE, Folds
-from ..folds.checks import end_to_end
-from ..parallel import from_cluster, pieces, track
-from ..parallel.checkpoint import Checkpoint, digest
-from ..protocol import Fit, Refits
+from ..parallel import pieces, spread
+from ..protocol import Refits
+from ..results import Fit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
@@ -67,65 +63,17 @@ def _descended(derivatives, fit, folds):
     return np.where((after < before)[:, None], moved, fit.params)
 
 
-def refit_in_parts(run: Run, found: Refits, client: Any, checkpoint: str | PathLike | None) -> None:
-    """`refit_folds` part by part, the same whoever computes them; written to `found`."""
+def refit_in_parts(run: Run, found: Refits) -> None:
+    """`refit_folds` part by part, on the machines that joblib has; written to `found`."""
     n_folds = len(run.folds)
-    kept = _Kept(run, found, checkpoint)
     parts = pieces(n_folds, -(-n_folds // PARTS))
-    parts = [part for part in parts if not kept.done[part].all()]
-    tolerance = run.settings["tolerance"]
-    try:
-        if client is None:
-            for part in track(parts, "exact"):
-                kept.add(part, _refit(run.fit, run.folds[part], tolerance))
-        elif parts:
-            shared = client.scatter(run.fit, broadcast=True, hash=False)
-            tasks = [(_refit, shared, run.folds[part], tolerance) for part in parts]
-            futures = [client.submit(*task, pure=False) for task in tasks]
-            part_of = dict(zip(futures, parts, strict=True))
-            from_cluster(client, futures, "exact", lambda it: kept.add(part_of[it], it.result()))
-    finally:
-        kept.save(now=True)
+    tasks = [(run.fit, run.folds[part], run.settings["tolerance"]) for part in parts]
+    refits = spread(_refit, tasks, "processes", "exact")
+    for part, refitted in zip(parts, refits, strict=True):
+        found.take(part, refitted)
 
 
 def _refit(fit, folds, tolerance):
     found = Refits.unfinished(len(folds), len(fit.params))
     refit_folds(fit.derivatives, fit, folds, tolerance, found)
     return found
-
-
-class _Kept:
-    """The refits of the parts that are done (n_folds,), and the checkpoint that has them."""
-
-    def __init__(self, run, found, checkpoint):
-        self.found = found
-        self.done = np.zeros(len(run.folds), bool)
-        self.arrays = found.arrays | {"done": self.done}
-        self.checkpoint = None
-        if checkpoint is not None:
-            self.checkpoint = Checkpoint(checkpoint, _work(run))
-            for name, saved in self.checkpoint.load().items():
-                self.arrays[name][:] = saved
-
-    def add(self, part, refits):
-        self.found.take(part, refits)
-        self.done[part] = True
-        self.save()
-
-    def save(self, now=False):
-        if self.checkpoint:
-            self.checkpoint.save(now, **self.arrays)
-
-
-def _work(run):
-    """What is computed, by checksums; a model is known by F and its gradient at random weights."""
-    weights = np.random.default_rng(0).uniform(0.5, 1.0, run.derivatives.n_sites)
-    value, gradient = run.derivatives.value_and_gradient(run.fit.params, weights)
-    omitted = end_to_end(run.folds.omitted)
-    scored = end_to_end(run.folds.scored)
-    return {
-        "model or data": digest([type(run.derivatives.model).__name__, value, gradient]),
-        "fit": digest([run.fit.params]),
-        "set of folds": digest([omitted.sites, scored.sites, omitted.sizes, scored.sizes]),
-        "tolerance": digest([run.settings["tolerance"]]),
-    }

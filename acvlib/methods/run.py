@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import real_number
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
-from ..protocol import CVResult, Fit, check_fit
+from ..results import CVResult, Fit, check_fit
 
 
 class IndefiniteFold(UserWarning):

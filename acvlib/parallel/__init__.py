@@ -79,15 +79,10 @@ def spread(function: Callable, tasks: Sequence[tuple], prefer: str, label: str) 
     return list(track(results, label, len(tasks)))
 
 
-def from_cluster(client: Any, futures: Sequence, label: str, take: Callable) -> None:
-    """take(future) for each of a Dask client's futures as they finish; Ctrl-C cancels the rest."""
-    distributed = require("distributed", extra="dask")
-    try:
-        for future in track(distributed.as_completed(futures), label, len(futures)):
-            take(future)
-    except BaseException:
-        client.cancel(futures)
-        raise
+def has_machines() -> bool:
+    """Whether joblib's active backend is a cluster, which shares no memory with this machine."""
+    backend, _ = get_active_backend()
+    return "dask" in type(backend).__module__
 
 
 def _collect(results, label, total):

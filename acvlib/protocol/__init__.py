@@ -1,4 +1,4 @@
-"""What a model is, what a method may know of it, and what a fit and a method give back."""
+"""What a model is, and what a method may know of it."""
 
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -13,15 +13,13 @@ from .. import weighting
 from ..checks import LARGEST, check_kind, generator, one_line, real_array, real_number
 from ..folds import Folds
 from ..folds.checks import one_fold
-from .results import CVResult, Fit, Refits
+from .refits import Refits
 from .trials import FAILURES, AllFailed, NoFiniteOptimum, UnconvergedFit, attempt
 
 __all__ = [
     "FAILURES",
     "AllFailed",
-    "CVResult",
     "EstimatingEquation",
-    "Fit",
     "FoldProducts",
     "Model",
     "ModelDefaults",
@@ -29,10 +27,8 @@ __all__ = [
     "Refits",
     "UnconvergedFit",
     "attempt",
-    "check_fit",
     "check_is_model",
     "check_overrides",
-    "check_is_result",
     "checked",
     "override",
     "own_copy",
@@ -235,13 +231,3 @@ def check_is_model(model: Any) -> None:
     if isinstance(model, type) or not all(hasattr(model, name) for name in members):
         found = f"{model!r:.60} has no {', '.join(members)}"
         raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")
-
-
-def check_fit(fit: Any) -> None:
-    """Raise TypeError unless `fit` is a `Fit`."""
-    check_kind("fit", fit, Fit, ": give acv.fit(model), which keeps its model")
-
-
-def check_is_result(result: Any) -> None:
-    """Raise TypeError unless `result` is a `CVResult`."""
-    check_kind("result", result, CVResult, ": give what a method returns")

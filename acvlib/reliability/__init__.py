@@ -19,8 +19,7 @@ from ..checks import one_line, real_number
 from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
-from ..protocol import CVResult, check_is_result
-from ..scores import Interrupted
+from ..results import CVResult, check_is_result
 from .search import Search
 
 PORTION = 4096  # folds whose gradients are in memory together
@@ -99,7 +98,6 @@ def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = 
     Raises
     ------
     ValueError : flags that are not one bool a fold
-    Interrupted : Ctrl-C; `result` has all folds, those not refitted yet as after `exact`
     """
     check_is_result(result)
     if check is None:
@@ -123,20 +121,7 @@ def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = 
     )
     if not rows.size:
         return result
-    try:
-        refits = exact(result.fit, result.folds[rows])
-    except Interrupted as error:
-        error.result = _interrupted(result, error.result, rows)
-        raise
-    return _with_refits(result, refits, rows)
-
-
-def _interrupted(result, refits, rows):
-    """The result with the refits that Ctrl-C left: the others of these folds are not converged."""
-    converged = ~result.diagnostics["refitted"]
-    converged[rows] = refits.diagnostics["converged"]
-    found = _with_refits(result, refits, rows)
-    return replace(found, diagnostics=found.diagnostics | {"converged": converged})
+    return _with_refits(result, exact(result.fit, result.folds[rows]), rows)
 
 
 def _check_flags(flags, n_folds):

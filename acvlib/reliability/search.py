@@ -9,7 +9,7 @@ from numpy.linalg import LinAlgError
 
 from ..concordance import NotConcordant, balls
 from ..derivatives import Derivatives, is_equation, kept_share
-from ..protocol import CVResult
+from ..results import CVResult
 
 LOOKS = 5  # gradients that an undecided fold may cost
 DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of the last move,

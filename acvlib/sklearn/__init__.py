@@ -13,8 +13,8 @@ from ..folds import from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
-from ..protocol import CVResult, Fit
 from ..reliability import ResultCheck, check_result, refit_unreliable
+from ..results import CVResult, Fit
 from .estimators import fit_from
 from .intervals import check_has_interval, score_intervals
 from .scoring import fold_scores, means

@@ -29,7 +29,7 @@ from ..models.glm import GLM
 from ..models.glm.families import tweedie
 from ..models.glm.likelihoods import Multinomial
 from ..models.glm.vector import VectorGLM
-from ..protocol import Fit
+from ..results import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")

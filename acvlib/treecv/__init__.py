@@ -27,6 +27,13 @@ class LabelRuns(UserWarning):
     """Rows with like labels stand next to each other, and are learnt in that order."""
 
 
+HOW_TO_WRAP = (
+    ": wrap an estimator that has partial_fit as acv.learners.PartialFit(estimator), a classifier "
+    "with classes=(...), all its labels; or give an object with the methods init(), "
+    "update(state, X, y) and loss(state, X, y)"
+)
+
+
 def treecv(
     learner: IncrementalLearner | CompiledLearner,
     data: Examples,
@@ -78,7 +85,7 @@ def kfold(
 
 def _cross_validate(method, learner, data, folds, shuffle, order, rng, cache):
     started = time.perf_counter()
-    check_kind("learner", learner, IncrementalLearner)
+    check_kind("learner", learner, IncrementalLearner, HOW_TO_WRAP)
     check_kind("data", data, Examples)
     check_kind("cache", cache, str | PathLike | None)
     shuffle = shuffle and isinstance(folds, int | np.integer)

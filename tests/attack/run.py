@@ -24,7 +24,7 @@ import scipy.sparse
 
 import acvlib
 from acvlib.folds import Folds
-from acvlib.protocol import CVResult, Fit
+from acvlib.results import CVResult, Fit
 from acvlib.treecv import LearnerCV
 
 from .calls import CALLS, other_result

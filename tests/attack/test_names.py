@@ -36,7 +36,6 @@ LEFT_OUT = {
     "acv.from_jax": "JAX does not survive a fork: tests/adapters has its odd inputs",
     "acv.from_torch": "as from_jax, with the same checks",
     "acv.IncrementalLearner": USERS,
-    "acv.Interrupted": RAISED,
     "acv.Certificate": RESULT,
     "acv.NotConcordant": RAISED,
     "acv.Model": USERS,

@@ -54,7 +54,7 @@ def test_the_order_of_candidates_means_nothing(name):
             if name == "choose":
                 table = acv.choose(candidates, folds, n_starts=2).table
             else:
-                fits = {k: acv.exact(m, acv.fit(m), folds) for k, m in candidates.items()}
+                fits = {k: acv.exact(acv.fit(m), folds) for k, m in candidates.items()}
                 table = acv.compare_models(fits)
             return table.loc[["1", "2", "3"], ["elpd", "dse"]].to_numpy()
 

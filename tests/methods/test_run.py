@@ -36,7 +36,7 @@ def test_results_are_complete_and_consistent(method, fits):
     defaults = {
         k: p.default
         for k, p in inspect.signature(method).parameters.items()
-        if p.default is not p.empty and k not in ("client", "checkpoint")  # where, not what
+        if p.default is not p.empty
     }
     assert result.settings == defaults
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import SGDRegressor
 
 import acvlib as acv
 from acvlib.treecv import Examples, FoldsFailed, LabelRuns, kfold, learners, treecv
@@ -424,3 +425,14 @@ def test_targets_follow_the_names_of_the_rows():
     for index in ([0, 1, 2], [3, 3, 7]):
         with pytest.raises(ValueError, match=r"the index of y differs .* pass .to_numpy\(\)"):
             Examples(rows, targets.set_axis(index))
+
+
+@pytest.mark.parametrize("method", [treecv, kfold])
+def test_what_is_no_learner_is_refused_with_the_ways_to_make_one_of_it(method):
+    rows = Examples(np.arange(40.0).reshape(20, 2), np.arange(20.0))
+    for other in (SGDRegressor(), learners.pegasos, Recorder):
+        with pytest.raises(TypeError, match="of type IncrementalLearner; ") as caught:
+            method(other, rows, 5)
+        assert "acv.learners.PartialFit(estimator)" in str(caught.value)
+        assert "init(), update(state, X, y) and loss(state, X, y)" in str(caught.value)
+    assert np.isfinite(method(learners.PartialFit(SGDRegressor()), rows, 5).loss)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...concordance import EPSILON, Concordance, widened
 from ...folds import Folds
-from ...protocol import Fit
+from ...results import Fit
 
 
 class CRFConcordance(Concordance):

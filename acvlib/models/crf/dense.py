@@ -10,7 +10,8 @@ from ...concordance import Concordance, NotConcordant
 from ...folds import Folds
 from ...inference.smoothing import factors
 from ...parallel import in_blas_threads
-from ...protocol import Fit, override
+from ...protocol import override
+from ...results import Fit
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .blocks import block_sums, side_by_side

@@ -18,7 +18,7 @@ from ...concordance import EPSILON, Concordance, NotConcordant
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread, pieces
-from ...protocol import Fit
+from ...results import Fit
 from ...solvers.inverse import FoldSolver
 from .folds import SingleSites
 from .hessians import JointHessian

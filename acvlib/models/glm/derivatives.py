@@ -10,7 +10,8 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
-from ...protocol import Fit, override
+from ...protocol import override
+from ...results import Fit
 from ...solvers.inverse import FoldSolver, SameForAll, Solvable
 from .concordance import concordance_of
 from .folds import Bases, SingleSites, SiteVectors, hessians_around

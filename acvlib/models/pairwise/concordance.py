@@ -10,7 +10,7 @@ import numpy as np
 
 from ...concordance import EPSILON, Concordance, spreads, widened
 from ...folds import Folds
-from ...protocol import Fit
+from ...results import Fit
 
 
 class RankingConcordance(Concordance):

@@ -12,7 +12,7 @@ from ...concordance import EPSILON, Concordance, convex_range, spreads
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import end_to_end
-from ...protocol import Fit
+from ...results import Fit
 
 NEGATIVE = -1e-10  # least over largest eigenvalue of a quadratic form that counts as convex
 

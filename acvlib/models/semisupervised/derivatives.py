@@ -4,7 +4,8 @@ import numpy as np
 
 from ...concordance import Concordance, NotConcordant
 from ...derivatives import Derivatives
-from ...protocol import Fit, override
+from ...protocol import override
+from ...results import Fit
 from ...solvers.inverse import DenseHessian
 from .concordance import SemiSupervisedConcordance
 

@@ -19,7 +19,7 @@ from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
-from acvlib.protocol import CVResult, Fit
+from acvlib.results import CVResult, Fit
 from acvlib.solvers.newton import newton
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)

@@ -14,7 +14,7 @@ from scipy import optimize
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
-from acvlib.protocol import CVResult, Fit
+from acvlib.results import CVResult, Fit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian

@@ -14,7 +14,7 @@ from acvlib.models import HMM
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
 from acvlib.parallel import threads
-from acvlib.protocol import Fit
+from acvlib.results import Fit
 
 CONTEXT = 5  # frames that every order looks back at, so that all predict the same ones
 KNOWN = 1e7  # frames that a prior on sigma^2 is worth where it is to be known

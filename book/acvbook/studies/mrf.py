@@ -13,7 +13,7 @@ from acvlib import spatial_folds
 from acvlib.inference import graph
 from acvlib.methods.run import Run
 from acvlib.models import HiddenMRF, em
-from acvlib.protocol import CVResult, Fit
+from acvlib.results import CVResult, Fit
 from acvlib.weighting import drop_latents
 
 from . import calibration

@@ -21,7 +21,7 @@ from acvlib.methods.as_printed import as_printed
 from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import threads
-from acvlib.protocol import Fit
+from acvlib.results import Fit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread

@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 import acvlib as acv
-from acvlib.methods.from_scratch import SAME, fit_restarts
+from acvlib.beyond.from_scratch import SAME, fit_restarts
 
 from . import state_models
 from .state_models import EMISSIONS, Design, model_of, truth

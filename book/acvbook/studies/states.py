@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.choice import UnrepeatedOptimum
+from acvlib.beyond.choice import UnrepeatedOptimum
 from acvlib.models import PoissonHMM
 
 from . import states_scratch

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 
 import acvlib as acv
-from acvlib.methods.from_scratch import fit_restarts
+from acvlib.beyond.from_scratch import fit_restarts
 
 from .state_counts import N_FOLDS, N_STARTS, Drawn, draw, in_processes, test_loss
 from .state_models import Design, model_of

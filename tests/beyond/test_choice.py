@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.choice import UnrepeatedOptimum
-from acvlib.methods.from_scratch import SAME, Restarts, fit_restarts
+from acvlib.beyond.choice import UnrepeatedOptimum
+from acvlib.beyond.from_scratch import SAME, Restarts, fit_restarts
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
@@ -105,7 +105,7 @@ def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
     both = Restarts(fit, fit.objective + np.array([0.0, SAME / 2, 1.0]))
     assert (lone.unrepeated, both.unrepeated) == (True, False)
     assert not Restarts(fit, np.array([fit.objective])).unrepeated  # of a single start
-    monkeypatch.setattr("acvlib.choice.fit_restarts", lambda *_: lone)
+    monkeypatch.setattr("acvlib.beyond.choice.fit_restarts", lambda *_: lone)
     with pytest.warns(UnrepeatedOptimum, match="reached the fit of 0: raise n_starts"):
         told = acv.choose([candidates["K = 3"]], FRAMES, "exact")
     assert told.table.starts.tolist() == ["1 of 4"]

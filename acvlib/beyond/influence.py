@@ -21,11 +21,11 @@ from ..derivatives import is_equation
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
-from ..protocol import Fit, check_fit
+from ..methods.exact import exact
+from ..methods.newton_step import newton_step
+from ..results import Fit, check_fit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
-from .exact import exact
-from .newton_step import newton_step
 
 METHODS = ("one_shot", "greedy")
 NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with differences

@@ -21,11 +21,12 @@ from ..checks import NotFinite, check_kind, one_line
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
-from ..protocol import CVResult, Fit, Refits
-from .exact import finished
+from ..methods.exact import finished
+from ..methods.refits import refit_folds
+from ..methods.run import Run
+from ..protocol import Refits
+from ..results import CVResult, Fit
 from .near_alpha import NearAlpha, check_alike, checked_alpha
-from .refits import refit_folds
-from .run import Run
 
 
 @dataclass(frozen=True)

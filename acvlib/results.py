@@ -1,4 +1,4 @@
-"""What a fit, refits and a method give back."""
+"""What a fit and a method give back."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import real_array
-from ..extras import require
-from ..folds import Folds
-from ..folds.checks import end_to_end
-from ..scores import HeldOutLosses, error_of_sum
+from .checks import check_kind, real_array
+from .derivatives import derivatives_of
+from .extras import require
+from .folds import Folds
+from .folds.checks import end_to_end
+from .scores import HeldOutLosses, error_of_sum
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,6 @@ class Fit:
     @cached_property
     def derivatives(self) -> Any:
         """The `Derivatives` of the model."""
-        from ..derivatives import derivatives_of
-
         return derivatives_of(self.model)
 
     def __getstate__(self):
@@ -65,51 +64,6 @@ class Fit:
         gap = a - b
         squares = np.einsum("...i,...i->...", gap @ self.metric, gap)
         return np.sqrt(np.maximum(squares, 0.0))
-
-
-@dataclass
-class Refits:
-    """Where n refits ended, one entry a fold.
-
-    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
-    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
-    """
-
-    params: np.ndarray
-    decrement: np.ndarray
-    indefinite: np.ndarray
-    steps: np.ndarray
-    converged: np.ndarray
-    residual: np.ndarray
-    evaluations: Counter = field(default_factory=Counter)
-
-    @classmethod
-    def unfinished(cls, n: int, n_params: int) -> "Refits":
-        """None of n refits yet: solvers write here as they go, for what Ctrl-C leaves."""
-        return cls(
-            params=np.full((n, n_params), np.nan),
-            decrement=np.full(n, np.inf),
-            indefinite=np.zeros(n, bool),
-            steps=np.zeros(n, int),
-            converged=np.zeros(n, bool),
-            residual=np.full(n, np.nan),
-        )
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All but the evaluations, by name."""
-        return {name: array for name, array in vars(self).items() if name != "evaluations"}
-
-    def part(self, rows: slice) -> "Refits":
-        """Those of some folds, in the same memory, with the same `evaluations`."""
-        views = {name: array[rows] for name, array in self.arrays.items()}
-        return Refits(**views, evaluations=self.evaluations)
-
-    def take(self, rows: slice, refits: "Refits") -> None:
-        """Write what others found of some folds: params before `converged`, as Ctrl-C may come."""
-        for name, array in self.arrays.items():
-            array[rows] = getattr(refits, name)
-        self.evaluations.update(refits.evaluations)
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,3 +165,13 @@ def _losses_end_to_end(losses):
     if isinstance(losses, np.ndarray) and losses.ndim == 2:
         return losses.ravel(), np.full(*losses.shape)
     return np.concatenate(losses), np.array([np.size(own) for own in losses])
+
+
+def check_fit(fit: Any) -> None:
+    """Raise TypeError unless `fit` is a `Fit`."""
+    check_kind("fit", fit, Fit, ": give acv.fit(model), which keeps its model")
+
+
+def check_is_result(result: Any) -> None:
+    """Raise TypeError unless `result` is a `CVResult`."""
+    check_kind("result", result, CVResult, ": give what a method returns")

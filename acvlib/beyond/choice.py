@@ -7,18 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from .checks import NotFinite, check_choice, check_whole, generator
-from .compare import compare_models
-from .derivatives import is_equation
-from .folds import Folds
-from .methods import ladder
-from .methods.exact import exact
-from .methods.from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
-from .methods.run import IndefiniteFold
-from .protocol import CVResult, UnconvergedFit, check_is_model, with_defaults
-from .protocol.alike import data_difference
-from .protocol.trials import attempt_each, reasons
-from .reliability import refit_unreliable
+from ..checks import NotFinite, check_choice, check_whole, generator
+from ..compare import compare_models
+from ..derivatives import is_equation
+from ..folds import Folds
+from ..methods import ladder
+from ..methods.exact import exact
+from ..methods.run import IndefiniteFold
+from ..protocol import UnconvergedFit, check_is_model, with_defaults
+from ..protocol.alike import data_difference
+from ..protocol.trials import attempt_each, reasons
+from ..reliability import refit_unreliable
+from ..results import CVResult
+from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 
 METHODS = {
     method.__name__: method for method in ladder.METHODS if method is not ladder.no_adjustment

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.methods.from_scratch import fit_restarts
+from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.models import (
     GLM,
     AutoRegressiveHMM,
@@ -141,29 +141,3 @@ def test_folds_whose_starts_do_not_converge_are_named(monkeypatch):
     monkeypatch.setattr("acvlib.solvers.newton.MAX_STEPS", 0)
     with pytest.raises(AllFailed, match="no fold .* 4: .* 1: UnconvergedFit: fit: Newton decre"):
         acv.from_scratch(fit, FOLDS, 2)
-
-
-def test_ctrl_c_keeps_the_folds_that_are_finished(monkeypatch):
-    model = GaussianHMM(PARTS, 2)
-    fit = acv.fit(model, rng=RNG)
-    left = 3
-
-    def stopped(model, n_starts, rng):
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise KeyboardInterrupt
-        return fit_restarts(model, n_starts, rng)
-
-    whole = acv.from_scratch(fit, FOLDS, 2)
-    monkeypatch.setattr("acvlib.methods.from_scratch.fit_restarts", stopped)
-    with pytest.raises(acv.Interrupted, match="3 of 5 folds are finished") as caught:
-        acv.from_scratch(fit, FOLDS, 2)
-    found = caught.value.result
-    assert_array_equal(found.diagnostics["converged"], [True, True, True, False, False])
-    assert_array_equal(found.fold_totals[:3], whole.fold_totals[:3])
-    assert np.isnan(found.fold_totals[3:]).all()
-    assert found.evaluations["fits"] == 6
-    monkeypatch.undo()
-    others = acv.from_scratch(found.fit, found.folds[~found.diagnostics["converged"]], 2)
-    assert_allclose(others.fold_totals, whole.fold_totals[3:], rtol=1e-7)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import acvlib as acv
-from acvlib.methods.tune import OtherOptimum, _warn_elsewhere
+from acvlib.beyond.tune import OtherOptimum, _warn_elsewhere
 from acvlib.models import GLM
 from acvlib.protocol import AllFailed
 

@@ -8,7 +8,7 @@ from ladder_cases import DROPPING, TRAFFIC
 from oracles.toy_models import simulate_traffic
 
 import acvlib as acv
-from acvlib.methods.leave_future_out import UnreliableOrigins
+from acvlib.beyond.leave_future_out import UnreliableOrigins
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonTraffic
 from acvlib.protocol import NoFiniteOptimum
 
@@ -131,7 +131,7 @@ def test_large_models_must_form_their_hessian(rng):
 
 
 def test_the_first_refit_must_converge(traffic_fit, monkeypatch):
-    monkeypatch.setattr("acvlib.methods.leave_future_out.refit_folds", lambda *arguments: None)
+    monkeypatch.setattr("acvlib.beyond.leave_future_out.refit_folds", lambda *arguments: None)
     before = np.searchsorted(OBSERVED, STARTS[0])
     with pytest.raises(ValueError, match=f"no refit to the {before} sites before {STARTS[0]} "):
         acv.leave_future_out(traffic_fit, STARTS[:5])

@@ -17,20 +17,16 @@ from ..derivatives import Derivatives, derivatives_of
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
+from ..methods.exact import exact
+from ..methods.run import Run
 from ..parallel import track
-from ..protocol import CVResult, Fit, Refits, UnconvergedFit, check_fit, with_defaults
+from ..protocol import Refits, UnconvergedFit, with_defaults
 from ..protocol.trials import attempt_each, reasons
-from .exact import exact, interrupted, score_some
-from .run import Run
+from ..results import CVResult, Fit, check_fit
 
 MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
 ROUNDING = 1e-6  # of a gradient's length
-REMEDY = (
-    "Refit only the others: acv.from_scratch(result.fit, "
-    'result.folds[~result.diagnostics["converged"]]), `result` being this exception\'s '
-    "(sys.last_value.result in a console)"
-)
 
 
 class Restarts(NamedTuple):
@@ -103,7 +99,6 @@ def from_scratch(
     AllFailed : no fold has a start that converges
     TypeError : a model that is not convex and has no `sample_weight`
     ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
-    Interrupted : Ctrl-C; its `result` has the folds that have converged, all others nan losses
     """
     n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     rng = generator(rng)
@@ -129,12 +124,12 @@ def from_scratch(
         found.converged[n] = True
 
     tasks = ((n, n, fold) for n, fold in enumerate(track(run.folds, "folds")))
-    try:
-        _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
-    except KeyboardInterrupt as error:
-        raise interrupted(run, found, REMEDY) from error
+    _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
     losses = [np.full(len(sites), np.nan) for sites in run.folds.scored]
-    score_some(run, found.params, np.flatnonzero(found.converged), losses)
+    rows = np.flatnonzero(found.converged)
+    scored = run.derivatives.heldout(found.params[rows], run.folds[rows])
+    for row, of_fold in zip(rows, scored, strict=True):
+        losses[row] = of_fold
     if lost:
         found.evaluations["fits"] += n_starts * len(lost)
         rejected[[n for n, _ in lost]] = [reason for _, reason in lost]

@@ -26,10 +26,11 @@ from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
+from ..methods.refits import refit_folds
 from ..parallel import one_blas_thread, pieces
-from ..protocol import Fit, Refits, check_fit
+from ..protocol import Refits
+from ..results import Fit, check_fit
 from ..scores import HeldOutLosses
-from .refits import refit_folds
 
 AT_ONCE = 2048  # origins whose numbers stay in cache
 LIMIT = 0.5  # standard errors: a larger estimate asks for another refit

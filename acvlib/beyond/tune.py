@@ -10,9 +10,10 @@ import numpy as np
 from ..checks import check_whole, one_line
 from ..fit import TOLERANCE
 from ..folds import Folds
-from ..protocol import AllFailed, CVResult, Fit, attempt
+from ..methods.exact import exact
+from ..protocol import AllFailed, attempt
+from ..results import CVResult, Fit
 from .cv_gradient import cv_gradient
-from .exact import exact
 from .near_alpha import checked_alpha
 
 REACH = 1e4  # times the start, and its inverse: bounds unless some are given
