@@ -271,9 +271,7 @@ readings = mocap_draws.READINGS
 if not paper:
     readings = [reading._replace(n_states=3) for reading in readings[::8]]
 as_drawn = mocap_draws.Reading(1.0, 10, n_states, mocap_draws.EM, 1)
-read = mocap_draws.readings(
-    readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes
-)
+read = mocap_draws.readings(readings, by_rate, (0, 1, 2), seed, {as_drawn: drawn}, **sizes)
 read.drop(columns=["frozen_newton", "newton_step"]).round(2)
 
 # %% [markdown]

@@ -128,7 +128,7 @@ def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
 )
 def test_weights_that_are_none(model, method, weights, message):
     with pytest.raises(ValueError, match=message):
-        method(model, acv.fit(model), weights)
+        method(acv.fit(model), weights)
 
 
 def test_a_model_without_hessians_says_so():

@@ -273,16 +273,15 @@ def test_folds_are_not_drawn_without_a_seed():
         folds.contiguous(20, 10, 2, 0),
         folds.from_splitter(4, np.zeros(20)),
     ],
-    ids=lambda made: str(made.n_sites),
 )
-def test_folds_know_for_how_many_sites_they_were_made(folds):
-    assert Folds.of(folds, 20) is folds
+def test_folds_know_for_how_many_sites_they_were_made(made):
+    assert Folds.of(made, 20) is made
     with pytest.raises(
         ValueError, match="made for 20 sites, and the model has 2,744.*n_sites=2744"
     ):
-        Folds.of(folds, 2744)
+        Folds.of(made, 2744)
     with pytest.raises(ValueError, match="made for 20 sites"):
-        Folds.of(folds[:1], 2744)
+        Folds.of(made[:1], 2744)
 
 
 def test_folds_of_groups_have_their_names():

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import autograd.numpy as anp
 import numpy as np
@@ -195,8 +195,8 @@ def test_the_order_of_candidates_does_not_matter():
 @pytest.mark.parametrize("kind", REASONS)
 def test_starts_of_folds_are_rejected_one_by_one(kind):
     fit = acv.fit(Mean())
-    whole = acv.from_scratch(fit, FOLDS, 2)
-    found = acv.from_scratch(fit, FOLDS, 3)
+    whole = acv.from_scratch(replace(fit, model=Mean(starts=(0.0, 1.0))), FOLDS, 2)
+    found = acv.from_scratch(replace(fit, model=_started(["", kind, ""])), FOLDS, 3)
     assert found.fold_losses == pytest.approx(whole.fold_losses, rel=1e-9)
     assert not whole.diagnostics["rejected"].any()
     assert all(re.match(f"1: {REASONS[kind]}", why) for why in found.diagnostics["rejected"])
@@ -221,7 +221,8 @@ def test_what_a_user_named_and_lost_is_warned_of():
     assert told[0].filename == __file__
     assert found.evaluations["fits"] == 4
     assert found.evaluations["heldout"] == 3
-    again = acv.refit_unreliable(found, ~found.diagnostics["converged"])
+    mended = replace(found, fit=replace(found.fit, model=Mean()))
+    again = acv.refit_unreliable(mended, ~found.diagnostics["converged"])
     assert np.isfinite(again.loss)
 
 
@@ -262,7 +263,7 @@ def test_tune_steps_back(kind):
     assert len(found.rejected) == np.isinf(found.losses).sum()
     assert np.array_equal(found.alphas[np.isinf(found.losses)], [a for a, _ in found.rejected])
     assert found.losses[np.argmin(found.losses)] == pytest.approx(found.loss, rel=1e-9)
-    assert "rejected=((array(" in repr(found)
+    assert "rejected=[[" in repr(found)
 
 
 def test_tune_ends_at_the_edge_of_what_can_be_evaluated():

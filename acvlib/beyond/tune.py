@@ -43,8 +43,8 @@ class Tuning:
     gradient: np.ndarray
     at_bound: np.ndarray
     converged: bool
-    message: str
     rejected: tuple[tuple[np.ndarray, str], ...]
+    message: str
     alphas: np.ndarray = field(repr=False)
     losses: np.ndarray = field(repr=False)
     model: Any = field(repr=False)

@@ -124,7 +124,7 @@ def test_a_fold_that_leaves_one_class_is_named(method, table):
     with pytest.raises(
         NoFiniteOptimum, match="fold 1 leaves 28 sites to fit, and their responses are all of one"
     ):
-        method(model, acv.fit(model), np.array(folds) if table else folds)
+        method(acv.fit(model), np.array(folds) if table else folds)
 
 
 @pytest.mark.parametrize("method", RUNGS)
@@ -136,7 +136,7 @@ def test_a_fold_that_alone_identifies_a_column_is_named(method, table, rng):
     with pytest.raises(
         np.linalg.LinAlgError, match=f"singular without {'site 7' if table else 'fold 1'}"
     ):
-        method(model, acv.fit(model), np.array(folds) if table else folds)
+        method(acv.fit(model), np.array(folds) if table else folds)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "logistic"])

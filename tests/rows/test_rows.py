@@ -210,6 +210,7 @@ def test_a_file_beyond_memory_is_read_in_batches(tmp_path):
     path = tmp_path / "rows.parquet"
     parquet.write_table(block, path, row_group_size=4_000, use_dictionary=False, compression="none")
     del block
+    treecv(learners.k_means(100, 2), Examples.of(path, memory=2**20), 2, shuffle=False)  # compiles
     tracemalloc.start()
     data = Examples.of(path, memory=2**20)
     treecv(learners.k_means(100, 2), data, 10, shuffle=False)

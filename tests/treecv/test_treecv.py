@@ -215,7 +215,7 @@ def test_losses_are_counted_by_row_and_by_fold():
     assert result.se == pytest.approx(np.sqrt(3 / 2 * (deviations**2).sum()) / 11, rel=1e-12)
     np.testing.assert_array_equal(np.concatenate(result.losses), result.pointwise)
     assert result.to_frame()["size"].tolist() == [8, 1, 2]
-    assert "lsqsgd" in result._repr_html_()
+    assert "lsqsgd" in repr(result)
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_rows_sorted_by_class_are_shuffled(method):
     by_hand = method(learner, data, np.array_split(np.random.default_rng(0).permutation(400), 5))
     np.testing.assert_array_equal(result.pointwise, by_hand.pointwise)
     assert (result.shuffled, by_hand.shuffled) == (True, False)
-    assert "shuffled" in result._repr_html_()
+    assert "shuffled" in repr(result)
 
 
 def test_a_learner_of_the_latest_rows_looks_good_on_sorted_ones_alone():

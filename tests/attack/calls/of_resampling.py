@@ -65,13 +65,11 @@ add(
     "bounds.theorem1",
     bounds.theorem1,
     lambda rng: {
-        "model": bounded(),
         "fit": acv.fit(bounded()),
         "folds": three_folds(),
         "radius": 0.5,
     },
     unbounded=True,
-    model=odd.OBJECTS,
     fit=FITTED,
     folds=odd.FOLDS,
     radius=odd.without(odd.NONNEGATIVE, "None "),
