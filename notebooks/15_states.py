@@ -43,7 +43,7 @@ ledger.begin("15_states", scale, seed)
 # The whole study takes {value}`beyond.states.minutes | .0f` minutes of two cores; a run that finds finished parts of it, which are kept, takes less.
 #
 # Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
-# *future* fits up to an origin and predicts the next tenth, step by step.
+# *future* fits up to an origin and predicts the next tenth, step by step, for six models of each design at most.
 
 # %%
 rows = states.simulated(paper, seed)
@@ -128,7 +128,8 @@ pd.DataFrame(
 # Every approximation of this book, and the refit that it approximates, continues from the full fit. That fit has seen the fold.
 # Where there is one optimum nothing remains of it. A surplus state, though, settles on whatever looks like a state in these very
 # data, the fold's points among them, and in the refit it stays there. Here each fold is refitted from starts of its own
-# that have not seen its points, by `acv.from_scratch`, as somebody would who had never had them.
+# that have not seen its points, by `acv.from_scratch`, as somebody would who had never had them: one further model each, of
+# half of the designs.
 
 # %%
 scratch = states.from_scratch(paper, seed)

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import beta
 
 import acvlib as acv
+from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.models import GaussianHMM
 
 
@@ -71,7 +72,7 @@ def test_a_row_is_what_the_library_says(rows):
     for k in (1, 2):
         model = GaussianHMM(x, k)
         row = next(r for r in rows[-4:-2] if r["candidate"] == k)
-        start = acv.choice.fit_restarts(model, 5, np.random.default_rng(seeds[1])).fit
+        start = fit_restarts(model, 5, np.random.default_rng(seeds[1])).fit
         folds = acv.folds.k_fold(200, 10, np.random.default_rng(seeds[0]))
         exact = acv.exact(start, folds)
         assert_allclose(row["within_exact"], exact.fold_totals, rtol=1e-5)
@@ -98,6 +99,15 @@ def test_one_future_step_at_a_time():
     alone = acv.fit(past, fit.params).params
     expected = -model.predict(alone).log_density[50:60].sum()
     assert_allclose(found.totals["exact"][0], expected, rtol=1e-7)
+
+
+def test_the_future_of_a_few_models_is_left_out():
+    design = state_models.Design("gaussian", 1, 0.0, 1, 200)
+    few = [state_counts.study(design, (1,), n, 7)[0] for n in (5, state_counts.N_FUTURE)]
+    assert ["seconds_future_exact" in row for row in few] == [True, False]
+    found = states.choices(few)
+    assert len(states.of(found, "future")) == 1
+    assert len(states.of(found, "within")) == 2
 
 
 def test_information_criteria_count_parameters_and_frames():

@@ -26,6 +26,7 @@ from .state_models import EMISSIONS, Design, model_of, truth
 N_FOLDS = 10
 ORIGINS = np.arange(0.5, 1.0, 0.1)  # shares of a sequence from which on the future is left out
 N_STARTS = 5
+N_FUTURE = 6  # models of each design whose future is left out
 TEST = (20, 500)  # fresh sequences, and frames of each
 
 
@@ -37,14 +38,15 @@ class Scheme(NamedTuple):
     ahead: bool = False
 
 
-def schemes(model: Any, rng: np.random.Generator) -> dict[str, Scheme]:
-    """Random time points, odd against even ones, sequences, and the future of all sequences."""
+def schemes(model: Any, rng: np.random.Generator, ahead: bool = True) -> dict[str, Scheme]:
+    """Random time points, odd against even ones, sequences, and, if ahead, the future of all."""
     n = model.n_sites
     found = {
         "within": Scheme(model, acv.folds.k_fold(n, N_FOLDS, rng)),
         "half": Scheme(model, acv.Folds([np.arange(0, n, 2), np.arange(1, n, 2)])),
-        "future": Scheme(model, future(model), ahead=True),
     }
+    if ahead:
+        found["future"] = Scheme(model, future(model), ahead=True)
     if len(model.sequences) > 1:
         whole = replace(model, sites="sequences", sample_weight=1.0)
         found["sequence"] = Scheme(whole, acv.folds.leave_one_out(whole.n_sites))
@@ -169,13 +171,13 @@ def study(design: Design, candidates: tuple[int, ...], number: int, seed: int) -
         warnings.simplefilter("ignore")
         for k in candidates:
             began = time.thread_time()
-            row = _row(model_of(design, drawn.x, k), drawn, cold=number == 0)
+            row = _row(model_of(design, drawn.x, k), drawn, number)
             row["seconds_all"] = time.thread_time() - began
             rows.append({**design._asdict(), "number": number, "candidate": k, **row})
     return rows
 
 
-def _row(model, drawn, cold):
+def _row(model, drawn, number):
     began = time.thread_time()
     restarts = fit_restarts(model, N_STARTS, np.random.default_rng(drawn.seeds[1]))
     fit = restarts.fit
@@ -191,14 +193,15 @@ def _row(model, drawn, cold):
         "seconds_information": 0.0,
     }
     row["seconds_information"] = time.thread_time() - fitted
-    for name, scheme in schemes(model, np.random.default_rng(drawn.seeds[0])).items():
+    rng = np.random.default_rng(drawn.seeds[0])
+    for name, scheme in schemes(model, rng, number < N_FUTURE).items():
         found = rungs(scheme, fit)
         sizes = np.array([len(sites) for sites in scheme.folds.scored])
         row |= {f"{name}_{rung}": totals for rung, totals in found.totals.items()}
         row |= {f"seconds_{name}_{rung}": value for rung, value in found.seconds.items()}
         row |= {f"sizes_{name}": sizes, f"refitted_{name}": found.refitted}
         row |= {f"unconverged_{name}": found.unconverged}
-        if name == "within" and cold:
+        if name == "within" and number == 0:
             row |= _cold(scheme, found)
     return row
 
