@@ -23,15 +23,15 @@ class Announcer(event.Listener):
 
     def __init__(self):
         self.depth = 0
-        self.left = SECONDS
+        self.spent = 0.0
         self.timer = None
 
     def on_start(self, event):
         self.depth += 1
         own = event.data["dispatcher"].py_func.__module__.startswith("acvlib")
-        if own and self.timer is None and self.left > 0.0:
+        if own and self.timer is None and self.spent < SECONDS:
             self.began = time.monotonic()
-            self.timer = threading.Timer(self.left, self.say, [threading.get_ident()])
+            self.timer = threading.Timer(SECONDS - self.spent, self.say, [threading.get_ident()])
             self.timer.daemon = True
             self.timer.start()
 
@@ -40,10 +40,10 @@ class Announcer(event.Listener):
         if not self.depth and self.timer:
             self.timer.cancel()
             self.timer = None
-            self.left -= time.monotonic() - self.began
+            self.spent += time.monotonic() - self.began
 
     def say(self, thread):
-        self.left = 0.0
+        self.spent = SECONDS  # once
         name = _model_of(sys._current_frames().get(thread))
         print(MESSAGE.format(f" of {name}" if name else "", _kept()), file=sys.stderr, flush=True)
 
