@@ -64,7 +64,7 @@ def test_a_fold_that_leaves_fewer_times_than_coefficients_is_named(rung):
     with pytest.raises(
         SingularRegression, match="fold 5 leaves 5 times of 3 replicates, which determine 5 of 6"
     ):
-        rung(model, acv.fit(model), folds)
+        rung(acv.fit(model), folds)
 
 
 def test_a_fold_that_leaves_out_a_level_is_named():
