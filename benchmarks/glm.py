@@ -46,7 +46,7 @@ def exact_in_fits(n, dim):
 
 def ours(model, rung):
     """Log loss of every left-out row, the fit included."""
-    return rung(model, acv.fit(model), acv.folds.leave_one_out(model.n_sites)).pointwise
+    return rung(acv.fit(model), acv.folds.leave_one_out(model.n_sites)).pointwise
 
 
 def log_loss(estimator, X, y):
