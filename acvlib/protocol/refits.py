@@ -24,7 +24,7 @@ class Refits:
 
     @classmethod
     def unfinished(cls, n: int, n_params: int) -> "Refits":
-        """None of n refits yet: solvers write here as they go, for what Ctrl-C leaves."""
+        """None of n refits yet: solvers write here as they go."""
         return cls(
             params=np.full((n, n_params), np.nan),
             decrement=np.full(n, np.inf),
@@ -45,7 +45,7 @@ class Refits:
         return Refits(**views, evaluations=self.evaluations)
 
     def take(self, rows: slice, refits: "Refits") -> None:
-        """Write what others found of some folds: params before `converged`, as Ctrl-C may come."""
+        """Write what others found of some folds."""
         for name, array in self.arrays.items():
             array[rows] = getattr(refits, name)
         self.evaluations.update(refits.evaluations)

@@ -200,7 +200,7 @@ def newton(
     """Refit each fold from params (D,), or (n, D), until its decrement is at most `tolerance`.
 
     first: Hessians for the first step that are not the folds' own, if they are at hand; found:
-    `Refits.unfinished` to write to, which has the folds that converged if the rest is interrupted.
+    `Refits.unfinished` to write to.
     """
     if found is None:
         found = Refits.unfinished(len(folds), params.shape[-1])

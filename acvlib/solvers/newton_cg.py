@@ -88,7 +88,7 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
     found.decrement[0] = decrement
     found.indefinite[0] = smallest <= 0.0
     found.residual[0] = np.linalg.norm(here.gradient)
-    found.converged[0] = converged  # the last one: Ctrl-C may come in between
+    found.converged[0] = converged
     return evaluations
 
 
