@@ -72,7 +72,7 @@ def origin(records, runs):
         return "Nothing has been recorded yet.\n"
     settings = sorted({f"scale `{record['scale']}`, seed `{record['seed']}`" for record in records})
     versions = ", ".join(f"{name} {number}" for name, number in records[0]["versions"].items())
-    rows = "".join(f"| [](%s.ipynb) | {words} |\n" % name for name, words in runs.items())
+    rows = "".join(f"| []({name}.ipynb) | {words} |\n" for name, words in runs.items())
     head = f"This run: {'; '.join(settings)}. {versions}.\n\n| chapter | its numbers are of |\n"
     return f"{head}| --- | --- |\n{rows}\n"
 

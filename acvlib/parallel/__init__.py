@@ -10,14 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
 from threading import Lock
-from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 from tqdm import tqdm
-
-from ..extras import require
 
 SHARED = 1e8  # multiplications, about five milliseconds, from which on threads of BLAS pay
 

@@ -11,12 +11,10 @@ bounds the errors without a gradient, folds whose bounds are below the limit are
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from ..checks import one_line, real_number
-from ..derivatives import derivatives_of
 from ..methods.exact import exact
 from ..parallel import pieces
 from ..results import CVResult, check_is_result
