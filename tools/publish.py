@@ -9,7 +9,7 @@ from pathlib import Path
 
 from acvbook import ledger, origin
 from acvbook.claims import load_claims
-from acvbook.whole import locked
+from acvbook.whole import lock
 
 
 def problems(name, records):
@@ -49,7 +49,8 @@ def main(name, folder, published):
     if weak := problems(name, records):
         sys.exit("\n".join([f"{name}: not published", *weak]))
     try:
-        with locked(published.parent), tempfile.TemporaryDirectory(dir=folder) as staging:
+        lock(published.parent)  # two chapters may end at once
+        with tempfile.TemporaryDirectory(dir=folder) as staging:
             for file in run["files"]:
                 if folder / file != part:
                     Path(staging, file).parent.mkdir(exist_ok=True)

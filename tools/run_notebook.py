@@ -9,18 +9,14 @@ import json
 import os
 import re
 import resource
-import shutil
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import jupytext
 import papermill
 from acvbook import ledger, origin
-from acvbook.orphan import end_with_parent
-from acvbook.whole import locked
 from nbformat.v4 import new_code_cell
 from papermill.exceptions import PapermillExecutionError
 
@@ -91,31 +87,21 @@ def origin_of(notebook, staging, started, commit):
 
 
 def main(notebook, folder):
-    name, folder, started = Path(notebook).stem, Path(folder).resolve(), time.perf_counter()
-    private = folder / f".{name}"
-    private.mkdir(parents=True, exist_ok=True)
-    with locked(private, f"another run of {name}"):
-        for path in private.glob("run_*"):
-            shutil.rmtree(path, ignore_errors=True)  # of a run that was killed
-        print(f"{name}: started at {folder.name} scale", flush=True)
-        with tempfile.TemporaryDirectory(prefix="run_", dir=private) as staging:
-            run(name, notebook, folder, Path(staging))
-    print(f"{name}: finished in {time.perf_counter() - started:.1f} s", flush=True)
-
-
-def run(name, notebook, folder, staging):
-    end_with_parent(partial(shutil.rmtree, staging, ignore_errors=True))
+    name, folder = Path(notebook).stem, Path(folder).resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    print(f"{name}: started at {folder.name} scale", flush=True)
     started, commit = time.time(), ledger.commit()
     try:
-        executed = execute(notebook, str(staging), folder.name)
-        (staging / f"{name}.ipynb").write_text(tidy(executed), "utf-8")
-        origin.deliver(
-            staging, folder, name, cost(started) | origin_of(notebook, staging, started, commit)
-        )
+        with tempfile.TemporaryDirectory(prefix=f".{name}_", dir=folder) as staging:
+            executed = execute(notebook, staging, folder.name)
+            Path(staging, f"{name}.ipynb").write_text(tidy(executed), "utf-8")
+            run = cost(started) | origin_of(notebook, Path(staging), started, commit)
+            origin.deliver(Path(staging), folder, name, run)
     except PapermillExecutionError as error:
         sys.exit(explain(name, error))
     except OSError as error:
         sys.exit(f"{name}: {error}")
+    print(f"{name}: finished in {time.time() - started:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

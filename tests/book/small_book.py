@@ -1,16 +1,13 @@
 """A book of two notebooks that builds in about a second, made of the real Makefile, dodo.py, tools
-and acvbook; stubs take the place of Jupyter Book, of npm and, unless asked for, of kernels.
+and acvbook; stubs take the place of Jupyter Book, of npm and of kernels.
 """
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-
-import psutil
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOK = """# ---
@@ -74,22 +71,6 @@ def execute_notebook(notebook, target, parameters, **settings):
     return SimpleNamespace(metadata={"papermill": {}}, cells=[None], text=text)
 """,
     "kernel/papermill/exceptions.py": "class PapermillExecutionError(Exception): pass\n",
-    # Kills the whole build before its KILL_AT-th change of a file, in whichever process that is.
-    "kill/sitecustomize.py": """
-import os, signal, sys
-CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "open"}
-count = os.open(os.environ["KILL_COUNT"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-def hook(event, arguments):
-    if event not in CHANGES or (event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR)):
-        return
-    path = str(arguments[0])
-    if "pycache" in path or path.startswith("/dev/"):
-        return
-    os.write(count, b".")
-    if os.fstat(count).st_size == int(os.environ["KILL_AT"]):
-        os.killpg(0, signal.SIGKILL)
-sys.addaudithook(hook)
-""",
 }
 
 
@@ -107,9 +88,8 @@ write(pathlib.Path(sys.argv[1], "runs", "fold_sizes.json"), json.dumps(run))
 class SmallBook:
     """Files of the project below `root`; `make` runs it, `start` begins to."""
 
-    def __init__(self, root, kernels=False):
+    def __init__(self, root):
         self.root = root
-        self.kernels = kernels
 
     def create(self):
         for name in ("Makefile", "dodo.py", "requirements.lock", "pyproject.toml"):
@@ -155,9 +135,7 @@ class SmallBook:
 
     def start(self, target="book", *before, **variables):
         """A make in a process group of its own."""
-        stubs = ["html"] if self.kernels else ["html", "kernel"]
-        stubs += ["kill"] if "KILL_AT" in variables else []
-        path = [self.root / "book", *(self.root / "stubs" / name for name in stubs)]
+        path = [self.root / "book", self.root / "stubs/html", self.root / "stubs/kernel"]
         kept = {key: value for key, value in os.environ.items() if not key.startswith("GITHUB")}
         kept.pop("MAKELEVEL", None)
         kept["ACVLIB_DATA"] = ""
@@ -188,24 +166,12 @@ class SmallBook:
         lines = log.read_text().splitlines() if log.exists() else []
         return [(line.split()[0], int(line.split()[1])) for line in lines]
 
-    def processes(self):
-        """Those that are running in this project."""
-        found = []
-        for process in psutil.process_iter():
-            try:
-                if process.cwd() == str(self.root) and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-            except psutil.Error:
-                continue
-        return found
-
 
 NPM_PACKAGE = """
-import sys
-from acvbook.whole import replacing_folder
-with replacing_folder(sys.argv[2]) as draft:
-    draft.mkdir()
-    (draft / {"mathjax": "node-main.js", "axe-core": "axe.min.js"}[sys.argv[1]]).write_text("")
+import pathlib, sys
+from acvbook.whole import write
+file = {"mathjax": "node-main.js", "axe-core": "axe.min.js"}[sys.argv[1]]
+write(pathlib.Path(sys.argv[2], file), "")
 """
 
 
@@ -215,12 +181,3 @@ def wait_for(condition, seconds=20):
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()
-
-
-def stop(process, how):
-    """Send a signal to make, as a terminal does (to the group) or as a supervisor does."""
-    if how == signal.SIGINT:
-        os.killpg(process.pid, how)
-    else:
-        process.send_signal(how)
-    process.communicate(timeout=20)
