@@ -229,15 +229,6 @@ TODAY = [
         "min_freq: of crfsuite",
     ),
     (
-        "theirs",
-        "functions are checked at the first sites only",
-        "from_jax half of the weights unread; from_jax losses sorted; from_jax losses"
-        " of the sites in order; from_jax losses of clamped sites; from_jax one "
-        "number for all; from_jax noise; from_torch half of the weights unread; "
-        "from_torch losses sorted; from_torch losses of the sites in order; "
-        "from_torch losses of clamped sites; from_torch one number for all",
-    ),
-    (
         "result_works",
         "the Pipeline is lost",
         "Ridge: tuned; LogisticRegression: tuned",
