@@ -58,7 +58,6 @@ kernel_cache.ensure()
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
-    "bounds": ".bounds",
     "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
     "learners": ".treecv.learners",

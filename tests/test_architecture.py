@@ -31,7 +31,7 @@ ROWS = [
     {"methods"},
     {"reliability"},
     {"certificates"},
-    {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
+    {"diagnostics", "compare", "plots", "sklearn", "bootstrap"},
     {"beyond"},
 ]
 BESIDE = {"adapters", "beyond", "rows", "sklearn"}  # folders without which the core works

@@ -239,21 +239,6 @@ TODAY = [
         "treecv: in one line",
     ),
     (
-        "result_works",
-        "shades from a fold's first site to its last",
-        "plots.series: shaded",
-    ),
-    (
-        "result_works",
-        "labels every series as cars",
-        "plots.series: labelled",
-    ),
-    (
-        "result_works",
-        "a log axis has no place for 0",
-        "plots.error_ladder: of zero",
-    ),
-    (
         "nan",
         "argmax takes nan",
         "approx_tune: of every score",
