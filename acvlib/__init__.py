@@ -32,7 +32,6 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from . import folds, weighting
-from .certificates import Certificate, certify
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -66,6 +65,8 @@ _LAZY_MODULES = {
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
+    "Certificate": ".beyond.certify",
+    "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
     "from_scratch": ".beyond.from_scratch",
@@ -114,8 +115,6 @@ __all__ = [
     "check_model",
     "check_result",
     "refit_unreliable",
-    "certify",
-    "Certificate",
     "NotConcordant",
     "difference_estimate",
     "Folds",

@@ -30,9 +30,9 @@ ROWS = [
     {"fit"},
     {"methods"},
     {"reliability"},
-    {"certificates"},
-    {"diagnostics", "compare", "plots", "sklearn", "bootstrap"},
+    {"diagnostics", "compare", "plots", "bootstrap"},
     {"beyond"},
+    {"sklearn"},
 ]
 BESIDE = {"adapters", "beyond", "rows", "sklearn"}  # folders without which the core works
 APART = {

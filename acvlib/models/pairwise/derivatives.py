@@ -6,12 +6,9 @@ With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the 
 
 import numpy as np
 
-from ...concordance import Concordance
 from ...derivatives import Derivatives
 from ...protocol import override
-from ...results import Fit
 from ...solvers.inverse import DenseHessian
-from .concordance import RankingConcordance
 
 
 class PairwiseDerivatives(Derivatives):
@@ -54,13 +51,6 @@ class PairwiseDerivatives(Derivatives):
         total = weights.sum()
         mean = weights @ sums / total
         return self.n_sites * (sums - mean).T / total**2
-
-    @override
-    def concordance(self, fit: Fit) -> Concordance:
-        """Of the logistic loss of pairs alone."""
-        if not self.model.loss.self_concordant:
-            return super().concordance(fit)
-        return RankingConcordance(self.model, fit)
 
 
 def site_sums(model, params, weights):

@@ -14,17 +14,13 @@ SMOOTH = 0.1  # of the margin: |u| is sqrt(u^2 + (SMOOTH margin)^2), Zhu and Liu
 
 
 class PairLoss(NamedTuple):
-    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t.
-
-    self_concordant: |third| <= curvature, and the value goes one way in u.
-    """
+    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t."""
 
     value: Callable
     slope: Callable
     curvature: Callable
     relation: Callable
     convex: bool
-    self_concordant: bool = False
 
     def __repr__(self):
         return one_line(self)
@@ -33,7 +29,7 @@ class PairLoss(NamedTuple):
 def ranking() -> PairLoss:
     """abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one."""
     derivatives = (_logistic_slope, _logistic_curvature)
-    return PairLoss(_logistic, *derivatives, _sign, convex=True, self_concordant=True)
+    return PairLoss(_logistic, *derivatives, _sign, convex=True)
 
 
 def _logistic(u, t):
