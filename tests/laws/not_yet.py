@@ -53,7 +53,7 @@ TODAY = [
     (
         "names",
         "Series and frames are lined up by place",
-        "GLM gaussian: of sites; VectorGLM: of sites; PairwiseLinear: of sites; HMM: "
+        "GLM gaussian: of sites; VectorGLM: of sites; HMM: "
         "of sites; GLMHMM: of sites; HiddenMRF: of sites; PoissonTraffic: of sites; "
         "HiddenMRF.from_map: of sites",
     ),
