@@ -7,7 +7,7 @@ The front doors, by what you have:
 
 models               GLM, HMM, HiddenMRF, LinearChainCRF and more; or your own class, see Model
 approx_*             a fitted scikit-learn estimator: cross-validate, predict, tune
-from_hmmlearn        a fitted HMM; also from_dynamax, from_nemos
+from_hmmlearn        a fitted HMM
 from_crfsuite        a fitted CRF of sklearn-crfsuite
 from_jax, from_torch a loss written in JAX or PyTorch
 treecv, kfold        a learner that reads rows once, see learners, and Examples of rows or a file
@@ -32,7 +32,6 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from . import folds, weighting
-from .certificates import Certificate, certify
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -58,7 +57,6 @@ kernel_cache.ensure()
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
-    "bounds": ".bounds",
     "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
     "learners": ".treecv.learners",
@@ -67,6 +65,8 @@ _LAZY_MODULES = {
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
+    "Certificate": ".beyond.certify",
+    "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
     "from_scratch": ".beyond.from_scratch",
@@ -80,9 +80,7 @@ _LAZY_NAMES = {
     "from_crfsuite": ".models.crf.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
-    "from_dynamax": ".models.hmm.adapters",
     "from_hmmlearn": ".models.hmm.adapters",
-    "from_nemos": ".models.hmm.adapters",
 }
 
 # By a part of the lazy module's name: the package that it cannot be imported without.
@@ -117,8 +115,6 @@ __all__ = [
     "check_model",
     "check_result",
     "refit_unreliable",
-    "certify",
-    "Certificate",
     "NotConcordant",
     "difference_estimate",
     "Folds",

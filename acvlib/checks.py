@@ -35,9 +35,8 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
         raise ValueError(f"{name} must be real numbers; got {kind}: {values!r:.60}") from None
     if ndim is not None and array.ndim != ndim:
         raise ValueError(f"{name} of shape {array.shape} must be {AXES[ndim]}")
-    usable = abs(array) <= LARGEST
-    if finite and not usable.all():
-        bad = np.argwhere(~usable)[0]
+    if finite and not (abs(array) <= LARGEST).all():
+        bad = np.argwhere(~(abs(array) <= LARGEST))[0]
         place = f" at {bad.tolist()}" if bad.size else ""
         found = f"it holds {array[tuple(bad)]}{place}"
         raise ValueError(f"{name} must be finite, up to {LARGEST:g}; {found}")
@@ -49,12 +48,11 @@ def real_or_box(name: str, values: Any, ndim: int | None = None) -> Any:
     return values if isbox(values) else np.ascontiguousarray(real_array(name, values, ndim))
 
 
-def in_order_of(rows: Any, name: str, values: Any) -> Any:
-    """The values in the order of the rows: by name where both have an index, as in pandas.
+def in_order_of(index: Any, name: str, values: Any) -> Any:
+    """The values in the order of the index of others: by name where they have one, as in pandas.
 
     Raises ValueError where the names differ, or a name that is there twice stands elsewhere.
     """
-    index = getattr(rows, "index", None)
     names = getattr(values, "index", None)
     if not hasattr(index, "equals") or not hasattr(names, "equals") or index.equals(names):
         return values
@@ -70,12 +68,15 @@ def _objects(given):
     return np.array(np.frompyfunc(lambda number: float(0 + number), 1, 1)(given), float)
 
 
-def real_number(name: str, value: Any, above: float = -INF, least: float = -INF) -> float:
-    """The value as a float; ValueError unless it is finite, > above and >= least."""
+def real_number(
+    name: str, value: Any, above: float = -INF, least: float = -INF, below: float = INF
+) -> float:
+    """The value as a float; ValueError unless it is finite, > above, >= least and < below."""
     number = float(real_array(name, value, 0, finite=False))
-    if not (number > above and least <= number <= LARGEST):
+    if not (number > above and least <= number <= LARGEST and number < below):
         bound = f"above {above:g}" if above >= least else f">= {least:g}"
-        raise ValueError(f"{name} = {value}: must be {bound} and finite, up to {LARGEST:g}")
+        most = f"finite, up to {LARGEST:g}" if below > LARGEST else f"below {below:g}"
+        raise ValueError(f"{name} = {value}: must be {bound} and {most}")
     return number
 
 

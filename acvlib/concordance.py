@@ -135,14 +135,10 @@ class Concordance:
 
     def lengths(self, vectors: np.ndarray) -> np.ndarray:
         """sqrt(v' metric^-1 v) of vectors (n, D): how far a standard error moves each v' theta."""
-        return spreads(self.factor, vectors)
-
-
-def spreads(factor: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """sqrt(v' (L L')^-1 v) of each of vectors (n, D), L the lower factor."""
-    inverse = solve_triangular(factor, np.eye(len(factor)), lower=True, check_finite=False)
-    solved = [vectors[rows] @ inverse.T for rows in pieces(len(vectors), TILE)]
-    return np.sqrt(np.concatenate([np.einsum("nd,nd->n", part, part) for part in solved]))
+        unit = np.eye(len(self.factor))
+        inverse = solve_triangular(self.factor, unit, lower=True, check_finite=False)
+        solved = [vectors[rows] @ inverse.T for rows in pieces(len(vectors), TILE)]
+        return np.sqrt(np.concatenate([np.einsum("nd,nd->n", part, part) for part in solved]))
 
 
 class Balls(NamedTuple):

@@ -6,13 +6,14 @@ A scheme maps site weights w (n_sites,) and the sites that each edge joins (n_ed
 Source: Ghosh et al. (2020), section 3.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 from autograd.tracer import getval
 
 from .checks import LARGEST, real_array
+from .declared import Check, Sizes
 
 
 class FactorWeights(NamedTuple):
@@ -53,6 +54,22 @@ def check(weights: Any, n_sites: int, name: str = "weights", site: str = "site")
     usable = (w >= 0.0) & (w < np.inf)  # nan is neither
     reason = f"must be finite and >= 0: 1 keeps a {site}, 0 leaves it out"
     _refuse(w, ~usable, reason, site, name.removesuffix("s"))
+
+
+class OfSites(Check):
+    """Weights of a model's `n_sites` sites, whose sum a `normalised` objective can divide by."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
+        check(value, sizes.of("n_sites"), name)
+        weights = np.asarray(value, float)
+        if getattr(sizes.owner, "normalised", False):
+            total = weights.sum()
+            if not 1.0 / LARGEST < total < LARGEST:
+                raise ValueError(f"{name} sum to {total}: F divides by the square of that")
+        return weights
+
+
+Weights = Annotated[np.ndarray, OfSites()]
 
 
 def sample_weights(values: Any, n_sites: int, site: str = "site") -> np.ndarray | float:

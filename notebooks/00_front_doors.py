@@ -38,7 +38,7 @@
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
 # | a fitted model, to look inside | `decode`, `posterior`, `predict`, `sample` | [States, predictions and draws](#door-decode) | largest {value}`beyond.doors.decode` | – |
-# | parameters of dynamax or nemos | `from_dynamax`, `from_nemos` | as for hmmlearn; this page does without these packages, the tests have them | – | – |
+# | parameters of dynamax or nemos | `pack` | [Parameters of another library](#door-pack) | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
@@ -502,6 +502,43 @@ doors.near("hmmlearn", cv.fold_losses[:3], refits, none)
 ours = -model.sequence_losses(params).sum()
 print("log likelihood, ours and hmmlearn's:", end=" ")
 doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
+
+# %% [markdown]
+# (door-pack)=
+# ## Parameters of another library
+# `pack` takes named arrays in the form in which `unpack` gives them, so that parameters of any library can be brought: make
+# the model of the same kind, and put them in its place. Priors are ours, so that `acv.fit` moves the parameters a little. Of a
+# `GaussianHMM` of dynamax, in single precision unless it is told otherwise:
+#
+# ```python
+# model = acv.models.GaussianHMM(list(emissions), n_states, covariance="full")
+# initial = np.asarray(params.initial.probs, float)
+# transition = np.asarray(params.transitions.transition_matrix, float)
+# mean, covariance = (np.asarray(part, float) for part in params.emissions)
+# named = model.unpack(model.initial_params(np.random.default_rng()))
+# named = named._replace(
+#     initial=initial / initial.sum(),
+#     transition=transition / transition.sum(axis=1, keepdims=True),
+#     emission=named.emission._replace(mean=mean, covariance=covariance),
+# )
+# fit = acv.fit(model, model.pack(named))
+# ```
+#
+# The parameters of a GLM-HMM of nemos are weights of the inputs, intercepts, and logarithms of probabilities:
+#
+# ```python
+# model = acv.models.GLMHMM(y, X, n_states, family="bernoulli")  # or "poisson"
+# initial = np.exp(np.asarray(params.hmm_params.log_initial_prob, float))
+# transition = np.exp(np.asarray(params.hmm_params.log_transition_prob, float))
+# weights = np.vstack([params.glm_params.coef, params.glm_params.intercept]).astype(float)
+# named = model.unpack(model.initial_params(np.random.default_rng()))
+# named = named._replace(
+#     initial=initial / initial.sum(),
+#     transition=transition / transition.sum(axis=1, keepdims=True),
+#     emission=named.emission._replace(weights=weights.T[:, None]),
+# )
+# fit = acv.fit(model, model.pack(named))
+# ```
 
 # %% [markdown]
 # (door-decode)=

@@ -114,7 +114,7 @@ pd.Series(
 fig, ax = figures.subplots(figsize=(9, 2.2))
 counts = np.where(subset.observed, subset.counts, np.nan)
 blocks = rungs["contiguous", 2]["exact"].folds
-figures.series(ax, subset.timestamp, counts, blocks)
+figures.series(ax, subset.timestamp, counts, blocks).set_ylabel("cars in 5 minutes")
 figures.save(fig, "traffic_series", data)
 
 # %% [markdown]

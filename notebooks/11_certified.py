@@ -83,8 +83,8 @@ figures.save(fig, "certified_fold")
 # condition number; a fold whose Hessian may be off by a tenth is not certified. `Certificate.slack` has the share.
 #
 # For a chain CRF the third cumulant of a feature sum $u^\top S(z)$ is at most its range over tag sequences times the second
-# one; the range splits into first tag, transitions and last tag. Rankings and semi-supervised learning are sums of logistic
-# losses, too. For probit $|\ell'''| / \ell''$ grows with the margin, and is bounded on the ball alone. Hidden Markov models and
+# one; the range splits into first tag, transitions and last tag.
+# For probit $|\ell'''| / \ell''$ grows with the margin, and is bounded on the ball alone. Hidden Markov models and
 # maps are not convex. A bound in the manner of Newton and Kantorovich would need a Lipschitz constant of their Hessian that is
 # proved and not sampled; we have none, so `certify` refuses them, by name.
 

@@ -21,6 +21,7 @@ BOOK = sorted([*(ROOT / "book" / "acvbook").rglob("*.py"), *(ROOT / "notebooks")
 # other. `acvlib/__init__.py` alone, which hands names on, stands outside.
 ROWS = [
     {"checks", "extras"},
+    {"declared"},
     {"folds", "weighting", "parallel", "scores"},
     {"protocol", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators", "concordance"},
@@ -30,14 +31,14 @@ ROWS = [
     {"fit"},
     {"methods"},
     {"reliability"},
-    {"certificates"},
-    {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
+    {"diagnostics", "compare", "plots", "bootstrap"},
     {"beyond"},
+    {"sklearn"},
 ]
 BESIDE = {"adapters", "beyond", "rows", "sklearn"}  # folders without which the core works
 APART = {
-    "treecv": {"checks", "extras", "folds", "parallel", "scores", "treecv"},
-    "rows": {"checks", "extras", "parallel", "rows", "treecv"},
+    "treecv": {"checks", "declared", "extras", "folds", "parallel", "scores", "treecv"},
+    "rows": {"checks", "declared", "extras", "parallel", "rows", "treecv"},
 }
 # Extras: imported in the function that uses them.
 EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {

@@ -59,7 +59,6 @@ HELD = {
     "Certificate": acv.certify(STEP),
     "Influence": acv.most_influential(FIT, lambda params: params[0], 10),
     "Estimate": acv.difference_estimate(STEP, 3, RNG),
-    "Theorem1": acv.bounds.theorem1(FIT, FOLDS),
     "FutureLosses": acv.leave_future_out(HMM_FIT, [40, 45, 50]),
     "Choice": acv.choose({"weak": GLM, "strong": penalised([2.0])}, FOLDS),
     "Tuning": acv.tune(penalised, [1.0], FOLDS, max_evaluations=2),

@@ -10,8 +10,8 @@ import numpy as np
 from ..checks import check_whole, real_array
 from ..folds.checks import observed_mask
 from ..protocol import ModelDefaults, checked
-from .checks import check_function, check_model_of
-from .derivatives import LANES, AdaptedDerivatives, Calculus
+from .checks import check_function, check_functions
+from .derivatives import AdaptedDerivatives
 
 DENSE = 300  # parameters up to which Hessians are formed
 
@@ -40,13 +40,10 @@ class AdaptedModel(ModelDefaults):
         check_whole("n_sites", self.n_sites, 1)
         check_whole("dense_limit", self.dense_limit, 0)
         if self.observed is not None:
-            mask = observed_mask(self.n_sites, self.observed)
-            object.__setattr__(self, "observed", mask)
-        start = self.initial_params()
-        if not start.size:
+            object.__setattr__(self, "observed", observed_mask(self.n_sites, self.observed))
+        if not self.initial_params().size:
             raise ValueError(f"start holds no number: {self.start!r:.60}")
-        directions = 1 if self.n_params > self.dense_limit else min(self.n_params, LANES[-1])
-        check_model_of(self.calculus, start, self.n_sites, self.observed, directions)
+        check_functions(self)
 
     @cached_property
     def _form(self):
@@ -83,22 +80,13 @@ class AdaptedModel(ModelDefaults):
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
         """The held-out losses (len(fold),)."""
-        return self.calculus("heldout", 1, params[None], fold[None])[0][0]
+        return self.derivatives._rows("heldout", 1, params[None], fold[None])[0][0]
 
     def initial_params(self, rng: Any = None) -> np.ndarray:
         """Return `start` as (D,)."""
         return self.pack(self.start)
 
     @cached_property
-    def calculus(self) -> Calculus:
-        """The functions and their derivatives, compiled when first called."""
-        return Calculus(
-            self.backend,
-            lambda params, weights: self.loss(self.unpack(params), weights),
-            lambda params, sites: self.heldout(self.unpack(params), sites),
-        )
-
-    @cached_property
     def derivatives(self) -> AdaptedDerivatives:
-        """Those of the other library in place of autograd's."""
+        """Those of the other library in place of autograd's, compiled when first called."""
         return AdaptedDerivatives(self)

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_kind
+from .derivatives import repeated
 
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
 ROUNDING = 1e-10  # of values that are differenced
+SAME = 1e-8  # relative difference of numbers that are the same but for rounding
+NOT_SMOOTH = (
+    "loss is not twice differentiable (stop_gradient or detach, abs, relu, max, rounding, sorting)"
+)
 
 
 def check_function(name: str, function: Any, *arguments: str) -> None:
@@ -25,23 +30,24 @@ def check_function(name: str, function: Any, *arguments: str) -> None:
         raise TypeError(f"{wanted}; it is one of {signature(function)}") from error
 
 
-def check_model_of(
-    calculus: Any, start: np.ndarray, n_sites: int, observed: Any, directions: int
-) -> None:
+def check_functions(model: Any) -> None:
     """Raise TypeError or ValueError unless F and the held-out losses are what methods need.
 
-    F at `start`: one number in float64, finite, twice differentiable, and a function of the
-    weights; held-out losses: one a site. `acvlib.check_model` checks more. directions: in which to
-    take second derivatives, as many as later calls will take together.
+    F at `start`: one number in float64, finite, twice differentiable, and a function of the weight
+    of each site; held-out losses: those of the sites, whatever their order, and where F takes the
+    sites to be independent, whoever is left out with them. `acvlib.check_model` checks more.
     """
-    backend = calculus.backend
-    ones = np.ones(n_sites)
-    sites = np.arange(n_sites) if observed is None else np.flatnonzero(observed)
+    backend = model.backend
+    start = model.initial_params()
+    ones = np.ones(model.n_sites)
+    observed = ones == 1.0 if model.observed is None else model.observed
+    sites = np.flatnonzero(observed)
     try:
-        _check_output(backend, "loss", calculus.raw["loss"], (start, ones), ())
+        _check_output(model, "loss", (start, ones), ())
         for few in (sites[:1], sites[:2]):
-            _check_output(backend, "heldout", calculus.raw["heldout"], (start, few), few.shape)
-        _check_derivatives(calculus, start, ones, directions)
+            _check_output(model, "heldout", (start, few), few.shape)
+        _check_derivatives(model, start, ones, observed)
+        _check_heldout(model, start, ones, sites)
     except backend.errors as error:
         reason = str(error).strip().splitlines()[0]
         remedy = f"{backend.advice} ({type(error).__name__}: {reason:.200})"
@@ -50,50 +56,61 @@ def check_model_of(
         ) from error
 
 
-def _check_output(backend, label, function, arguments, shape):
-    found, dtype, narrow = backend.described(function, *arguments)
-    if found != shape:
+def _check_output(model, label, arguments, shape):
+    function = getattr(model, label)
+    returned, dtype, narrow = model.backend.described(
+        lambda params, second: function(model.unpack(params), second), *arguments
+    )
+    if returned != shape:
         each = "one number: sum over the sites" if label == "loss" else "one loss for each site"
-        raise ValueError(f"{label} returns shape {found}, must be {shape}, {each}")
+        raise ValueError(f"{label} returns shape {returned}, must be {shape}, {each}")
     if narrow or dtype != "float64":
-        what = (
-            f"{label} returns {dtype}" if dtype != "float64" else f"{label} computes with {narrow}"
+        what = "returns " + dtype if dtype != "float64" else "computes with " + narrow
+        raise ValueError(
+            f"{label} {what}, whose rounding spoils second derivatives: {model.backend.remedy}"
         )
-        raise ValueError(f"{what}, whose rounding spoils second derivatives: {backend.remedy}")
 
 
-def _check_derivatives(calculus, start, ones, directions):
+def _along(model, params, weights, vectors):
+    """(H v, J' v, dF/dparams, dF/dweights) of each vector, at one point or at a row for each."""
+    n = len(vectors)
+    rows = repeated(n, params), repeated(n, weights), vectors
+    return model.derivatives._rows("product", n, *rows)
+
+
+def _check_derivatives(model, start, ones, observed):
+    """Compare derivatives with differences and with a second call; look for weights unread."""
     rng = np.random.default_rng(0)
-    along = rng.standard_normal((directions, len(start)))
+    along = rng.standard_normal((16, len(start)))
     sideways = rng.uniform(-1.0, 1.0, len(ones))
-
-    def around(move, change):
-        arguments = (start + move)[None], (ones + change)[None]
-        (value,), (gradient,) = calculus("value_and_gradient", 1, *arguments)
-        return value, gradient
-
-    value, gradient = around(0.0, 0.0)
+    value, gradient = model.derivatives.value_and_gradient(start, ones)
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         raise ValueError(f"loss is {value} at start, its gradient {gradient}: start where both are")
-    points = np.broadcast_to(start, along.shape), np.ones((directions, len(ones)))
-    products, crosses = calculus("product", directions, *points, along)
-    if not crosses.any():
-        remedy = "multiply the term of each site by its weight"
-        raise ValueError(f"the gradient of loss ignores the weights: {remedy}")
+    products, crosses, again, terms = _along(model, start, ones, along)
+    rounding = SAME * (abs(gradient).max() + np.nan_to_num(abs(crosses)).sum())
+    if not (abs(again - gradient) <= rounding).all():
+        raise ValueError("loss is another function at each call: no random numbers in it")
+    unread = observed & ~crosses.any(axis=0) & ~terms.any(axis=0)
+    if unread.any():  # a site that costs nothing at the start may cost something elsewhere
+        far = start + (1.0 + abs(start)) * along * np.geomspace(0.01, 10.0, len(along))[:, None]
+        _, crosses_there, _, terms = map(np.nan_to_num, _along(model, far, ones, along))
+        unread &= ~crosses_there.any(axis=0) & ~terms.any(axis=0)
+    if unread.any():
+        raise ValueError(
+            f"loss ignores the weights of {unread.sum()} sites, such as "
+            f"{np.flatnonzero(unread)[:3]}: multiply the term of each site by its weight"
+        )
     if not products.any():
-        raise ValueError(f"{_NOT_SMOOTH}: its second derivative is 0")
-    ahead = around(STEP * along[0], 0.0)
-    behind = around(-STEP * along[0], 0.0)
-    heavier = around(0.0, STEP * sideways)[1]
-    lighter = around(0.0, -STEP * sideways)[1]
+        raise ValueError(f"{NOT_SMOOTH}: its second derivative is 0")
+
+    def moved(move, change):
+        return model.derivatives.value_and_gradient(start + STEP * move, ones + STEP * change)
+
+    ahead, behind = moved(along[0], 0.0), moved(-along[0], 0.0)
+    heavier, lighter = moved(0.0, sideways)[1], moved(0.0, -sideways)[1]
     _compare("gradient", gradient @ along[0], ahead[0], behind[0])
     _compare("second derivative", products[0], ahead[1], behind[1])
     _compare("derivative by weights", crosses @ sideways, along @ heavier, along @ lighter)
-
-
-_NOT_SMOOTH = (
-    "loss is not twice differentiable (stop_gradient or detach, abs, relu, max, rounding, sorting)"
-)
 
 
 def _compare(name, derivative, ahead, behind):
@@ -101,4 +118,78 @@ def _compare(name, derivative, ahead, behind):
     error = np.linalg.norm(derivative - difference)
     rounding = ROUNDING * (1.0 + np.linalg.norm(ahead)) / STEP
     if not error <= WRONG * np.linalg.norm(difference) + rounding:
-        raise ValueError(f"{_NOT_SMOOTH}: at start its {name} is off by {error:.2g}")
+        raise ValueError(f"{NOT_SMOOTH}: at start its {name} is off by {error:.2g}")
+
+
+def _check_heldout(model, start, ones, sites):
+    """Compare held-out losses in several orders, and with the terms that F has for the sites.
+
+    F takes sites as independent where dF/dweight of a site does not change with other weights. It
+    is then the site's term, and as params move, the share that a second move has of the first is
+    the same for the loss of a site and for any multiple of it, plus any constant.
+    """
+    rng = np.random.default_rng(1)
+    half = rng.random(len(ones)) < 0.5
+    light = rng.uniform(0.5, 1.5, len(ones))
+    weights = np.array([np.where(half, light, 1.0), np.where(half, 1.0, light), ones, ones, ones])
+    moves = rng.standard_normal((2, len(start))) * (1.0 + abs(start))
+    for size in (0.1, 1e-2, 1e-3):
+        points = np.array([start, start, start, *(start + size * moves)])
+        values, _ = model.derivatives._rows("value_and_gradient", 5, points, weights)
+        terms = _along(model, points, weights, points)[3]
+        if model.normalised:
+            terms = weights.sum(axis=1)[:, None] * terms + values[:, None]
+        if np.isfinite(terms).all():
+            break
+    same = np.isclose(terms[:2], terms[2], SAME, SAME * abs(terms[2]).max())
+    independent = same[0, ~half].all() and same[1, half].all()
+
+    order = rng.permutation(sites)
+    losses = _in_halves(model, points[2:], order)
+    again = _in_halves(model, points[2:], rng.permutation(sites) if independent else order, -1)
+    moved = ~np.isclose(again, losses, SAME, SAME * np.mean(abs(losses)), equal_nan=True).all(
+        axis=0
+    )
+    if moved.any():
+        mates = "or with other sites left out" if independent else "alone"
+        raise _wrong_losses(sites[moved], f"that change with the order of the sites {mates}")
+    if independent:
+        elsewhere = _of_other_sites(terms[2:, sites], losses)
+        if elsewhere.any():
+            raise _wrong_losses(sites[elsewhere], "of other sites, by their terms in loss")
+
+
+def _wrong_losses(sites, what):
+    remedy = "index the data with `sites`, and return one loss for each in their order"
+    return ValueError(
+        f"heldout gives {len(sites)} sites, such as {sites[:3]}, losses {what}: {remedy}"
+    )
+
+
+def _in_halves(model, points, order, step=1):
+    """Held-out losses (len(points), len(order)) of half of the sites at a time, sorted by site."""
+    half = (len(order) + 1) // 2
+    losses = np.empty((len(points), model.n_sites))
+    for fold in (order[:half][::step], order[-half:][::step]):
+        folds = repeated(len(points), fold)
+        (losses[:, fold],) = model.derivatives._rows("heldout", len(points), points, folds)
+    return losses[:, np.sort(order)]
+
+
+def _of_other_sites(terms, losses):
+    """Flags of sites whose losses (3, n) move as the terms (3, n) of other sites do, or all alike.
+
+    None where most are like no site's: users may score by another loss than they fit.
+    """
+    (first, second), (near, far) = terms[1:] - terms[0], losses[1:] - losses[0]
+    size = abs(first * far) + abs(second * near)
+    rounding = abs(losses[0]) * (abs(first) + abs(second)) + abs(terms[0]) * (abs(near) + abs(far))
+    other = abs(first * far - second * near) > 1e-6 * size + 1e-12 * rounding
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = (near / far)[other]
+        known = np.sort(first / second)
+    places = np.searchsorted(known, shares)
+    neighbours = known[np.clip([places - 1, places], 0, len(known) - 1)]
+    like = (abs(neighbours - shares) <= SAME * abs(shares)).any(axis=0)
+    alike = len(shares) > 1 and np.ptp(shares) <= SAME * abs(shares[0])
+    return other & bool(alike or like.sum() > len(shares) / 2)

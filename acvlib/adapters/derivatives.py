@@ -1,14 +1,13 @@
-"""Derivatives of an `AdaptedModel`: folds side by side as lanes of the other library's functions.
-
-A call has at most 16 lanes, and fewer where their weights and derivatives would take more than
-32 megabytes; what the function itself needs comes on top, for each lane. By the transformations
-that JAX and torch share,
+"""Derivatives of an `AdaptedModel` by the transformations that JAX and torch share.
 
 (H v, J' v) = d/dt gradients of F(params + t v, weights) in params and in weights
 J d = d/dt gradient of F(params, weights + t d) in params
+
+Folds go side by side as lanes of these functions: at most 16, and fewer where their weights and
+derivatives would take more than 32 megabytes; what a function itself needs comes on top.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,39 +21,8 @@ LANES = (1, 16)  # rows of one call: each number is compiled, which takes a seco
 HELD = 2**22  # entries of the arguments and results of a call: 32 megabytes
 
 
-class Calculus:
-    """Functions of rows of arrays, by name; each compiled, for a number of lanes, when called."""
-
-    def __init__(self, backend: Any, loss: Callable, heldout: Callable):
-        self.backend = backend
-        self.raw = {"loss": loss, "heldout": heldout}
-        self._made = _transformed(backend, loss) | {"heldout": heldout}
-        self._compiled: dict[str, Callable] = {}
-
-    def __call__(
-        self, name: str, n: int, *tables: Any, entries: int = 1, keep: int | None = None
-    ) -> list:
-        """Return the results of function `name` for n rows of its arguments, each table[rows].
-
-        entries: of the arguments and results of one row, which bound how many go together; keep:
-        how many of its results are wanted, all unless told.
-        """
-        if name not in self._compiled:
-            batched = self.backend.vmap(self._made[name])
-            self._compiled[name] = self.backend.compiled(batched)
-        most = max(size for size in LANES if size == 1 or size * entries <= HELD)
-        parts = []
-        for start in range(0, n, most):
-            left = min(n - start, most)
-            size = min(size for size in LANES if size >= left)
-            rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
-            found = self._compiled[name](*(table[rows] for table in tables))
-            parts.append([part[:left] for part in found[:keep]])
-        return [np.concatenate(part) for part in zip(*parts, strict=True)]
-
-
-def _transformed(of, loss):
-    """Functions of one row each."""
+def transformed(of: Any, loss: Any) -> dict:
+    """Functions of one row each, of a library's grad and jvp."""
 
     def valued(params, weights):
         value = loss(params, weights)
@@ -65,7 +33,8 @@ def _transformed(of, loss):
 
     def product(params, weights, vector):
         both = of.grad(loss, argnums=(0, 1))
-        return of.jvp(lambda at: both(at, weights), (params,), (vector,))[1]
+        gradients, products = of.jvp(lambda at: both(at, weights), (params,), (vector,))
+        return *products, *gradients
 
     def cross_product(params, weights, direction):
         return of.jvp(lambda at: of.grad(loss)(params, at), (weights,), (direction,))[1]
@@ -79,13 +48,32 @@ class AdaptedDerivatives(Derivatives):
     def __init__(self, model):
         super().__init__(model)
         self.matrix_free = model.n_params > model.dense_limit
-        self._calculus = model.calculus
-        self._entries = model.n_params + model.n_sites
+        of = model.backend
+        functions = transformed(of, lambda params, *rest: model.loss(model.unpack(params), *rest))
+        functions["heldout"] = lambda params, *rest: model.heldout(model.unpack(params), *rest)
+        self._functions = {name: of.compiled(of.vmap(each)) for name, each in functions.items()}
+
+    def _rows(self, name, n, *tables, keep=None):
+        """The first `keep` results of function `name` for n rows of its arguments.
+
+        Each table is an array (n, ...) or makes one of row numbers.
+        """
+        entries = self.model.n_params + self.n_sites
+        most = max(size for size in LANES if size == 1 or size * entries <= HELD)
+        parts = []
+        for start in range(0, n, most):
+            left = min(n - start, most)
+            size = min(size for size in LANES if size >= left)
+            rows = np.minimum(np.arange(start, start + size), n - 1)  # the last one fills the rest
+            lanes = [table(rows) if callable(table) else table[rows] for table in tables]
+            results = self._functions[name](*lanes)[:keep]
+            parts.append([np.array(result)[:left] for result in results])
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     @override
     def value_and_gradient(self, params, weights):
         """(F, dF/dparams (D,))."""
-        values, gradients = self._run("value_and_gradient", 1, params[None], weights[None])
+        values, gradients = self._rows("value_and_gradient", 1, params[None], weights[None])
         return float(values[0]), gradients[0]
 
     @override
@@ -93,14 +81,12 @@ class AdaptedDerivatives(Derivatives):
         """d2F/dparams2 (D, D), or its products with vectors where `matrix_free`."""
         if self.matrix_free:
             return HessianOperator(Products(self, params[None], weights[None]), len(params))
-        return DenseHessian(self._along_units("product", params, weights, keep=1)[0])
+        return DenseHessian(self._along_units(params, weights, 1)[0])
 
     @override
     def cross_matrix(self, params, weights):
-        """J (D, n_sites), by rows or by columns, of which there are fewer."""
-        if len(params) <= self.n_sites:
-            return self._along_units("product", params, weights)[1]
-        return self._along_units("cross_product", params, weights)[0].T
+        """J (D, n_sites)."""
+        return self._along_units(params, weights, 2)[1]
 
     @override
     def cross(self, params, folds):
@@ -108,15 +94,16 @@ class AdaptedDerivatives(Derivatives):
         n = len(folds)
         if n >= len(params):
             return super().cross(params, folds)
-        left_out = _Rows(lambda rows: self._weights(folds, rows) - 1.0)
-        points = _repeated(n, params), _repeated(n, np.ones(self.n_sites))
-        return self._run("cross_product", n, *points, left_out)[0]
+        points = repeated(n, params), repeated(n, np.ones(self.n_sites))
+        (products,) = self._rows("cross_product", n, *points, partial(self._left_out, folds))
+        return products
 
     @override
     def fold_gradients(self, params, folds, values=True):
         """(F (n_folds,), dF/dparams (n_folds, D))."""
-        weights = _Rows(lambda rows: self._weights(folds, rows))
-        return self._run("value_and_gradient", len(folds), _repeated(len(folds), params), weights)
+        n = len(folds)
+        weights = partial(self._weights, folds)
+        return self._rows("value_and_gradient", n, repeated(n, params), weights)
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
@@ -124,14 +111,16 @@ class AdaptedDerivatives(Derivatives):
         if self.matrix_free:
             return super().fold_hessians(params, folds, damping, whole)
         n_params = params.shape[-1]
-        points = _repeated(len(folds), params)
         units = np.eye(n_params)
-        lanes = (
-            _Rows(lambda rows: points[rows // n_params]),
-            _Rows(lambda rows: self._weights(folds, rows // n_params)),
-            _Rows(lambda rows: units[rows % n_params]),
+        points = repeated(len(folds), params)
+        (products,) = self._rows(
+            "product",
+            len(folds) * n_params,
+            lambda rows: points[rows // n_params],
+            lambda rows: self._weights(folds, rows // n_params),
+            lambda rows: units[rows % n_params],
+            keep=1,
         )
-        (products,) = self._run("product", len(folds) * n_params, *lanes, keep=1)
         matrices = products.reshape(len(folds), n_params, n_params)
         return DenseFolds(matrices + damping * units)
 
@@ -139,31 +128,33 @@ class AdaptedDerivatives(Derivatives):
     def heldout(self, params, folds):
         """The held-out losses of each fold's scored sites; folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
-        points = _repeated(len(folds), params)
+        points = repeated(len(folds), params)
         for size in np.unique(folds.sizes):
             alike = np.flatnonzero(folds.sizes == size)
             sites = np.array([folds[fold] for fold in alike])
-            (found,) = self._run("heldout", len(alike), points[alike], sites)
-            for fold, own in zip(alike, found, strict=True):
-                losses[fold] = own
+            (rows,) = self._rows("heldout", len(alike), points[alike], sites)
+            for fold, row in zip(alike, rows, strict=True):
+                losses[fold] = row
         return folds.pick(losses)
 
     @override
     def products(self, params, folds):
         """H(w_o) of each fold at its params."""
         weights = self._weights(folds, np.arange(len(folds)))
-        return Products(self, _repeated(len(folds), params), weights)
+        return Products(self, repeated(len(folds), params), weights)
+
+    def _left_out(self, folds, rows):
+        """w_o - 1 of some folds."""
+        return -folds[rows].indicator(self.n_sites).toarray()
 
     def _weights(self, folds, rows):
-        return 1.0 - folds[rows].indicator(self.n_sites).toarray()
+        return 1.0 + self._left_out(folds, rows)
 
-    def _along_units(self, name, params, weights, keep=None):
-        """The products with each unit vector: of params [H (D, D), J (D, n_sites)], or J'."""
-        n = len(params) if name == "product" else self.n_sites
-        return self._run(name, n, _repeated(n, params), _repeated(n, weights), np.eye(n), keep=keep)
-
-    def _run(self, name, n, *tables, keep=None):
-        return self._calculus(name, n, *tables, entries=self._entries, keep=keep)
+    def _along_units(self, params, weights, keep):
+        """[H (D, D), J (D, n_sites)], by the products with each unit vector."""
+        n = len(params)
+        rows = repeated(n, params), repeated(n, weights), np.eye(n)
+        return self._rows("product", n, *rows, keep=keep)
 
 
 class Products:
@@ -172,34 +163,24 @@ class Products:
     rough = None
 
     def __init__(self, derivatives, params, weights):
-        self._run = derivatives._run
+        self._rows = derivatives._rows
         self.params = params
         self.weights = weights
 
     def evaluate(self):
         """(F (n,), dF/dparams (n, D))."""
-        return self._run("value_and_gradient", len(self.params), self.params, self.weights)
+        return self._rows("value_and_gradient", len(self.params), self.params, self.weights)
 
     def multiply(self, vectors, rows):
         """H v of each vector (B, D), of the rows that they belong to."""
         points = self.params[rows], self.weights[rows]
-        return self._run("product", len(rows), *points, vectors, keep=1)[0]
+        return self._rows("product", len(rows), *points, vectors, keep=1)[0]
 
     def precondition(self, vectors, rows):
         """The vectors themselves."""
         return vectors.copy()
 
 
-class _Rows:
-    """A table whose rows are made when they are asked for."""
-
-    def __init__(self, make):
-        self.make = make
-
-    def __getitem__(self, rows):
-        return self.make(rows)
-
-
-def _repeated(n, array):
+def repeated(n: int, array: np.ndarray) -> np.ndarray:
     """One row n times, or the n rows as they are, without a copy."""
     return np.broadcast_to(array, (n, array.shape[-1]))

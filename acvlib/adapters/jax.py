@@ -14,7 +14,7 @@ except ImportError:  # before 0.8
 
 from . import DENSE, AdaptedModel
 
-NARROW = re.compile(r"\b(f16|bf16|f32|c64)\[")
+NARROW = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "c64": "complex64"}
 
 
 def from_jax(
@@ -32,7 +32,8 @@ def from_jax(
     Parameters
     ----------
     loss : (params, weights (n_sites,)) -> F, one number; weight 0 takes a site out
-    heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),)
+    heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),), in any
+        order of the sites
     start : where a fit starts, an array or any pytree of arrays: the form of params
     observed, convex, normalised : as in `acvlib.protocol.ModelDefaults`
     dense_limit : parameters above which Hessians are only multiplied with
@@ -45,14 +46,15 @@ def from_jax(
     ------
     TypeError : JAX cannot trace a function
     ValueError : a result of wrong shape or precision; F that is not finite or not twice
-        differentiable at `start`, or that ignores the weights
+        differentiable at `start`, or that ignores the weight of a site; random numbers in a
+        function; held-out losses of other sites than are asked for
     """
-    given = (loss, heldout, n_sites, start, observed, convex, normalised, dense_limit)
-    return AdaptedModel(JAX, *given)
+    settings = (n_sites, start, observed, convex, normalised, dense_limit)
+    return AdaptedModel(Jax(), loss, heldout, *settings)
 
 
-class _Jax:
-    """What `Calculus` needs of JAX."""
+class Jax:
+    """What an `AdaptedModel` needs of JAX."""
 
     name = "JAX"
     errors = (jax.errors.JAXTypeError, jax.errors.JAXIndexError)
@@ -75,8 +77,7 @@ class _Jax:
 
         def run(*arrays):
             with enable_x64(True):
-                found = jitted(*arrays)
-            return [np.array(part) for part in jax.tree.leaves(found)]
+                return jax.tree.leaves(jitted(*arrays))
 
         return run
 
@@ -84,10 +85,6 @@ class _Jax:
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
         with enable_x64(True):
             steps, out = jax.make_jaxpr(function, return_shape=True)(*arrays)
-        narrow = NARROW.findall(str(steps))
-        names = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "c64": "complex64"}
+        narrow = re.search(rf"\b({'|'.join(NARROW)})\[", str(steps))
         shape = getattr(out, "shape", type(out).__name__)
-        return shape, str(getattr(out, "dtype", None)), names.get(narrow[0]) if narrow else None
-
-
-JAX = _Jax()
+        return shape, str(getattr(out, "dtype", None)), narrow and NARROW[narrow[1]]

@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 from . import DENSE, AdaptedModel
 
 ONE_AT_A_TIME = threading.Lock()  # torch has one level of forward mode for all threads
+NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
 
 
 def from_torch(
@@ -28,12 +29,9 @@ def from_torch(
 
     Parameters
     ----------
-    loss : (params, weights (n_sites,)) -> F, a tensor of one number; weight 0 takes a site out
-    heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),)
+    loss, heldout, n_sites, observed, convex, normalised, dense_limit : as of `from_jax`, in tensors
     start : where a fit starts, an array or tensor, or a dict or list of these, such as
         `dict(network.named_parameters())`: the form of params (`torch.func.functional_call`)
-    observed, convex, normalised : as in `acvlib.protocol.ModelDefaults`
-    dense_limit : parameters above which Hessians are only multiplied with
 
     Functions must do without changes in place and without `.item()`, and every tensor in them must
     be of double precision. Nothing is compiled; calls wait for each other.
@@ -41,15 +39,14 @@ def from_torch(
     Raises
     ------
     TypeError : torch.func cannot differentiate a function twice, or batch it
-    ValueError : a result of wrong shape or precision; F that is not finite or not twice
-        differentiable at `start`, or that ignores the weights
+    ValueError : as `from_jax`
     """
-    given = (loss, heldout, n_sites, start, observed, convex, normalised, dense_limit)
-    return AdaptedModel(TORCH, *given)
+    settings = (n_sites, start, observed, convex, normalised, dense_limit)
+    return AdaptedModel(Torch(), loss, heldout, *settings)
 
 
-class _Torch:
-    """What `Calculus` needs of torch."""
+class Torch:
+    """What an `AdaptedModel` needs of torch."""
 
     name = "torch.func"
     errors = (RuntimeError,)
@@ -61,7 +58,11 @@ class _Torch:
 
     def flatten(self, form):
         leaves, structure = tree_flatten(form)
-        return [_numbers(leaf) for leaf in leaves], structure
+        tensors = [isinstance(leaf, torch.Tensor) for leaf in leaves]
+        pairs = zip(leaves, tensors, strict=True)
+        return [
+            x.detach().cpu().double().numpy() if tensor else x for x, tensor in pairs
+        ], structure
 
     def unflatten(self, structure, leaves):
         return tree_unflatten(leaves, structure)
@@ -70,38 +71,28 @@ class _Torch:
         def run(*arrays):
             with ONE_AT_A_TIME, warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of torch's own forward mode
-                found = function(*map(torch.tensor, arrays))
-                return [part.detach().numpy() for part in tree_leaves(found)]
+                leaves = tree_leaves(function(*map(torch.tensor, arrays)))
+            return [leaf.detach().numpy() for leaf in leaves]
 
         return run
 
     def described(self, function, *arrays):
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
-        with _Narrow() as steps:
+        with Narrow() as steps:
             out = function(*map(torch.tensor, arrays))
         if not isinstance(out, torch.Tensor):
             return type(out).__name__, None, None
-        return tuple(out.shape), str(out.dtype).removeprefix("torch."), steps.found
+        return tuple(out.shape), str(out.dtype).removeprefix("torch."), steps.narrow
 
 
-class _Narrow(TorchDispatchMode):
+class Narrow(TorchDispatchMode):
     """Notes the type of a tensor that is less than double."""
 
-    found = None
+    narrow = None
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
         for part in tree_leaves((args, out)):
-            if isinstance(part, torch.Tensor) and part.dtype in _NARROW:
-                self.found = str(part.dtype).removeprefix("torch.")
+            if isinstance(part, torch.Tensor) and part.dtype in NARROW:
+                self.narrow = str(part.dtype).removeprefix("torch.")
         return out
-
-
-_NARROW = (torch.float16, torch.bfloat16, torch.float32, torch.complex64)
-
-
-def _numbers(leaf):
-    return leaf.detach().cpu().double().numpy() if isinstance(leaf, torch.Tensor) else leaf
-
-
-TORCH = _Torch()

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_whole, generator, real_number
-from .checks import Flags, as_fold, check_windows, observed_mask
-from .folds import WHOLE, Folds, weights
+from .checks import Flags, Fold, as_fold, check_windows, observed_mask
+from .folds import WHOLE, Folds, ModelFolds, weights
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
 
 __all__ = [
     "WHOLE",
+    "Fold",
     "Folds",
+    "ModelFolds",
     "blocked",
     "bootstrap_weights",
     "by_class",

@@ -3,11 +3,12 @@
 The sites of all folds are checked end to end: a look at each fold takes ten times as long.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from ..checks import MOST, check_whole, real_array
+from ..declared import Check, Sizes
 
 Sites = Any  # a list of integer arrays, or a table (n_folds, size)
 Flags = np.ndarray | None
@@ -67,6 +68,16 @@ def one_fold(sites: Any, n_sites: int) -> np.ndarray:
     fold = as_fold(sites, "the fold")
     check_distinct([fold], n_sites)
     return fold
+
+
+class InModel(Check):
+    """Sites of a model, none twice, of its `n_sites`."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.ndarray:
+        return one_fold(value, sizes.of("n_sites"))
+
+
+Fold = Annotated[np.ndarray, InModel()]
 
 
 def _as_integers(sites, name):

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..checks import check_whole
+from ..checks import check_kind, check_whole
+from ..declared import Check, Sizes
 from . import checks
 from .checks import Flags, Sites, end_to_end, observed_mask
 
@@ -127,6 +128,17 @@ class Folds:
         """Whether both omit and score the same sites."""
         omit_alike = _same(self.omitted, other.omitted)
         return omit_alike and _same(self.scored, other.scored)
+
+
+class OfModel(Check):
+    """Folds that a model can leave out."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Folds:
+        check_kind(name, value, Folds)
+        return Folds.of(value, sizes.owner.n_sites, getattr(sizes.owner, "observed", None))
+
+
+ModelFolds = Annotated[Folds, OfModel()]
 
 
 def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:

@@ -39,4 +39,5 @@ class Examples(ArrayExamples):
         from .sources import read
 
         check_whole("memory", memory, 0)
-        return cls(*read(source, in_order_of(source, "target", target), features, memory))
+        target = in_order_of(getattr(source, "index", None), "target", target)
+        return cls(*read(source, target, features, memory))

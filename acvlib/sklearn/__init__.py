@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import certify
+from ..beyond.certify import certify
 from ..checks import check_choice
 from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..certificates import Certificate
+from ..beyond.certify import Certificate
 from ..models.glm import GLM
 from .scoring import OF_CLASSES, OF_NUMBERS, TestRows, names_of
 from .translation import Translation

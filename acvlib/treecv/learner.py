@@ -31,7 +31,7 @@ class Examples:
     y: Targets = None
 
     def __post_init__(self):
-        y = in_order_of(self.X, "y", self.y)
+        y = in_order_of(getattr(self.X, "index", None), "y", self.y)
         X, y = _as_arrays(self.X, y)
         for name, table in ("X", X), ("y", None if y is None else y[:, None]):
             if table is not None:

@@ -13,7 +13,6 @@ from acvlib.inference import chain
 MODULES = {
     "acv": acv,
     "bootstrap": acv.bootstrap,
-    "bounds": acv.bounds,
     "chain": chain,
     "estimators": acv.estimators,
     "folds": acv.folds,
@@ -39,9 +38,6 @@ LEFT_OUT = {
     "acv.Certificate": RESULT,
     "acv.NotConcordant": RAISED,
     "acv.Model": USERS,
-    "acv.from_dynamax": "of a package that may be missing: tests/models/test_hmm_adapters.py",
-    "acv.from_nemos": "of a package that may be missing: tests/models/test_hmm_adapters.py",
-    "bounds.Theorem1": RESULT,
     "estimators.fit_from": "attacked through estimators.fit_of",
     "estimators.model_of": "attacked through estimators.as_glm",
     "estimators.responses": "attacked through estimators.as_glm",
@@ -63,12 +59,8 @@ LEFT_OUT = {
     "models.Islands": RAISED,
     "models.NoFiniteOptimum": RAISED,
     "models.TrafficParams": RESULT,
-    "plots.NEW_DATA": "a constant",
     "plots.Style": RESULT,
-    "plots.lines_by_rung": DRAWN,
-    "plots.published": DRAWN,
     "plots.series": DRAWN,
-    "plots.subplots": DRAWN,
     "weighting.FactorWeights": RESULT,
 }
 ASKED = "fits and exact folds call it, at their own optimum"

@@ -53,7 +53,7 @@ TODAY = [
     (
         "names",
         "Series and frames are lined up by place",
-        "GLM gaussian: of sites; VectorGLM: of sites; PairwiseLinear: of sites; HMM: "
+        "GLM gaussian: of sites; VectorGLM: of sites; HMM: "
         "of sites; GLMHMM: of sites; HiddenMRF: of sites; PoissonTraffic: of sites; "
         "HiddenMRF.from_map: of sites",
     ),
@@ -229,15 +229,6 @@ TODAY = [
         "min_freq: of crfsuite",
     ),
     (
-        "theirs",
-        "functions are checked at the first sites only",
-        "from_jax half of the weights unread; from_jax losses sorted; from_jax losses"
-        " of the sites in order; from_jax losses of clamped sites; from_jax one "
-        "number for all; from_jax noise; from_torch half of the weights unread; "
-        "from_torch losses sorted; from_torch losses of the sites in order; "
-        "from_torch losses of clamped sites; from_torch one number for all",
-    ),
-    (
         "result_works",
         "the Pipeline is lost",
         "Ridge: tuned; LogisticRegression: tuned",
@@ -246,21 +237,6 @@ TODAY = [
         "result_works",
         "repr has no loss",
         "treecv: in one line",
-    ),
-    (
-        "result_works",
-        "shades from a fold's first site to its last",
-        "plots.series: shaded",
-    ),
-    (
-        "result_works",
-        "labels every series as cars",
-        "plots.series: labelled",
-    ),
-    (
-        "result_works",
-        "a log axis has no place for 0",
-        "plots.error_ladder: of zero",
     ),
     (
         "nan",

@@ -10,7 +10,7 @@ from .doors import DOORS
 from .law import TESTED, is_here
 from .not_yet import NOT_YET
 
-MODULES = ("", "models", "learners", "folds", "estimators", "bootstrap", "bounds", "plots")
+MODULES = ("", "models", "learners", "folds", "estimators", "bootstrap", "plots")
 MODULES += ("spatial_folds", "graph", "weighting")
 RESULT = "the library makes it, users read it"
 BASE = "a protocol, a base class or a law of its own that users write or pass"
@@ -19,17 +19,15 @@ NO_DOORS = {
     "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
     "Fit CVResult Certificate NotConcordant models.CRFParams models.EMFit": RESULT,
     "models.FeatureParams models.HMMParams models.TrafficParams models.Islands": RESULT,
-    "models.EmptyState models.NoFiniteOptimum bounds.Theorem1 bounds.Ball plots.Style": RESULT,
+    "models.EmptyState models.NoFiniteOptimum plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
-    "from_dynamax from_nemos": "leave this edition: a recipe in the book",
     "Folds folds.Folds folds.* spatial_folds.* weighting.*": FOLDS,
     "estimators.*": "behind approx_*, whose doors these are",
     "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
         "of the same weights and params as bootstrap.refits"
     ),
-    "bounds.theorem1": "leaves this edition for acvbook",
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
     "models.tweedie models.contrastive models.ranking": "make what GLM and PairwiseLinear take",

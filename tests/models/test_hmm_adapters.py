@@ -1,4 +1,4 @@
-"""HMMs of hmmlearn, dynamax and nemos, beside the packages themselves."""
+"""HMMs of hmmlearn, beside hmmlearn itself."""
 
 import logging
 
@@ -164,60 +164,3 @@ def test_priors_and_covariances_that_are_not_ours_are_named(name, settings, mess
     theirs.set_params(**settings)
     with pytest.raises(ValueError, match=message):
         acv.from_hmmlearn(theirs, X, LENGTHS)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_likelihoods_are_dynamaxs():
-    """One of the ten kinds that are taken, as each compiles for seconds."""
-    models = pytest.importorskip("dynamax.hidden_markov_model")
-    import jax
-
-    rng = np.random.default_rng(6)
-    chain = {"initial_probs": rng.dirichlet(np.ones(3))}
-    chain["transition_matrix"] = rng.dirichlet(np.ones(3), 3)
-    x = rng.poisson(3.0, (30, 2))
-    with jax.enable_x64(True):
-        theirs = models.PoissonHMM(3, emission_dim=2)
-        params, _ = theirs.initialize(emission_rates=rng.uniform(1.0, 6.0, (3, 2)), **chain)
-        params = jax.tree.map(jax.numpy.asarray, params)
-        expected = float(theirs.marginal_log_prob(params, x))
-    model, ours = acv.from_dynamax(params, x)
-    assert_allclose(-model.sequence_losses(ours).sum(), expected, rtol=1e-9)
-
-
-def test_other_params_are_named():
-    with pytest.raises(TypeError, match="are not taken; these are: means, covs"):
-        acv.from_dynamax(None, np.ones((5, 1)))
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("family", ["bernoulli", "poisson"])
-def test_likelihoods_are_nemos(family):
-    pytest.importorskip("nemos")
-    import jax
-    import jax.numpy as jnp
-    from nemos.glm.params import GLMParams
-    from nemos.glm_hmm import forward_backward
-    from nemos.glm_hmm.params import GLMHMMParams, GLMScale, HMMParams
-    from scipy.stats import bernoulli, poisson
-
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(60, 2))
-    y = (rng.random(60) < 0.5) * 1.0 if family == "bernoulli" else rng.poisson(2.0, 60) * 1.0
-    coef, intercept = 0.5 * rng.normal(size=(2, 3)), rng.normal(size=3)
-    chain = HMMParams(np.log(rng.dirichlet(np.ones(3))), np.log(rng.dirichlet(np.ones(3), 3)))
-    params = GLMHMMParams(GLMParams(coef, intercept), GLMScale(np.zeros(3)), chain)
-    model, ours = acv.from_nemos(params, X, y, family)
-    eta = X @ coef + intercept
-    log_density = (
-        bernoulli.logpmf(y[:, None], 1.0 / (1.0 + np.exp(-eta)))
-        if family == "bernoulli"
-        else poisson.logpmf(y[:, None], np.exp(eta))
-    )
-    assert_allclose(model.log_densities(ours), log_density, atol=1e-12)
-    link = jax.nn.sigmoid if family == "bernoulli" else jnp.exp
-    with jax.enable_x64(True):
-        parts = chain.log_initial_prob, chain.log_transition_prob, params.glm_params
-        arrays = [jax.tree.map(jnp.asarray, part) for part in (X, y, *parts, params.glm_scale)]
-        found = forward_backward(*arrays, link, lambda y, rate, scale: jnp.asarray(log_density))
-    assert_allclose(model.posterior(ours), np.exp(np.asarray(found[0])), atol=1e-6)

@@ -263,10 +263,10 @@ def test_median_square_distance():
     [
         ({"y": np.full(40, np.nan)}, "0 points have a label"),
         ({"y": np.zeros(40), "loss": "logistic"}, r"labels must be -1 or \+1; found \[0.\]"),
-        ({"y": np.full(40, np.inf)}, "y holds infinity"),
+        ({"y": np.full(40, np.inf)}, "y must be finite"),
         ({"y": np.zeros(3)}, "an entry for each of 40 points"),
         ({"loss": "hinge"}, "unknown loss 'hinge'"),
-        ({"gamma_s": 0.0}, "gamma_s = 0: without its labels"),
+        ({"gamma_s": 0.0}, "gamma_s = 0.0: must be above 0"),
         ({"gamma_p": -1.0}, "gamma_p = -1.0: must be >= 0"),
         ({"gamma_i": np.nan}, "gamma_i = nan"),
     ],

@@ -1,17 +1,15 @@
-"""HMMs fitted by hmmlearn, dynamax and nemos, as (model, params) with the same likelihood."""
+"""HMMs fitted by hmmlearn, as (model, params) with the same likelihood."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from ...checks import real_array
 from ...folds.checks import as_fold
 from . import HMM
 from .emissions import (
-    GLM,
     Categorical,
     CategoricalParams,
     CovarianceParams,
@@ -19,7 +17,6 @@ from .emissions import (
     FullGaussian,
     Gaussian,
     GaussianParams,
-    GLMParams,
     Mixture,
     MixtureParams,
     Poisson,
@@ -27,7 +24,6 @@ from .emissions import (
 )
 from .emissions.gaussian import FLAT
 from .posterior import HiddenStates, HMMParams
-from .sequences import one_or_more, with_inputs
 from .simplex import TINY
 
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
@@ -72,58 +68,6 @@ def from_hmmlearn(
         priors = fitted.startprob_prior, fitted.transmat_prior
         settings["concentration"] = _common("startprob_prior and transmat_prior", *priors)
     return _brought(sequences, fitted.startprob_, fitted.transmat_, emission, named, settings)
-
-
-def from_dynamax(params: Any, emissions: Any, inputs: Any = None, **settings: Any) -> tuple:
-    """Bring params of a dynamax HMM: (model, params), at which losses are its marginal_log_prob.
-
-    Priors are ours, so that `acv.fit` moves the params a little.
-
-    Parameters
-    ----------
-    params: of a Gaussian (full, diagonal, spherical or shared covariance), Gaussian mixture,
-        Categorical, Poisson or LogisticRegression HMM
-    emissions: (T, R), (N, T, R), or a list; inputs likewise, of a logistic regression
-    settings: of `HMM`
-
-    Raises TypeError for the params of other HMMs.
-    """
-    parts = getattr(getattr(params, "emissions", None), "_fields", ())
-    if parts not in DYNAMAX:
-        known = "; ".join(", ".join(names) for names in DYNAMAX)
-        raise TypeError(f"dynamax emissions of {parts} are not taken; these are: {known}")
-    emission, named = DYNAMAX[parts](*(np.asarray(part, float) for part in params.emissions))
-    sequences = [np.asarray(x, float) for x in one_or_more(emissions)]
-    if inputs is not None:
-        inputs = [np.asarray(u, float) for u in one_or_more(inputs)]
-        sequences, n_inputs = with_inputs(sequences, inputs, True)
-        emission = replace(emission, n_inputs=n_inputs)
-    initial, transition = params.initial.probs, params.transitions.transition_matrix
-    return _brought(sequences, initial, transition, emission, named, settings)
-
-
-def from_nemos(params: Any, X: Any, y: Any, family: str, **settings: Any) -> tuple:
-    """Bring the GLMHMMParams of nemos (0.2.8: of `em_glm_hmm`): (model, params).
-
-    Priors are ours, so that `acv.fit` moves the params a little.
-
-    Parameters
-    ----------
-    params: coef (q, K) or (q, R, K), intercept (K,) or (R, K), and log probabilities of the chain
-    X, y: inputs (T, q) and responses (T,) or (T, R) of one session, or lists of sessions
-    family: "bernoulli", logistic, or "poisson", exponential, as its observation model
-    settings: of `HMM`
-    """
-    sequences, n_inputs = with_inputs(one_or_more(y), one_or_more(X), True)
-    coef = np.atleast_3d(np.asarray(params.glm_params.coef, float))
-    coef = coef.swapaxes(1, 2) if np.ndim(params.glm_params.coef) == 2 else coef
-    n_states = coef.shape[2]
-    intercept = np.asarray(params.glm_params.intercept, float).reshape(1, -1, n_states)
-    weights = np.concatenate([coef, intercept]).transpose(2, 1, 0)
-    initial = np.exp(np.asarray(params.hmm_params.log_initial_prob, float))
-    transition = np.exp(np.asarray(params.hmm_params.log_transition_prob, float))
-    emission = GLM(family, n_inputs)
-    return _brought(sequences, initial, transition, emission, GLMParams(weights), settings)
 
 
 def _brought(sequences, initial, transition, emission, named, settings):
@@ -221,27 +165,12 @@ def _gaussian(kind, mean, covariance, **settings) -> tuple[Emission, Any]:
     return FullGaussian(**settings, tied=kind == "tied"), CovarianceParams(mean, covariance)
 
 
-def _mixture(kind, weights, mean, covariance, concentration=1.1, settings=None):
+def _mixture(kind, weights, mean, covariance, concentration, settings):
     """The same of mixtures, with (K, C) in front."""
     rows = [np.reshape(part, (weights.size, *part.shape[2:])) for part in (mean, covariance)]
-    component, named = _gaussian(kind, *rows, **(settings or {}))
+    component, named = _gaussian(kind, *rows, **settings)
     emission = Mixture(weights.shape[1], component, concentration)
     return emission, MixtureParams(np.maximum(weights, TINY), named)
-
-
-def _of_probabilities(p):
-    """Of categories (K, 1, C), or of zeros and ones in R channels (K, R)."""
-    if p.ndim == 2:
-        return GLM("bernoulli"), GLMParams(logit(p)[:, :, None])
-    if p.shape[1] > 1:
-        raise TypeError(f"{p.shape[1]} channels of categories: one is taken")
-    return Categorical(p.shape[2]), CategoricalParams(np.maximum(p[:, 0], TINY))
-
-
-def _of_regression(weights, biases):
-    if weights.ndim != 2:
-        raise TypeError(f"weights {weights.shape}: of regressions the logistic one is taken")
-    return GLM("bernoulli"), GLMParams(np.column_stack([weights, biases])[:, None])
 
 
 HMMLEARN = {
@@ -249,15 +178,4 @@ HMMLEARN = {
     "CategoricalHMM": _of_categorical,
     "PoissonHMM": _of_poisson,
     "GMMHMM": _of_mixture,
-}
-DYNAMAX: dict[tuple[str, ...], Callable] = {
-    ("means", "covs"): lambda mean, full: _gaussian("full", mean, full),
-    ("means", "scale_diags"): lambda mean, sd: _gaussian("diag", mean, sd**2),
-    ("means", "scales"): lambda mean, sd: _gaussian("spherical", mean, sd**2),
-    ("means", "cov"): lambda mean, tied: _gaussian("tied", mean, tied),
-    ("weights", "means", "covs"): lambda w, mean, full: _mixture("full", w, mean, full),
-    ("weights", "means", "scale_diags"): lambda w, mean, sd: _mixture("diag", w, mean, sd**2),
-    ("probs",): _of_probabilities,
-    ("rates",): lambda rate: (Poisson(), PoissonParams(rate)),
-    ("weights", "biases"): _of_regression,
 }

@@ -14,17 +14,13 @@ SMOOTH = 0.1  # of the margin: |u| is sqrt(u^2 + (SMOOTH margin)^2), Zhu and Liu
 
 
 class PairLoss(NamedTuple):
-    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t.
-
-    self_concordant: |third| <= curvature, and the value goes one way in u.
-    """
+    """value(u, t), even in u, and its derivatives in u; relation(y_i, y_j) gives t."""
 
     value: Callable
     slope: Callable
     curvature: Callable
     relation: Callable
     convex: bool
-    self_concordant: bool = False
 
     def __repr__(self):
         return one_line(self)
@@ -32,8 +28,7 @@ class PairLoss(NamedTuple):
 
 def ranking() -> PairLoss:
     """abs(t) log(1 + exp(-t u)), t the sign of y_i - y_j: which of two points is the higher one."""
-    derivatives = (_logistic_slope, _logistic_curvature)
-    return PairLoss(_logistic, *derivatives, _sign, convex=True, self_concordant=True)
+    return PairLoss(_logistic, _logistic_slope, _logistic_curvature, _sign, convex=True)
 
 
 def _logistic(u, t):
@@ -55,9 +50,8 @@ def _sign(a, b):
 def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
     margin = real_number("margin", margin, above=0.0)
-    slope = partial(_apart_slope, margin)
-    curvature = partial(_apart_curvature, margin)
-    return PairLoss(partial(_apart, margin), slope, curvature, _same_class, convex=False)
+    each = (partial(of, margin) for of in (_apart, _apart_slope, _apart_curvature))
+    return PairLoss(*each, _same_class, convex=False)
 
 
 def _size_and_gap(margin, u):
@@ -78,9 +72,8 @@ def _apart_slope(margin, u, t):
 def _apart_curvature(margin, u, t):
     size, gap = _size_and_gap(margin, u)
     ratio = (u / size) ** 2
-    bend = gap * (1.0 - ratio) / size
     pushed = (gap > 0.0) * ratio
-    return 2.0 * t + 2.0 * (1.0 - t) * (pushed - bend)
+    return 2.0 * t + 2.0 * (1.0 - t) * (pushed - gap * (1.0 - ratio) / size)
 
 
 def _same_class(a, b):

@@ -11,13 +11,16 @@ the square loss, once divided by the root of twice the residual variance. Source
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import check_choice, check_kind, real_number
-from ...folds import Folds
-from ...protocol import ModelDefaults, checked, own_copy
+from ...checks import real_array
+from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
+from ...folds import Fold, ModelFolds
+from ...protocol import ModelDefaults
+from ...weighting import Weights
 from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss
@@ -25,6 +28,7 @@ from .losses import LOSSES, Loss
 FLAT = 1e-10  # smallest eigenvalue of a Hessian over the largest at 0, of a direction left open
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class SemiSupervised(ModelDefaults):
     """LapRLS (loss "square"), LapRLR ("logistic") or LapSVM ("squared_hinge"); a site is a point.
@@ -36,47 +40,30 @@ class SemiSupervised(ModelDefaults):
     ridge : R (D, D), by default the identity
     """
 
-    energy: ManifoldEnergy = field(repr=False)
-    y: np.ndarray = field(repr=False)
-    loss: str = "square"
-    gamma_s: float = 1.0
-    gamma_p: float = 0.1
-    gamma_i: float = 0.1
-    ridge: np.ndarray | None = field(default=None, repr=False)
+    energy: Annotated[ManifoldEnergy, Is()] = field(repr=False)
+    y: Annotated[np.ndarray, Real("p", finite=False)] = field(repr=False)
+    loss: Annotated[str, OneOf(*LOSSES)] = "square"
+    gamma_s: Positive = 1.0
+    gamma_p: NonNegative = 0.1
+    gamma_i: NonNegative = 0.1
+    ridge: Annotated[np.ndarray, Real("D D")] | None = field(default=None, repr=False)
     convex = True
     normalised = True  # a mean: leaving points out takes no curvature away
 
     def __post_init__(self):
-        check_kind("energy", self.energy, ManifoldEnergy)
-        object.__setattr__(self, "y", own_copy(self.y, name="y"))
-        if self.ridge is not None:
-            object.__setattr__(self, "ridge", own_copy(self.ridge, name="ridge"))
-        check_choice("loss", self.loss, LOSSES)
-        self._check_labels()
-        self._check_gammas()
-        square = 2 * self.energy.features.shape[1:]
-        if self.penalty.shape != square or not np.isfinite(self.penalty).all():
-            raise ValueError(f"ridge {self.penalty.shape} must be {square} and finite")
-        self.check_optimum(self.initial_params())  # every loss is curved at f = 0
-
-    def _check_labels(self):
-        shape = self.y.shape
-        if shape != (self.n_sites,):
-            raise ValueError(f"y {shape} must have an entry for each of {self.n_sites} points")
-        known = self.y[self.labelled]
+        square = 2 * (self.n_params,)
+        if self.penalty.shape != square:
+            raise ValueError(f"ridge {self.penalty.shape} must be {square}")
+        if self.y.shape != (self.n_sites,):
+            points = f"an entry for each of {self.n_sites} points"
+            raise ValueError(f"y {self.y.shape} must have {points}")
+        known = real_array("y", self.y[self.labelled])
         if len(known) < 2:
             raise ValueError(f"{len(known)} points have a label: at least two are needed")
         other = known[abs(known) != 1.0]
         if self.loss_functions.for_signs and other.size:
             raise ValueError(f"labels must be -1 or +1; found {np.unique(other)[:3]}")
-        if np.isinf(known).any():
-            raise ValueError("y holds infinity")
-
-    def _check_gammas(self):
-        for name in ("gamma_s", "gamma_p", "gamma_i"):
-            object.__setattr__(self, name, real_number(name, getattr(self, name), least=0.0))
-        if self.gamma_s == 0.0:
-            raise ValueError("gamma_s = 0: without its labels the model fits nothing but 0")
+        self.check_optimum(self.initial_params())  # every loss is curved at f = 0
 
     @property
     def quadratic(self) -> bool:
@@ -116,8 +103,8 @@ class SemiSupervised(ModelDefaults):
         """Closed forms."""
         return SemiSupervisedDerivatives(self)
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights), weights >= 0; forms W, for small p."""
         kept = weights[self.labelled]
         losses = self.heldout_loss(params, self.labelled)
@@ -128,19 +115,19 @@ class SemiSupervised(ModelDefaults):
         ridge = anp.dot(params, anp.dot(self.penalty, params))
         return len(self.labelled) * (value + self.gamma_i * ridge)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """loss(f_i, y_i) of each point i of the fold: the evaluation function of Eq. 4."""
         f = anp.dot(self.energy.features[fold], params)
         return self.loss_functions.value(f, self.y[fold])
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros, as the objective is convex."""
         return np.zeros(self.n_params)
 
-    @checked
-    def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+    @declared
+    def printed_cross(self, params: Params, folds: ModelFolds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's normalisers, held fixed."""
         slopes, pairs = self.derivatives._fold_sums(params, folds)
         omitted = folds.sizes[:, None]
@@ -151,13 +138,9 @@ class SemiSupervised(ModelDefaults):
         """Raise ValueError where gamma_i = 0 leaves a direction undetermined, or at infinity."""
         if self.gamma_i > 0.0:
             return
-        least, _ = self._curvatures(params)
-        _, at_zero = self._curvatures(self.initial_params())
-        if least <= FLAT * at_zero:
+        points = params, self.initial_params()
+        hessians = [self.derivatives.hessian(at, np.ones(self.n_sites)) for at in points]
+        (least, *_), (*_, largest) = map(np.linalg.eigvalsh, hessians)
+        if least <= FLAT * largest:
             open_direction = "gamma_i = 0 and the points leave a direction of theta undetermined"
             raise ValueError(f"{open_direction}: pass gamma_i > 0")
-
-    def _curvatures(self, params):
-        """The smallest and the largest eigenvalue of the Hessian."""
-        hessian = self.derivatives.hessian(params, np.ones(self.n_sites))
-        return np.linalg.eigvalsh(hessian)[[0, -1]]

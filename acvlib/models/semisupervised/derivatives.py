@@ -2,12 +2,9 @@
 
 import numpy as np
 
-from ...concordance import Concordance, NotConcordant
 from ...derivatives import Derivatives
 from ...protocol import override
-from ...results import Fit
 from ...solvers.inverse import DenseHessian
-from .concordance import SemiSupervisedConcordance
 
 
 class SemiSupervisedDerivatives(Derivatives):
@@ -51,16 +48,6 @@ class SemiSupervisedDerivatives(Derivatives):
             all_pairs = 4.0 * self._by_pairs * self.model.energy.full @ params
             pairs = np.outer(folds.sizes / self.n_sites, all_pairs) - pairs
         return slopes / n_labels + pairs / self.n_sites**2
-
-    @override
-    def concordance(self, fit: Fit) -> Concordance:
-        """Of the square and the logistic loss; the curvature of a squared hinge jumps."""
-        if self.model.loss == "squared_hinge":
-            raise NotConcordant(
-                "SemiSupervised with the squared hinge: its curvature jumps, and nothing bounds "
-                "how much of it a step meets. Use acv.check_result, which estimates, or acv.exact"
-            )
-        return SemiSupervisedConcordance(self, fit)
 
     def _shares(self, weights):
         """s gamma_S w_i / sum of w, of the labelled points."""

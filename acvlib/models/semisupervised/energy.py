@@ -5,13 +5,13 @@ M(w) = 2 (w Phi)' [d Phi - W (w Phi)],  d = W w the weighted degrees
 """
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
 from ...checks import one_line
-from ...protocol import own_copy
+from ...declared import Real, declared
 
 KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
 
@@ -32,27 +32,25 @@ class ManifoldEnergy:
 
     __repr__ = one_line
 
-    def __init__(self, features: np.ndarray, affinity: Any, kept: int = KEPT):
+    @declared
+    def __init__(
+        self, features: Annotated[np.ndarray, Real("p D")], affinity: Any, kept: int = KEPT
+    ):
         if not hasattr(affinity, "n_points"):
             raise TypeError(f"{affinity!r:.60} is no affinity: pass RBFAffinity or GraphAffinity")
-        self.features = own_copy(features, name="features")
+        if len(features) != affinity.n_points:
+            points = f"a row for each of {affinity.n_points} points"
+            raise ValueError(f"features {features.shape} must have {points}")
+        self.features = features
         self.affinity = affinity
-        shape = self.features.shape
-        if len(shape) != 2 or shape[0] != affinity.n_points:
-            raise ValueError(
-                f"features {shape} must have a row for each of {affinity.n_points} points"
-            )
-        if not np.isfinite(self.features).all():
-            raise ValueError("features hold NaN or infinity")
-        self._max_kept = kept // (2 * shape[1] ** 2)
+        self._max_kept = kept // (2 * features.shape[1] ** 2)
         self._kept: dict[bytes, LeftOut] = {}
 
     def value(self, params: np.ndarray, weights: np.ndarray) -> float:
         """q; differentiable by autograd in params (D,) and weights (p,). Forms W: for small p."""
         f = anp.dot(self.features, params)
         weighted = weights * f
-        degrees = anp.dot(self._dense, weights)
-        pulls = f * degrees - anp.dot(self._dense, weighted)
+        pulls = f * anp.dot(self._dense, weights) - anp.dot(self._dense, weighted)
         return 2.0 * anp.dot(weighted, pulls)
 
     def matrix(self, weights: np.ndarray) -> np.ndarray:
@@ -65,7 +63,7 @@ class ManifoldEnergy:
     @cached_property
     def full(self) -> np.ndarray:
         """M(1) (D, D)."""
-        return self._matrix(self._ones, *self._at_one)
+        return self._matrix(np.ones(len(self.features)), *self._at_one)
 
     def left_out(self, fold: np.ndarray) -> LeftOut:
         """What M(1) loses without a fold's points. Threads may share it: no entry is waited for."""
@@ -78,31 +76,26 @@ class ManifoldEnergy:
         return kept[key]
 
     def _without(self, fold):
-        own = self.features[fold]
+        rows = self.features[fold]
         degrees, product = (each[fold] for each in self._at_one)
         to_fold = self.affinity.product(np.ones((len(fold), 1)), fold)
-        inside = 2.0 * own.T @ (to_fold[fold] * own - self.affinity.entries(fold) @ own)
+        inside = 2.0 * rows.T @ (to_fold[fold] * rows - self.affinity.entries(fold) @ rows)
         spread = 2.0 * self.features.T @ (to_fold * self.features)
-        one_way = own.T @ (degrees * own - 2.0 * product)
+        one_way = rows.T @ (degrees * rows - 2.0 * product)
         return LeftOut(spread + one_way + one_way.T, inside)
 
     def _matrix(self, weights, degrees, product):
-        weighted = weights[:, None] * self.features
-        return 2.0 * weighted.T @ (degrees * self.features - product)
+        return 2.0 * (weights[:, None] * self.features).T @ (degrees * self.features - product)
 
     def _products(self, weights):
         """(d = W w (p, 1), W (w Phi) (p, D))."""
-        weighted = weights[:, None] * self.features
-        both = self.affinity.product(np.column_stack([weights, weighted]))
-        return both[:, :1].copy(), both[:, 1:]
+        both = np.column_stack([weights, weights[:, None] * self.features])
+        product = self.affinity.product(both)
+        return product[:, :1].copy(), product[:, 1:]
 
     @cached_property
     def _at_one(self):
-        return self._products(self._ones)
-
-    @property
-    def _ones(self):
-        return np.ones(len(self.features))
+        return self._products(np.ones(len(self.features)))
 
     @cached_property
     def _dense(self):

@@ -3,18 +3,7 @@
 Computes nothing; with `acvlib.plots`, all that imports matplotlib.
 """
 
-from acvlib.plots import (
-    RUNGS,
-    STYLE,
-    differences,
-    error_ladder,
-    lines_by_rung,
-    plt,
-    published,
-    scatter,
-    series,
-    subplots,
-)
+from acvlib.plots import RUNGS, error_ladder, series
 
 from .certified import bound_and_true, certified_by, objective_and_bound
 from .epochs import bound_along, error_against, hidden_label_errors, probabilities, training_losses
@@ -45,6 +34,7 @@ from .regression import (
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .states import by_difficulty, directions, price
+from .style import STYLE, differences, lines_by_rung, plt, published, scatter, subplots
 from .traffic import spread_by_setting
 from .tuning import chosen_on_test, loss_with_slopes, search_progress
 

@@ -2,7 +2,9 @@
 
 from matplotlib.dates import ConciseDateFormatter
 
-from acvlib.plots import COLOURS, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS
 
 SCHEMES = {
     "nothing": RUNGS["no_adjustment"],

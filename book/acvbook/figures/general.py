@@ -5,7 +5,9 @@ seconds by the number of folds, rates.
 import numpy as np
 from matplotlib.ticker import NullLocator
 
-from acvlib.plots import COLOURS, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS
 
 EXACT, IJ = RUNGS["exact"], RUNGS["infinitesimal_jackknife"]
 WAYS = {

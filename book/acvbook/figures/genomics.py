@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from acvlib.plots import COLOURS, NEW_DATA, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS, NEW_DATA
 
 TIMES_ESTIMATES = {
     "train": RUNGS["no_adjustment"]._replace(label="training error"),

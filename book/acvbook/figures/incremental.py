@@ -3,7 +3,9 @@
 import numpy as np
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
-from acvlib.plots import COLOURS, RUNGS
+from acvlib.plots import RUNGS
+
+from .style import COLOURS
 
 TREECV, STANDARD = RUNGS["treecv"].colour, RUNGS["exact"].colour
 TRAINING, BOUND = RUNGS["no_adjustment"].colour, COLOURS[0]

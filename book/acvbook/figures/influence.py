@@ -3,9 +3,10 @@
 import numpy as np
 from matplotlib.collections import PathCollection
 
-from acvlib.plots import COLOURS, Style
+from acvlib.plots import Style
 
 from .maps import areas, outline
+from .style import COLOURS
 
 SEARCHES = {
     "one_shot": Style("one shot", COLOURS[3], "^"),

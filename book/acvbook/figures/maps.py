@@ -5,7 +5,9 @@ from matplotlib import colormaps
 from matplotlib.collections import PathCollection
 from matplotlib.path import Path
 
-from acvlib.plots import COLOURS, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS
 
 METHODS = RUNGS | {
     "cold_em": Style("EM from scratch", COLOURS[0], "h"),

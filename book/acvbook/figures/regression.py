@@ -1,6 +1,8 @@
 """Regression: estimates beside the test error, bounds and rates."""
 
-from acvlib.plots import COLOURS, NEW_DATA, RUNGS
+from acvlib.plots import RUNGS
+
+from .style import COLOURS, NEW_DATA
 
 SHORT = {
     "none": "no_adjustment",

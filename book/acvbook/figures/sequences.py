@@ -4,7 +4,9 @@ cost.
 
 import numpy as np
 
-from acvlib.plots import COLOURS, NEW_DATA, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS, NEW_DATA
 
 _TEST = NEW_DATA._replace(label="test sequences")
 

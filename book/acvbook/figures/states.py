@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from acvlib.plots import COLOURS, RUNGS, Style
+from acvlib.plots import RUNGS, Style
+
+from .style import COLOURS
 
 CRITERIA = {
     "aic": Style("AIC", COLOURS[3], "v"),

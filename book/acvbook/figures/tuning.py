@@ -2,7 +2,9 @@
 
 import numpy as np
 
-from acvlib.plots import COLOURS, Style
+from acvlib.plots import Style
+
+from .style import COLOURS
 
 SEARCHES = {
     "start": Style("start", "0.4", "s"),

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from acvlib import bootstrap
-from acvlib.bounds import theorem1
 from acvlib.derivatives import derivatives_of
 from acvlib.fit import fit
 from acvlib.folds import bootstrap_weights, leave_one_out
@@ -16,6 +15,7 @@ from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
 from acvlib.models import GLM
 
+from ..theorem1 import theorem1
 from .glm_errors import truth
 
 DESIGNS = {

@@ -1,17 +1,12 @@
-"""Calls of the bootstrap and the bounds."""
-
-from functools import cache
+"""Calls of the bootstrap."""
 
 import numpy as np
 
-import acvlib as acv
-from acvlib import bootstrap, bounds, folds, models
+from acvlib import bootstrap, folds
 
 from .. import inputs as odd
 from .call import N, add, dyadic
-from .of_folds import three_folds
 from .of_methods import FITTED, fitted
-from .of_zoo import zoo
 
 
 def resamples(rng):
@@ -60,34 +55,4 @@ add(
     weights=odd.without(RESAMPLED, "narrow")
     | odd.OTHER_LENGTH
     | odd.kinds("refuse", small=lambda a: a + 1e-9, empty=lambda a: a[:0]),
-)
-add(
-    "bounds.theorem1",
-    bounds.theorem1,
-    lambda rng: {
-        "fit": acv.fit(bounded()),
-        "folds": three_folds(),
-        "radius": 0.5,
-    },
-    unbounded=True,
-    fit=FITTED,
-    folds=odd.FOLDS,
-    radius=odd.without(odd.NONNEGATIVE, "None "),
-)
-
-
-@cache
-def bounded():
-    rng = np.random.default_rng(1)
-    return models.GLM(dyadic(rng, N, 2), np.arange(N) % 2, penalty=1.0)
-
-
-add(
-    "bounds.Ball",
-    lambda **a: bounds.Ball(**a).c_op(),
-    lambda rng: {"model": bounded(), "params": zoo()[1]["GLM"], "radius": 0.5},
-    unbounded=True,
-    model=odd.OBJECTS,
-    params=odd.PARAMS,
-    radius=odd.NONNEGATIVE,
 )

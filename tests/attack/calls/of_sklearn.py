@@ -12,7 +12,6 @@ from acvlib.models.mrf import areas
 
 from .. import inputs as odd
 from .call import N, add, dyadic
-from .of_methods import RESULT, result
 from .of_models import BINARY, X_and_y, probe
 
 
@@ -172,28 +171,15 @@ def drawn(name):
         import matplotlib
 
         matplotlib.use("Agg")
-        fig, ax = acv.plots.subplots()
+        from matplotlib import pyplot as plt
+
+        fig, ax = plt.subplots()
         getattr(acv.plots, name)(ax, *arguments.values())
         fig.canvas.draw()
 
     return function
 
 
-add(
-    "plots.scatter",
-    drawn("scatter"),
-    lambda rng: {"reference": result(exact=True), "other": result()},
-    reference=RESULT,
-    other=RESULT,
-)
-add(
-    "plots.differences",
-    drawn("differences"),
-    lambda rng: {"reference": result(exact=True), "baseline": result(), "other": result()},
-    reference=RESULT,
-    baseline=RESULT,
-    other=RESULT,
-)
 add(
     "plots.error_ladder",
     drawn("error_ladder"),

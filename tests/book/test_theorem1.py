@@ -4,11 +4,11 @@ must.
 
 import numpy as np
 import pytest
+from acvbook.theorem1 import Ball, theorem1
 from autograd import grad, hessian
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.bounds import Ball, theorem1
 from acvlib.models import FAMILIES, GLM, tweedie
 
 

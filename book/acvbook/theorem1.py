@@ -8,14 +8,10 @@ weight changes.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from .checks import check_kind, one_line, real_array, real_number
-from .folds import Folds
-from .models.glm import GLM
-from .results import Fit, check_fit
+import acvlib as acv
 
 LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
@@ -29,7 +25,6 @@ class Theorem1:
     Definition 3; bound: Euclidean distance of params, valid where `applies`.
     """
 
-    __repr__ = one_line
     radius: float
     c_op: float
     l_h: float
@@ -53,12 +48,7 @@ class Ball:
         curvature may be least inside an interval.
     """
 
-    def __init__(self, model: GLM, params: np.ndarray, radius: float):
-        check_kind("model", model, GLM)
-        params = real_array("params", params, 1)
-        radius = real_number("radius", radius, least=0.0)
-        if len(params) != model.design.shape[1]:
-            raise ValueError(f"params {params.shape} must be ({model.design.shape[1]},)")
+    def __init__(self, model, params, radius):
         if model.site_penalty:
             raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
         if not model.family.log_concave:
@@ -72,7 +62,7 @@ class Ball:
         reach = radius * self._length
         self._ends = np.array([eta - reach, eta + reach])
 
-    def c_op(self) -> float:
+    def c_op(self):
         """sup |H(theta, 1)^-1|, by the least curvature of each term in the ball."""
         model = self.model
         curvature = model.family.curvature(self._ends, model.y)
@@ -82,13 +72,13 @@ class Ball:
         smallest = np.linalg.eigvalsh(hessian)[0]
         return self.n_terms / smallest if smallest > 0 else np.inf
 
-    def l_h(self) -> float:
+    def l_h(self):
         """A Lipschitz constant of |h|_2 / sqrt(N)."""
         family = self.model.family
         third = self._largest(family.third, family.third_peaks)
         return np.linalg.norm(third * self._length**3) / np.sqrt(self.n_terms)
 
-    def deltas(self, folds: Folds) -> np.ndarray:
+    def deltas(self, folds):
         """delta of Condition 1 for each fold's weights, (n_folds,)."""
         family = self.model.family
         slope = self._largest(family.slope, ()) * self._total
@@ -103,16 +93,14 @@ class Ball:
         return self.model.sample_weight * abs(values).max(axis=0)
 
 
-def theorem1(fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
+def theorem1(fit, folds, radius=None):
     """Bound the error of the infinitesimal jackknife of every fold.
 
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
     folds, or 0 where there is none: the theorem then applies to no fold.
     """
-    check_fit(fit)
     model = fit.model
-    check_kind("fit.model", model, GLM)
-    folds = Folds.of(folds, model.n_sites, model.observed)
+    folds = acv.Folds.of(folds, model.n_sites, model.observed)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from acvbook.figures import style
 
-from acvlib import plots
+from acvlib.plots import RUNGS
 
-STYLES = [*plots.RUNGS.values(), plots.NEW_DATA]
+STYLES = [*RUNGS.values(), style.NEW_DATA]
 PAGE = 780  # pixels across the text of a page on a wide screen
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as seen with deuteranopia.
 DEUTERANOPIA = [
@@ -47,7 +48,7 @@ def test_methods_can_be_told_apart_with_deuteranopia(pair):
 
 
 def test_nothing_else_has_the_colour_of_a_method():
-    assert not {style.colour for style in STYLES} & set(plots.COLOURS)
+    assert not {style.colour for style in STYLES} & set(style.COLOURS)
 
 
 def test_black_and_white_are_a_hundred_apart():
@@ -55,7 +56,7 @@ def test_black_and_white_are_a_hundred_apart():
 
 
 def test_text_of_the_widest_figure_has_ten_pixels_on_a_page():
-    notebooks = Path(__file__).parent.parent / "notebooks"
+    notebooks = Path(__file__).parents[2] / "notebooks"
     text = "".join(path.read_text("utf-8") for path in notebooks.glob("*.py"))
     widest = max(float(width) for width in re.findall(r"figsize=\(([\d.]+)", text))
-    assert plots.STYLE["font.size"] * PAGE / (72 * widest) >= 10
+    assert style.STYLE["font.size"] * PAGE / (72 * widest) >= 10

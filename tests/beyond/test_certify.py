@@ -34,7 +34,6 @@ METHODS = (
     acv.exact,
 )
 DRAWS = {
-    "gaussian": lambda rng, eta: rng.normal(eta),
     "logistic": lambda rng, eta: rng.binomial(1, 1 / (1 + np.exp(-eta))),
     "probit": lambda rng, eta: rng.binomial(1, 1 / (1 + np.exp(-1.6 * eta))),
     "poisson": lambda rng, eta: rng.poisson(np.exp(eta)),
@@ -63,7 +62,7 @@ def fit_of(model):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 2**31),
-    family=st.sampled_from(["gaussian", "logistic", "poisson", "gamma", "tweedie(1.5)"]),
+    family=st.sampled_from(["logistic", "poisson", "gamma", "tweedie(1.5)"]),
     n=st.integers(12, 60),
     dim=st.integers(1, 4),
     strength=st.sampled_from([0.3, 1.0, 5.0]),
@@ -142,18 +141,6 @@ def test_leave_one_out_is_certified_and_sharp_where_rows_are_ten_times_the_colum
         assert_inside(certificate, exact)
 
 
-def test_a_quadratic_objective_is_known_to_rounding():
-    rng = np.random.default_rng(0)
-    model = problem(rng, "gaussian", 60, 3, 1.0, 0.5, False)
-    fit = fit_of(model)
-    folds = acv.folds.k_fold(60, 6, rng)
-    exact = acv.exact(fit, folds)
-    certificate = acv.certify(acv.no_adjustment(fit, folds))
-    true = fit.standard_errors_between(fit.params, exact.params)
-    assert_allclose(certificate.theta_errors, true, rtol=1e-6)
-    assert certificate.width < 1e-8
-
-
 def crf(rng, n=40, ridge=1.0, scheme=None):
     lengths = rng.integers(1, 9, n)
     tags = [np.sort(rng.integers(3, size=t)) for t in lengths]
@@ -163,12 +150,12 @@ def crf(rng, n=40, ridge=1.0, scheme=None):
     return LinearChainCRF(scores, tags, ridge, scheme)
 
 
-def semi(rng, loss="logistic", sign=1.0, gammas=(0.1, 0.05)):
+def semi(rng, loss):
     x = rng.normal(size=(60, 3))
     y = np.where(rng.random(60) < 0.5, np.sign(x[:, 0] + 0.5 * rng.normal(size=60)), np.nan)
     near = np.exp(-0.5 * ((x[:, None] - x) ** 2).sum(axis=2))
-    energy = ManifoldEnergy(x, GraphAffinity(sign * near))
-    return SemiSupervised(energy, y, loss, 1.0, *gammas)
+    energy = ManifoldEnergy(x, GraphAffinity(near))
+    return SemiSupervised(energy, y, loss, 1.0, 0.1, 0.05)
 
 
 def ranking(rng, loss="ranking"):
@@ -177,16 +164,14 @@ def ranking(rng, loss="ranking"):
     return PairwiseLinear(x, np.sign(y) if loss == "contrastive" else y, loss, gamma_i=0.05)
 
 
-@pytest.mark.parametrize("make", [crf, semi, ranking, lambda rng: semi(rng, "square")])
 @pytest.mark.parametrize("method", [acv.infinitesimal_jackknife, acv.newton_step])
-def test_other_models_hold_against_refits(make, method):
+def test_sentences_hold_against_refits(method):
     rng = np.random.default_rng(2)
-    model = make(rng)
+    model = crf(rng)
     fit = acv.fit(model, tolerance=1e-9)
-    observed = getattr(model, "observed", None)
     for folds in (
-        acv.folds.leave_one_out(model.n_sites, observed),
-        acv.folds.k_fold(model.n_sites, 8, rng, observed),
+        acv.folds.leave_one_out(model.n_sites),
+        acv.folds.k_fold(model.n_sites, 8, rng),
     ):
         exact = acv.exact(fit, folds, tolerance=1e-11)
         for sharp in (False, True):
@@ -195,11 +180,10 @@ def test_other_models_hold_against_refits(make, method):
             assert_inside(certificate, exact)
 
 
-@pytest.mark.parametrize("make", [crf, semi, ranking])
-def test_third_derivatives_are_within_the_rates(make):
+def test_third_derivatives_are_within_the_rates():
     """D H[u](v, v), by differences, is at most rate |u| v'Hv: the inequality of step 2."""
     rng = np.random.default_rng(3)
-    model = make(rng)
+    model = crf(rng)
     fit = acv.fit(model)
     known = model.derivatives.concordance(fit)
     rate = known.whole_rates.max()
@@ -383,7 +367,10 @@ class Own:
     [
         (hmm, "not convex"),
         (lambda rng: crf(rng, scheme=hide_labels), "hide_labels"),
-        (lambda rng: semi(rng, "squared_hinge"), "squared hinge"),
+        (lambda rng: GLM(np.eye(9)[:, :2], np.arange(9.0), "gaussian"), "GLM .* as cheap"),
+        (lambda rng: semi(rng, "square"), "use acv.exact, which is exact and as cheap"),
+        (lambda rng: semi(rng, "logistic"), "SemiSupervised: no bound"),
+        (lambda rng: ranking(rng), "PairwiseLinear: no bound"),
         (lambda rng: ranking(rng, "contrastive"), "not convex"),
         (lambda rng: Own(), "no bound on its third derivatives"),
     ],
@@ -398,16 +385,6 @@ def test_models_without_a_bound_are_refused_by_name(make, reason):
         result = acv.no_adjustment(fit, folds)
     with pytest.raises(acv.NotConcordant, match=reason):
         acv.certify(result)
-
-
-def test_affinities_below_zero_are_not_certified():
-    model = semi(np.random.default_rng(0), sign=-1.0, gammas=(0.05, 1e-3))
-    fit = acv.fit_at(model, np.zeros(3))
-    assert not fit.hessian.indefinite
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnconvergedFit)
-        result = acv.newton_step(fit, acv.folds.k_fold(60, 5, 0, model.observed))
-    assert not acv.certify(result).certified.any()
 
 
 def test_bad_arguments_are_named():

@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
-from .checks import real_number
-from .concordance import EPSILON, Balls, Concordance, balls
-from .derivatives import Derivatives
-from .folds.checks import end_to_end
-from .reliability import refit_unreliable
-from .results import CVResult, check_is_result
+from ..checks import real_number
+from ..concordance import EPSILON, Balls, Concordance, NotConcordant, balls
+from ..derivatives import Derivatives
+from ..folds.checks import end_to_end
+from ..reliability import refit_unreliable
+from ..results import CVResult, check_is_result
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
 FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at
@@ -104,13 +104,17 @@ def certify(
     Raises
     ------
     NotConcordant: a model of which nothing bounds the third derivatives, such as one with hidden
-        states, or that is not convex; the message says which.
+        states, or that is not convex; the message says which. Or a quadratic one, such as a
+        Gaussian regression, whose refits cost no more than a proof.
     ValueError: a width that is not positive
     NoFiniteOptimum: a fold that is to be refitted and has no refit, as its data are separated
     """
     check_is_result(result)
     wanted = np.inf if width is None else real_number("width", width, above=0.0)
     derivatives = result.fit.derivatives
+    if derivatives.defaults.quadratic:
+        name = type(derivatives.model).__name__
+        raise NotConcordant(f"{name} is quadratic: use acv.exact, which is exact and as cheap")
     sought = _Search(derivatives, result)
     if sharp:
         sought.look(np.arange(len(result.folds)), HESSIAN)

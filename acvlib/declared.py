@@ -1,0 +1,280 @@
+"""Checks declared by annotations: what a model or a method is given is checked where it is named.
+
+    @declared
+    @dataclass(frozen=True)
+    class Pairs:
+        X: Annotated[np.ndarray, Real("n p")]  # finite; n and p are bound, and must agree in all
+        y: Annotated[np.ndarray, Real("n")]
+        penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.1  # one, or p of them
+
+Functions are declared in the same way; sizes that no argument binds are attributes of a method's
+`self`, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
+in the order of the argument that bound its size. None is taken where the annotation or the default
+says so, and defaults are taken as they are. What autograd passes through is untouched.
+"""
+
+from dataclasses import dataclass, is_dataclass
+from functools import wraps
+from inspect import Parameter, signature
+from itertools import zip_longest
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+import numpy as np
+from autograd.tracer import isbox
+
+from .checks import (
+    INF,
+    MOST,
+    check_choice,
+    check_kind,
+    check_whole,
+    generator,
+    in_order_of,
+    real_array,
+    real_number,
+)
+
+Thing = TypeVar("Thing")
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+class Sizes(dict):
+    """(size, argument, its labels or None) of each name that a call has bound."""
+
+    def __init__(self, owner: Any):
+        self.owner = owner
+
+    def of(self, dimension: Any) -> Any:
+        """The size of a name, or of a number; None where it is not known yet."""
+        if not isinstance(dimension, str):
+            return dimension
+        bound = self.get(dimension)
+        return getattr(self.owner, dimension, None) if bound is None else bound[0]
+
+    def told(self, dimensions: tuple) -> str:
+        """What is known of some names, in words."""
+        known = {name: self.of(name) for name in dimensions if isinstance(name, str)}
+        where = {name: f" as in {self[name][1]}" if name in self else "" for name in known}
+        return ", ".join(f"{n} = {s}{where[n]}" for n, s in known.items() if s is not None)
+
+
+class Check:
+    """What a value must be; a subclass returns the value as it is taken, or raises."""
+
+    def settled(self, kind: Any) -> "Check":
+        """The same for an annotated type."""
+        return self
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        raise NotImplementedError
+
+
+class Real(Check):
+    """Finite real numbers of one of these shapes; names bind to sizes, "" is one number.
+
+    finite=False lets nan and infinity through.
+    """
+
+    whole = False
+
+    def __init__(
+        self, *shapes: str, above: float = -INF, least: float = -INF, finite: bool = True
+    ) -> None:
+        parsed = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
+        names = [d for each in parsed for d in each if isinstance(d, str)]
+        if not shapes or not all(name.isidentifier() for name in names):
+            raise TypeError(f"shapes {shapes}: give names and numbers with spaces, as in 'n p'")
+        self.shapes = parsed
+        self.above = above
+        self.least = least
+        self.most = INF
+        self.finite = finite
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        rows = sizes.get(self.shapes[-1][0] if self.shapes[-1] else "")
+        if rows is not None:
+            value = in_order_of(rows[2], name, value)
+        array = real_array(name, value, finite=self.finite)
+        fits = [each for each in self.shapes if self._fits(array.shape, each, sizes)]
+        if not fits:
+            wanted = " or ".join(_shape(each) for each in self.shapes)
+            known = sizes.told(sum(self.shapes, ()))
+            shown = f"{name} of shape {array.shape} must be {wanted}"
+            raise ValueError(f"{shown}, {known}" if known else shown)
+        labels = (getattr(value, "index", None), getattr(value, "columns", None))
+        for axis, dimension in enumerate(fits[0]):
+            if isinstance(dimension, str) and dimension not in sizes:
+                sizes[dimension] = (array.shape[axis], name, labels[axis] if axis < 2 else None)
+        self._bound(name, array, sizes)
+        if not array.ndim:
+            return float(array)
+        array = array.astype(np.int64) if self.whole else array
+        array.setflags(write=False)
+        return array
+
+    def _fits(self, shape, wanted, sizes):
+        if len(shape) != len(wanted):
+            return False
+        return all(sizes.of(d) in (None, n) for d, n in zip(wanted, shape, strict=True))
+
+    def _bound(self, name, array, sizes):
+        if not self.whole and self.above == self.least == -INF:
+            return
+        most = sizes.of(self.most)
+        bad = ~((array > self.above) & (array >= self.least) & (array <= most))
+        bad |= (array != np.floor(array)) if self.whole else False
+        bad &= self.finite | np.isfinite(array)
+        if bad.any():
+            place = np.argwhere(bad)[0]
+            where = f" at {place.tolist()}" if place.size else ""
+            bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
+            if self.whole:
+                bound = f"whole numbers from {self.least:g} to {most:g}"
+            raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
+
+
+class Integers(Real):
+    """Whole numbers of one of these shapes, as int64; `most` may be the name of a size."""
+
+    whole = True
+
+    def __init__(self, *shapes: str, least: float = 0, most: float | str = MOST) -> None:
+        super().__init__(*shapes, least=least)
+        self.most: Any = most
+
+
+@dataclass(frozen=True)
+class Number(Check):
+    """One finite number, > above, >= least and < below."""
+
+    above: float = -INF
+    least: float = -INF
+    below: float = INF
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> float:
+        return real_number(name, value, self.above, self.least, self.below)
+
+
+@dataclass(frozen=True)
+class Whole(Check):
+    """One whole number from least to most, which may be the name of a size."""
+
+    least: int
+    most: int | str = MOST
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> int:
+        of = f" of {sizes.of(self.most)} {self.most}" if isinstance(self.most, str) else ""
+        return check_whole(name, value, self.least, sizes.of(self.most), of)
+
+
+class OneOf(Check):
+    """One of these names."""
+
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> str:
+        check_choice(name, value, self.choices)
+        return value
+
+
+@dataclass(frozen=True)
+class Is(Check):
+    """An instance of the annotated type; remedy: the last words of what is said of others."""
+
+    remedy: str = ""
+    kind: Any = None
+
+    def settled(self, kind: Any) -> "Is":
+        return Is(self.remedy, get_origin(kind) if isinstance(get_origin(kind), type) else kind)
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        check_kind(name, value, self.kind, self.remedy)
+        return value
+
+
+class Seeded(Check):
+    """A generator, or the seed of one."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> np.random.Generator:
+        return generator(value)
+
+
+Positive = Annotated[float, Number(above=0.0)]
+NonNegative = Annotated[float, Number(least=0.0)]
+Count = Annotated[int, Whole(1)]
+Flag = Annotated[bool, Is()]
+Params = Annotated[np.ndarray, Real("n_params", finite=False)]  # of a model, whose method asks
+Rng = Annotated[np.random.Generator | int, Seeded()]
+
+
+def declared(thing: Thing) -> Thing:
+    """Have a dataclass or a function check what it is given, as its annotations say.
+
+    Raises TypeError for annotations that say something else, or that are text.
+    """
+    if not is_dataclass(thing):
+        return _declared(thing)
+    constructor: Any = thing
+    constructor.__init__ = _declared(constructor.__init__)
+    plain = constructor.__init__.__annotations__
+    shown = vars(thing).get("__annotations__", {})
+    shown.update({name: plain[name] for name in shown.keys() & plain.keys()})
+    return thing
+
+
+def _declared(function: Any) -> Any:
+    """The function with its checks; help() shows the plain types."""
+    shown = signature(function)
+    parameters = shown.parameters.values()
+    read = {each.name: _read(function, each) for each in parameters}
+    checks = {name: (check, optional) for name, (check, optional, _) in read.items() if check}
+    places = [each.name for each in parameters if each.kind in _BY_PLACE]
+    others = next((each.name for each in parameters if each.kind == Parameter.VAR_POSITIONAL), "")
+    of_object = places[:1] == ["self"] and function.__name__ != "__init__"
+
+    def taken(name, value, sizes):
+        if name not in checks or isbox(value):
+            return value
+        check, optional = checks[name]
+        return value if value is None and optional else check(name, value, sizes)
+
+    @wraps(function)
+    def with_checks(*args, **named):
+        sizes = Sizes(args[0] if of_object and args else None)
+        given = zip_longest(places[: len(args)], args, fillvalue=others)
+        by_place = [taken(name, value, sizes) for name, value in given]
+        by_name = {name: taken(name, named[name], sizes) for name in read if name in named}
+        return function(*by_place, **named | by_name)
+
+    plain = [each.replace(annotation=read[each.name][2]) for each in parameters]
+    with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
+    kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
+    with_checks.__annotations__ = {**function.__annotations__, **kinds}
+    return with_checks
+
+
+def _read(function, parameter):
+    """(the check of a parameter or None, whether None is taken, its plain type)."""
+    kind = parameter.annotation
+    where = f"{function.__qualname__}: {parameter.name} is annotated by {kind!r:.80}"
+    if isinstance(kind, str | Check):
+        raise TypeError(f"{where}: write Annotated[type, check], not as text")
+    kinds = get_args(kind) if NoneType in get_args(kind) else (kind,)
+    annotated = [each for each in kinds if get_origin(each) is Annotated]
+    if not annotated:
+        return None, False, kind
+    plain, *checks = get_args(annotated[0])
+    if len(checks) != 1 or len(annotated) > 1 or not isinstance(checks[0], Check):
+        raise TypeError(f"{where}: give it one check of acvlib.declared, such as Real('n p')")
+    optional = len(kinds) > 1 or parameter.default is None
+    check = checks[0].settled(plain)
+    return check, optional, plain | None if optional else plain
+
+
+def _shape(dimensions):
+    inside = ", ".join(map(str, dimensions))
+    if not dimensions:
+        return "one number"
+    return f"({inside},)" if len(dimensions) == 1 else f"({inside})"

@@ -1,0 +1,97 @@
+"""The house style of figures, and plots of methods against each other."""
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from acvlib.plots import RUNGS, Style
+
+# Of what is no method: none of them is a method's colour.
+COLOURS = ["#6d4c41", "#00838f", "#9e9d24", "#e57373", "#5c6bc0", "#616161"]
+STYLE = {
+    "axes.grid": True,
+    "axes.prop_cycle": plt.cycler(color=COLOURS),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": "medium",
+    "figure.constrained_layout.use": True,
+    "font.size": 11,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    # Ids inside an SVG are random unless salted: the same figure is to be the same file.
+    "svg.hashsalt": "acvlib",
+}
+NEW_DATA = Style("test data", "#7fd0ff", "*")
+
+
+def subplots(*args, **settings):
+    """Call `plt.subplots` in the house style, which stays in force for what is drawn into it."""
+    plt.rcParams.update(STYLE)
+    return plt.subplots(*args, **settings)
+
+
+def scatter(ax, reference, other):
+    """Plot pointwise held-out losses of two results, with the line of agreement."""
+    x, y = _losses(reference, other)
+    _agreement(ax, x.min(), x.max())
+    _dots(ax, x, y, _rung(other.method))
+    ax.set_xlabel(f"loss, {_rung(reference.method).label} (nats)")
+    ax.set_ylabel(f"loss, {_rung(other.method).label} (nats)")
+    return ax
+
+
+def differences(ax, reference, baseline, *others):
+    """Plot how far each result moves the pointwise losses from the baseline's.
+
+    The horizontal axis is how far the reference moves them.
+    """
+    base, x, *ys = _losses(baseline, reference, *others)
+    x = x - base
+    reach = np.abs(x).max()
+    _agreement(ax, -reach, reach)
+    for result, y in zip(others, ys, strict=True):
+        _dots(ax, x, y - base, _rung(result.method))
+    ax.set_xlabel(f"{_rung(reference.method).label} minus baseline")
+    ax.set_ylabel("rung minus baseline")
+    return ax
+
+
+def _rung(method):
+    """The style of a method, or of a result that was changed afterwards."""
+    return RUNGS.get(method, Style(method, COLOURS[-1], "o"))
+
+
+def _losses(*results):
+    """The losses of each result, fold by fold; ValueError where folds differ."""
+    for result in results:
+        if not result.folds.same_as(results[0].folds):
+            raise ValueError("the results are of different folds: run all on the same Folds")
+    return [np.concatenate(result.losses) for result in results]
+
+
+def _agreement(ax, low, high):
+    ax.plot([low, high], [low, high], "k--", lw=0.8, zorder=3)
+
+
+def _dots(ax, x, y, style):
+    """Points, small where there are thousands."""
+    size = 1 if len(x) > 1000 else 3
+    ax.plot(x, y, ls="", ms=size, rasterized=True, **style.look)
+
+
+def lines_by_rung(ax, table, ylabel):
+    """Plot one line a method (column) of a table against its index, both axes logarithmic."""
+    for method in table:
+        ax.plot(table.index, table[method], "-", **RUNGS[method].look)
+    ax.set(xscale="log", yscale="log", xlabel=table.index.name, ylabel=ylabel)
+    ax.set_xticks(table.index, [f"{size:,}" for size in table.index])
+    ax.minorticks_off()
+    return ax
+
+
+def published(ax, table):
+    """Plot the paper's own seconds as hollow marks, in the colours of their methods (columns)."""
+    for method in table:
+        look = RUNGS[method].look | {"label": None}
+        ax.plot(table.index, table[method], "--", mfc="none", lw=0.6, **look)
+    return ax

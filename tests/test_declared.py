@@ -1,0 +1,236 @@
+"""Arguments are checked by what they are annotated with."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from autograd import grad
+
+from acvlib.declared import (
+    Count,
+    Flag,
+    Integers,
+    Is,
+    NonNegative,
+    Number,
+    OneOf,
+    Params,
+    Positive,
+    Real,
+    Rng,
+    Whole,
+    declared,
+)
+from acvlib.folds import Fold, Folds, ModelFolds
+from acvlib.weighting import Weights
+
+
+@declared
+@dataclass(frozen=True)
+class Regression:
+    X: Annotated[np.ndarray, Real("n p")]
+    y: Annotated[np.ndarray, Real("n")]
+    penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
+    exposure: Annotated[np.ndarray, Real("n", above=0.0)] | None = None
+    groups: Annotated[np.ndarray, Integers("n", least=0, most="n")] = field(default=None)
+    loss: Annotated[str, OneOf("square", "ranking")] = "square"
+    step: Positive = 1.0
+    ridge: NonNegative = 0.0
+    n_steps: Count = 1
+    verbose: Flag = False
+    link: Annotated[Callable, Is()] | None = None
+
+    def __post_init__(self):
+        assert isinstance(self.X, np.ndarray)  # checked before
+
+    @property
+    def n_params(self) -> int:
+        return self.X.shape[1]
+
+    @declared
+    def objective(self: Any, params: Params, rng: Rng | None = None) -> Any:
+        return np.sum(params**2) if rng is None else rng.random()
+
+
+@declared
+def level(shares: Annotated[np.ndarray, Real("n")], *, k: Annotated[int, Whole(1, "n")] = 1) -> int:
+    return k
+
+
+@declared
+def largest(first: Annotated[Regression, Is()], *others: Annotated[Regression, Is()]) -> int:
+    return 1 + len(others)
+
+
+X = np.arange(6).reshape(3, 2)
+y = [1, 0, 1]
+
+
+def test_arrays_are_floats_of_their_own_and_read_only():
+    table = np.ones((3, 2))
+    model = Regression(table, y, [1, 2])
+    table[0] = 7.0
+    assert model.X.max() == 1.0
+    assert [model.X.dtype, model.y.dtype, model.penalty.dtype] == [float] * 3
+    assert [model.X.flags.writeable, model.y.flags.writeable] == [False] * 2
+    assert Regression(X, y, groups=[0, 1, 3]).groups.dtype == np.int64
+    assert isinstance(Regression(X, y, np.float32(2)).penalty, float)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"X": [1, 2, 3]}, r"X of shape \(3,\) must be \(n, p\)"),
+        ({"X": [[1, np.nan]]}, r"X must be finite.*nan at \[0, 1\]"),
+        ({"X": [["a", "b"]]}, "X must be real numbers"),
+        ({"y": [1.0]}, r"y of shape \(1,\) must be \(n,\), n = 3 as in X"),
+        ({"penalty": [1, 2, 3]}, r"penalty of shape \(3,\) must be one number or \(p,\), p = 2"),
+        ({"penalty": [1, -2]}, r"penalty must be >= 0; it holds -2 at \[1\]"),
+        ({"penalty": -2}, "penalty must be >= 0; it holds -2"),
+        ({"exposure": [1, 0, 1]}, r"exposure must be above 0; it holds 0 at \[1\]"),
+        ({"groups": [0, 1, 4]}, "groups must be whole numbers from 0 to 3; it holds 4"),
+        ({"groups": [0, 1, 0.5]}, "groups must be whole numbers"),
+        ({"loss": "hinge"}, "unknown loss 'hinge': one of square, ranking"),
+        ({"step": 0.0}, "step = 0.0: must be above 0 and finite"),
+        ({"ridge": -1}, "ridge = -1: must be >= 0"),
+        ({"n_steps": 1.5}, "n_steps = 1.5: must be a whole number"),
+        ({"verbose": 1}, "verbose must be of type bool"),
+        ({"link": 3}, "link must be of type Callable"),
+    ],
+)
+def test_what_is_wrong_is_named(changes, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        Regression(**{"X": X, "y": y} | changes)
+
+
+def test_replaced_fields_are_checked_against_the_others():
+    model = Regression(X, y)
+    assert replace(model, y=[2, 2, 2]).y.sum() == 6.0
+    with pytest.raises(ValueError, match="n = 3 as in X"):
+        replace(model, y=[1])
+
+
+def test_none_is_taken_where_the_annotation_or_the_default_says_so():
+    assert Regression(X, y, exposure=None, groups=None).exposure is None
+    with pytest.raises(ValueError, match="penalty"):
+        Regression(X, y, penalty=None)
+
+
+def test_what_has_names_is_put_in_the_order_of_what_bound_its_size():
+    frame = pd.DataFrame(X, ["r", "s", "t"], ["a", "b"])
+    model = Regression(
+        frame, pd.Series([1, 2, 3], ["t", "s", "r"]), pd.Series([5.0, 7.0], ["b", "a"])
+    )
+    assert model.y.tolist() == [3, 2, 1]
+    assert model.penalty.tolist() == [7, 5]
+    with pytest.raises(ValueError, match="the index of y differs"):
+        Regression(frame, pd.Series([1, 2, 3]))
+
+
+def test_methods_know_the_sizes_of_their_object():
+    model = Regression(X, y)
+    assert model.objective([1, 2]) == 5.0
+    assert model.objective(params=[1, 2], rng=0) == np.random.default_rng(0).random()
+    with pytest.raises(ValueError, match=r"params of shape \(3,\) must be \(n_params,\), .* = 2"):
+        model.objective([1, 2, 3])
+    with pytest.raises(ValueError, match="rng = 'a'"):
+        model.objective([1, 2], "a")
+
+
+@dataclass
+class Mean:
+    n_sites: int = 3
+    observed: Any = None
+    normalised: bool = True
+
+    @declared
+    def loss(
+        self: Any, weights: Weights | None = None, fold: Fold = None, folds: ModelFolds = None
+    ) -> Any:
+        return weights, fold, folds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"weights": [1, 2]}, r"weights have shape \(2,\), not \(3,\)"),
+        ({"weights": [1, 2, -1]}, "weight -1.0 of site 2 must be finite and >= 0"),
+        ({"weights": [0, 0, 0]}, "weights sum to 0.0"),
+        ({"fold": [1, 1]}, "holds site 1 more than once"),
+        ({"fold": [3]}, "holds site 3, outside 0 ... 2"),
+        ({"folds": [[1]]}, "folds must be of type Folds"),
+        ({"folds": Folds([[0, 1, 2]])}, "leaves out all 3 observed sites"),
+    ],
+)
+def test_weights_and_folds_are_those_of_the_model(arguments, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        Mean().loss(**arguments)
+
+
+def test_weights_and_folds_of_the_model_are_taken():
+    weights, fold, folds = Mean().loss([1, 0, 1], [2], Folds([[2]]))
+    assert weights.dtype == float
+    assert fold.tolist() == [2]
+    assert len(folds) == 1
+
+
+def test_boxes_of_autograd_pass_through():
+    model = Regression(X, y)
+    assert grad(model.objective)(np.array([1.0, 2.0])).tolist() == [2.0, 4.0]
+
+
+def test_bounds_may_be_sizes():
+    assert level([1, 2], k=2) == 2
+    with pytest.raises(ValueError, match="k = 3 of 2 n: must be a whole number from 1 to 2"):
+        level([1, 2], k=3)
+
+
+def test_each_of_several_is_checked():
+    model = Regression(X, y)
+    assert largest(model, model, model) == 3
+    with pytest.raises(TypeError, match="others must be of type Regression"):
+        largest(model, model, 3)
+
+
+def test_what_python_refuses_it_still_refuses():
+    with pytest.raises(TypeError, match="positional argument"):
+        level([1], 2)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        Regression(X, y, lost=1)
+
+
+def test_help_shows_plain_types():
+    shown = str(inspect.signature(level))
+    assert shown == "(shares: numpy.ndarray, *, k: int = 1) -> int"
+    assert inspect.signature(Regression).parameters["penalty"].annotation == float | np.ndarray
+    assert Regression.__annotations__["step"] is float
+
+
+def between_zero_and_one(share: Annotated[float, Number(above=0.0, below=1.0)]) -> float:
+    return share
+
+
+def test_numbers_have_bounds_on_both_sides():
+    with pytest.raises(ValueError, match="share = 1: must be above 0 and below 1"):
+        declared(between_zero_and_one)(1)
+
+
+def text(x: "Count") -> None: ...
+def nothing(x: Annotated[int, "at least 1"]) -> None: ...
+def twice(x: Annotated[int, Whole(1), Whole(2)]) -> None: ...
+def bare(x: Whole(1)) -> None: ...  # noqa: E301
+
+
+@pytest.mark.parametrize("function", [text, nothing, twice, bare])
+def test_annotations_that_say_nothing_are_errors_at_once(function):
+    with pytest.raises(TypeError, match=f"{function.__name__}: x is annotated by"):
+        declared(function)
+
+
+def test_shapes_are_names_and_numbers():
+    with pytest.raises(TypeError, match="shapes"):
+        Real("n, p")
