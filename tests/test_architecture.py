@@ -26,7 +26,7 @@ ROWS = [
     {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
     {"results"},
-    {"adapters", "models", "solvers.newton", "solvers.newton_cg"},
+    {"adapters", "models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
     {"reliability"},
