@@ -29,7 +29,7 @@ ROWS = [
     {"adapters", "models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
     {"methods"},
-    {"reliability"},
+    {"check"},
     {"certificates"},
     {"diagnostics", "compare", "plots", "sklearn", "bootstrap", "bounds"},
     {"beyond"},
