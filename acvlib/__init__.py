@@ -32,6 +32,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from . import folds, weighting
+from .check import check_result, refit_unreliable
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
 from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
@@ -46,7 +47,6 @@ from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
 from .parallel import kernel_cache
 from .protocol import EstimatingEquation, Model
-from .reliability import check_result, refit_unreliable
 from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 

@@ -276,13 +276,19 @@ def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) 
 
 
 def kept_share(model: Any, folds: Folds) -> np.ndarray:
-    """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean."""
+    """1 - m (n_folds,), the share of the curvature that stays; 1 where F is a mean.
+
+    m is the share of weight that the fold leaves out, where the model has a `sample_weight`.
+    """
     defaults = with_defaults(model)
     if defaults.normalised:
         return np.ones(len(folds))
-    observed = defaults.observed
-    n_observed = model.n_sites if observed is None else np.sum(observed)
-    return 1.0 - folds.sizes / n_observed
+    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    if weights.shape not in ((), (model.n_sites,)):
+        weights = 1.0
+    observed = np.ones(model.n_sites) if defaults.observed is None else defaults.observed
+    weights = weights * observed
+    return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()
 
 
 def _jacobian_by_rows(function, weights):

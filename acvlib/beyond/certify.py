@@ -14,11 +14,11 @@ from functools import cached_property
 
 import numpy as np
 
+from ..check import refit_unreliable
 from ..checks import real_number
 from ..concordance import EPSILON, Balls, Concordance, NotConcordant, balls
 from ..derivatives import Derivatives
 from ..folds.checks import end_to_end
-from ..reliability import refit_unreliable
 from ..results import CVResult, check_is_result
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..check import refit_unreliable
 from ..checks import NotFinite, check_choice, check_whole, generator
 from ..compare import compare_models
 from ..derivatives import is_equation
@@ -17,7 +18,6 @@ from ..methods.run import IndefiniteFold
 from ..protocol import UnconvergedFit, check_is_model, with_defaults
 from ..protocol.alike import data_difference
 from ..protocol.trials import attempt_each, reasons
-from ..reliability import refit_unreliable
 from ..results import CVResult
 from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 

@@ -18,17 +18,18 @@ def exact(fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
 
     A cold start may reach another local optimum, so exact means the continuation from the full fit;
     `from_scratch` starts anew.
-    The first move is a frozen step, or a Newton step where the model has all folds' Hessians
-    cheaply; folds of a convex model start from the optimum of all data, even where the fit is not
-    there yet. A decrement below 1e-9 need only stop falling: the rest is rounding. Hessians are in
-    memory as in `newton_step`. Folds that did not converge are warned of once.
+    Steps are quasi-Newton steps from the full fit's Hessian, by gradients alone; Newton's method,
+    with Hessians as in `newton_step`, refits the folds that meet negative curvature or do not
+    converge by these, and all folds where the model has their Hessians cheaply. Folds of a convex
+    model start from the optimum of all data, even where the fit is not there yet. A decrement below
+    1e-9 is rounding. Folds that did not converge are warned of once.
 
     Within `joblib.parallel_config("dask")` the workers of a cluster refit the folds in up to 64
     parts, whose params agree with those of one machine to the tolerance, and to the bit for any
     number of workers. `joblib.Memory(folder).cache(acv.exact)` keeps what is finished.
 
     diagnostics: decrement, steps, converged and, for an estimating equation, residual, |r| at the
-    end; `indefinite`: whether the fold's last Hessian is.
+    end; `indefinite`: whether the fold's last Hessian is, where it needed one.
     """
     tolerance = real_number("tolerance", tolerance, least=0.0)
     run = Run("exact", fit, folds, tolerance=tolerance)

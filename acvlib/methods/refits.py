@@ -1,18 +1,21 @@
 """Refits of all folds from the full fit: at once, or in parts on many machines."""
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from ..derivatives import Derivatives, at, kept_share
+from ..derivatives import Derivatives, at, is_equation, kept_share
 from ..folds import WHOLE, Folds
 from ..parallel import pieces, spread
 from ..protocol import Refits
 from ..results import Fit
 from ..solvers.inverse import SameForAll
+from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
 from .run import Run
 
 PARTS = 64  # for any number of workers, which thus changes no bit
+NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
 SETTLED = 1e-4  # standard errors from the optimum within which all folds may start
 
 
@@ -37,15 +40,26 @@ def refit_folds(
     else:
         start = _start(derivatives, fit) if starts is None else starts
         for part in derivatives.portions(folds, len(fit.params)):
-            first = _first(derivatives, fit, folds[part])
-            newton(derivatives, at(start, part), folds[part], tolerance, first, found.part(part))
+            _refit_part(derivatives, fit, folds[part], tolerance, at(start, part), found.part(part))
 
 
-def _first(derivatives, fit, folds):
-    """The full fit's Hessian for all folds, unless they need their own from the first step on."""
+def _refit_part(derivatives, fit, folds, tolerance, start, found):
+    """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
     if derivatives.hessians_first or fit.hessian.indefinite:
-        return None
-    return SameForAll(fit.hessian, kept_share(derivatives.model, folds))
+        newton(derivatives, start, folds, tolerance, found=found)
+        return
+    first = SameForAll(fit.hessian, kept_share(derivatives.model, folds))
+    if is_equation(derivatives.model):
+        newton(derivatives, start, folds, tolerance, first, found)
+        return
+    draws = np.random.default_rng(0).standard_normal(len(fit.params))
+    nudge = NUDGE * solve_triangular(fit.hessian.factor[0], draws) / np.linalg.norm(draws)
+    lockstep(derivatives, start + nudge, folds, tolerance, first, found)
+    left = np.flatnonzero(~found.converged)
+    if left.size:
+        steps = found.steps[left]
+        found.take(left, newton(derivatives, found.params[left], folds[left], tolerance))
+        found.steps[left] += steps
 
 
 def _start(derivatives, fit):

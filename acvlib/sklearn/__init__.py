@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from ..beyond.certify import certify
+from ..check import ResultCheck, check_result, refit_unreliable
 from ..checks import check_choice
 from ..extras import require
 from ..folds import from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
-from ..reliability import ResultCheck, check_result, refit_unreliable
 from ..results import CVResult, Fit
 from .estimators import fit_from
 from .intervals import check_has_interval, score_intervals

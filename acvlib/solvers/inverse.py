@@ -176,12 +176,6 @@ class FoldSolver:
         """
         raise NotImplementedError
 
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Bound (n,) the factor by which a step between these params shrinks the decrement."""
-        return np.full(len(after), np.inf)
-
 
 class DenseFolds(FoldSolver):
     """One matrix (D, D) a fold; `symmetric` False for the Jacobians of an estimating equation."""

@@ -63,32 +63,31 @@ def _refit(derivatives, fold, tolerance, max_steps, found):
     evaluations = Counter(gradient=1)
     radius = RADIUS
     decrement = np.inf
-    smallest = np.nan
-    converged = False
     for _ in range(max_steps):
-        move = here.step(FINE if decrement < NEAR else ROUGH, radius)
+        rough = here.products.rough or here.products
+        accuracy = FINE if decrement < NEAR else ROUGH
+        move = conjugate_gradient(rough, -here.gradient[None], accuracy, radius=radius)
         evaluations["hvp"] += move.products
         decrement = float(np.sqrt(max(-(here.gradient @ move.x[0]), 0.0)))
-        smallest = move.smallest[0]
+        found.indefinite[0] = move.curvature[0] <= 0.0
         inside = move.norm[0] < INSIDE * radius
-        converged = bool(decrement <= tolerance and smallest > 0.0 and inside)
-        if converged:
+        found.converged[0] = decrement <= tolerance and inside and not found.indefinite[0]
+        if found.converged[0] or radius < STUCK:
             break
         found.steps[0] += 1
         there = here.moved(move.x[0])
         evaluations["gradient"] += 1
         rounding = SLACK * (1.0 + abs(here.value))
-        ratio = (here.value - there.value + rounding) / (move.decrease[0] + rounding)
-        radius = _next_radius(radius, move.norm[0], ratio)
-        if ratio > ACCEPTED:
+        kept = (here.value - there.value + rounding) / (move.decrease[0] + rounding)
+        if kept < 0.25:  # of what the quadratic model promised
+            radius = 0.25 * move.norm[0]
+        elif kept > 0.75:
+            radius = max(radius, 2.0 * move.norm[0])
+        if kept > ACCEPTED:
             here = there
-        elif radius < STUCK:
-            break
     found.params[0] = here.params
     found.decrement[0] = decrement
-    found.indefinite[0] = smallest <= 0.0
     found.residual[0] = np.linalg.norm(here.gradient)
-    found.converged[0] = converged
     return evaluations
 
 
@@ -126,14 +125,3 @@ class _Point:
 
     def moved(self, move):
         return _Point(self.derivatives, self.params + move, self.fold)
-
-    def step(self, tolerance, radius):
-        rough = self.products.rough or self.products
-        return conjugate_gradient(rough, -self.gradient[None], tolerance, radius=radius)
-
-
-def _next_radius(radius, norm, ratio):
-    """The next trust region, after a step whose quadratic model kept `ratio` of its promise."""
-    if ratio < 0.25:
-        return 0.25 * norm
-    return max(radius, 2.0 * norm) if ratio > 0.75 else radius

@@ -9,7 +9,7 @@ from joblib import delayed, effective_n_jobs
 from ..checks import one_line
 from ..parallel import threads
 from .inverse import HELD, FoldSolver, IndefiniteHessian
-from .krylov import ChosenRows, Solutions, solve
+from .krylov import ChosenRows, solve
 
 PORTION = 128  # right-hand sides that one worker solves together, fewer where they are long
 
@@ -38,27 +38,17 @@ class HessianOperator:
     def indefinite(self) -> bool:
         """Whether a random vector meets negative curvature."""
         probe = np.random.default_rng(0).standard_normal((1, self.shape[0]))
-        return bool(self.solutions(probe).smallest.min() <= 0.0)
+        return bool(self._solutions(probe).curvature[0] <= 0.0)
 
     def solve(self, columns: np.ndarray) -> np.ndarray:
         """H^-1 columns, (D,) or (D, n). Raises IndefiniteHessian."""
-        found = self.solutions(np.atleast_2d(columns.T))
-        if found.smallest.min() <= 0.0:
-            raise IndefiniteHessian(
-                f"the Hessian has negative curvature (least Ritz value {found.smallest.min():.3g} "
-                "of the preconditioned one): fit to convergence, or pass damping"
-            )
-        return found.x.T.reshape(columns.shape)
-
-    def solutions(self, rows: np.ndarray) -> Solutions:
-        """`Solutions` of all rows (n, D), whether or not H is definite."""
+        rows = np.atleast_2d(columns.T)
         parts = in_portions(lambda part: self._solutions(rows[part]), rows)
-        return Solutions(
-            x=np.concatenate([part.x for part in parts]),
-            residual=np.concatenate([part.residual for part in parts]),
-            smallest=np.concatenate([part.smallest for part in parts]),
-            products=sum(part.products for part in parts),
-        )
+        least = min(part.curvature.min() for part in parts)
+        if least <= 0.0:
+            met = f"negative curvature ({least:.3g} of the preconditioner's)"
+            raise IndefiniteHessian(f"the Hessian has {met}: fit to convergence, or pass damping")
+        return np.concatenate([part.x for part in parts]).T.reshape(columns.shape)
 
     def _solutions(self, rows):
         products = ChosenRows(self.products, np.zeros(len(rows), int))
@@ -76,12 +66,12 @@ class KrylovFolds(FoldSolver):
     def __init__(self, products: Callable, n_folds: int, damping: float = 0.0):
         self.products = products
         self.damping = damping
-        self._smallest = np.full(n_folds, np.inf)
+        self._curvature = np.full(n_folds, np.inf)
 
     @property
     def indefinite(self) -> np.ndarray:
         """(n_folds,) whether solving met negative curvature."""
-        return self._smallest <= 0.0
+        return self._curvature <= 0.0
 
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold; where H is indefinite, see `conjugate_gradient`."""
@@ -89,7 +79,7 @@ class KrylovFolds(FoldSolver):
 
         def portion(part):
             found = solve(self.products(rows[part]), vectors[part], damping=self.damping)
-            self._smallest[rows[part]] = found.smallest
+            self._curvature[rows[part]] = found.curvature
             return found.x
 
         return np.concatenate(in_portions(portion, vectors))

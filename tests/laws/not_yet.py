@@ -91,11 +91,6 @@ TODAY = [
     ),
     (
         "weights",
-        "the share left out is of sites, not of their weights",
-        "frozen_newton: 2 is twice",
-    ),
-    (
-        "weights",
         "the unit of priors is that of frames, not of their weights",
         "GaussianHMM: 2 is twice; GaussianHMM full: 2 is twice; MixtureHMM: 2 is "
         "twice; GaussianHMM: 0 is absent; GaussianHMM full: 0 is absent; MixtureHMM: "

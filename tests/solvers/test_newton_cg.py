@@ -13,7 +13,7 @@ import acvlib as acv
 from acvlib.folds import WHOLE
 from acvlib.models import AutoRegressiveHMM
 from acvlib.solvers.newton import newton
-from acvlib.solvers.newton_cg import _next_radius, below_saddle, newton_cg
+from acvlib.solvers.newton_cg import below_saddle, newton_cg
 
 
 class Products:
@@ -130,12 +130,6 @@ def test_a_function_without_minimum_is_not_called_converged():
     end = newton_cg(Toy(flat_at_infinity), np.array([[1.0, 2.0]]), WHOLE, 1e-6, max_steps=20)
     assert not end.converged.any()
     assert end.indefinite.all()
-
-
-def test_the_trust_region_grows_with_good_steps_and_shrinks_with_bad_ones():
-    assert _next_radius(2.0, 1.0, 0.1) == 0.25
-    assert _next_radius(2.0, 2.0, 0.5) == 2.0
-    assert _next_radius(2.0, 2.0, 0.9) == 4.0
 
 
 def test_near_the_optimum_a_step_gains_what_it_is_solved_to(hidden):

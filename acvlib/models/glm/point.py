@@ -106,22 +106,6 @@ class Point:
 
 
 class AroundOnePoint(FoldSolver):
-    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
+    """Hessians at one point."""
 
     point: Point
-
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
-
-        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
-        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
-        """
-        if not self.point.model.likelihood.self_concordant:
-            return super().contraction(before, after, rows)
-        moves = (params - self.point.params for params in (before, after))
-        distance = np.maximum(*map(self.point.distances, moves))
-        furthest = self.point.reach * distance
-        bound = np.expm1(np.minimum(furthest, 1.0))
-        return np.where(furthest < 1.0, bound, np.inf)

@@ -1,0 +1,88 @@
+"""Refits by gradients alone: where they end, what is left to Newton's method, and saddles."""
+
+import autograd.numpy as anp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.refit import refit
+from oracles.toy_models import Logistic
+from oracles.wrappers import Counting
+
+import acvlib as acv
+from acvlib.derivatives import derivatives_of
+from acvlib.folds import Folds
+from acvlib.protocol import Refits
+from acvlib.solvers.inverse import DenseFolds
+from acvlib.solvers.lockstep import lockstep
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+LOGISTIC = Logistic(X, np.sign(X @ [2.0, -1.0, 0.0] + RNG.logistic(size=40)))
+FOLDS = Folds([np.array([0, 1]), np.arange(20), np.array([], int)])
+
+
+def refine(model, folds, tolerance, inverse):
+    found = Refits.unfinished(len(folds), 3)
+    matrices = np.tile(inverse, (len(folds), 1, 1))
+    lockstep(derivatives_of(model), np.zeros(3), folds, tolerance, DenseFolds(matrices), found)
+    return found
+
+
+@pytest.mark.parametrize("curvature", [1.0, 10.0, 50.0])
+def test_every_fold_reaches_the_optimum_that_scipy_finds(curvature):
+    """Whatever the first inverse: the decrement is trusted once a step has confirmed it."""
+    found = refine(LOGISTIC, FOLDS, 1e-9, curvature * np.eye(3))
+    assert found.converged.all()
+    for params, fold in zip(found.params, FOLDS, strict=True):
+        weights = np.ones(40)
+        weights[fold] = 0.0
+        expected = refit(LOGISTIC.objective, np.zeros(3), weights)
+        assert_allclose(params, expected, rtol=0, atol=1e-8)
+
+
+def test_folds_in_lockstep_do_what_each_does_alone():
+    together = refine(LOGISTIC, FOLDS, 1e-8, 10.0 * np.eye(3))
+    for i, fold in enumerate(FOLDS):
+        alone = refine(LOGISTIC, Folds([fold]), 1e-8, 10.0 * np.eye(3))
+        assert_allclose(together.params[i], alone.params[0], rtol=1e-14)
+        assert together.steps[i] == alone.steps[0]
+
+
+def test_counts_are_what_the_model_was_asked_for():
+    model = Counting(LOGISTIC)
+    found = refine(model, FOLDS, 1e-8, 10.0 * np.eye(3))
+    assert model.calls["objective"] == found.evaluations["gradient"]
+
+
+class Wells:
+    """A mean, and a parameter that only site 0 keeps between two wells, at -1 and 1."""
+
+    n_sites = 5
+    sites = np.array([0.3, -1.0, 0.5, 2.0, 0.1])
+
+    def objective(self, params, weights):
+        mean, place = params
+        fit = 0.5 * anp.sum(weights * (self.sites - mean) ** 2)
+        return fit + (place**2 - 1.0) ** 2 + 3.0 * weights[0] * place**2
+
+    def heldout_loss(self, params, fold):
+        return 0.5 * (self.sites[fold] - params[0]) ** 2
+
+    def initial_params(self, rng):
+        return np.array([0.0, 0.0])
+
+
+def test_no_symmetry_leads_a_refit_to_a_saddle():
+    """The fold's gradient has no share in the direction in which it has negative curvature."""
+    fit = acv.fit(Wells())
+    assert_array_equal(fit.params[1], 0.0)
+    result = acv.exact(fit, [np.array([0]), np.array([1])])
+    assert result.diagnostics["converged"].all()
+    assert not result.indefinite.any()
+    assert_allclose(abs(result.params[:, 1]), [1.0, 0.0], atol=1e-6)
+    assert_allclose(result.params[0, 0], Wells.sites[1:].mean(), atol=1e-6)
+
+
+def test_folds_whose_steps_met_no_positive_curvature_are_checked_by_their_hessians():
+    result = acv.exact(acv.fit(Wells()), [np.array([0]), np.array([1])])
+    assert 1 <= result.evaluations["hessian"] <= 3
