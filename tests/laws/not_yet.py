@@ -23,11 +23,6 @@ TODAY = [
         "GLMHMM",
     ),
     (
-        "units",
-        "what touches is a share of the size of the whole map",
-        "HiddenMRF.from_map: of a map",
-    ),
-    (
         "type",
         "sparse products are made in the caller's type",
         "approx_cross_validate: sparse, wide or not; approx_cross_validate Poisson: "
@@ -54,8 +49,7 @@ TODAY = [
         "names",
         "Series and frames are lined up by place",
         "GLM gaussian: of sites; VectorGLM: of sites; PairwiseLinear: of sites; HMM: "
-        "of sites; GLMHMM: of sites; HiddenMRF: of sites; PoissonTraffic: of sites; "
-        "HiddenMRF.from_map: of sites",
+        "of sites; GLMHMM: of sites; PoissonTraffic: of sites",
     ),
     (
         "names",
@@ -73,11 +67,6 @@ TODAY = [
         "names",
         "np.asarray merges labels of several types",
         "leave_group_out: of groups; by_class: of groups",
-    ),
-    (
-        "names",
-        "nodes 1 ... n beside an array are taken in the order of the graph",
-        "HiddenMRF: of nodes",
     ),
     (
         "names",

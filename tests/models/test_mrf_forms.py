@@ -83,6 +83,7 @@ def test_sites_are_the_nodes_of_a_network_in_their_order():
     shuffled = pd.Series(by_name)[::-1]
     same(HiddenMRF(shuffled, named, 0.7, exposure=pd.Series(1.0, NAMES)))
     same(HiddenMRF(dict(enumerate(COUNTS)), network(), 0.7))
+    same(HiddenMRF(dict(enumerate(COUNTS)), EDGES, 0.7))
 
 
 @settings(max_examples=20)
@@ -106,16 +107,17 @@ def test_two_sites_may_be_edges_or_a_matrix():
 @pytest.mark.parametrize(
     ("counts", "form", "message"),
     [
-        (COUNTS, network(nodes=[3, 0, 1, 2, 4, 5, 6]), "site 0 could be node 3 or node 0; pass"),
+        (COUNTS, network(nodes=[3, 0, 1, 2, 4, 5, 6]), r"named \[3, 0, 1\]..., not by their places .* as dicts or Series"),
+        (COUNTS, network(EDGES + 1, range(1, 8)), "not by their places"),
+        (pd.Series(COUNTS, range(1, 8)), EDGES, "not by their places"),
+        (pd.Series(COUNTS, NAMES)[::-1], network(), r"without a number: \[0, 1, 2\]"),
         (COUNTS[:6], network(), "the graph has 7 nodes, and there are 6 sites"),
         (COUNTS, network().to_directed(), "directed"),
         (COUNTS, nx.MultiGraph([*EDGES.tolist(), (1, 0), (5, 6), (6, 5)]), "more than once"),
         (COUNTS, network(np.append(EDGES, [[6, 6]], 0)), "joins a site to itself"),
         ({n: 1 for n in range(6)}, network(), r"without a number: \[6\]"),
-        ({n: 1 for n in range(8)}, network(), r"names of no node: \[7\]"),
-        (pd.Series(COUNTS, NAMES), network(), r"without a number: \[0, 1, 2\]"),
-        (pd.Series([1, *COUNTS], [0, *range(7)]), network(), "each node of the graph once"),
-        (dict(enumerate(COUNTS)), EDGES, "counts must be real numbers"),
+        ({n: 1 for n in range(8)}, network(), r"names of no site: \[7\]"),
+        (pd.Series([1, *COUNTS], [0, *range(7)]), network(), "the graph must name each site once|counts must name each site once"),
         (COUNTS, dense() * 0.5, "entries are 0 or 1; found 0.5: one coupling"),
         (COUNTS, csr_matrix(dense() * 2), "entries are 0 or 1; found 2"),
         (COUNTS, np.triu(dense()), r"not symmetric: \[0, 1\] = 1 and \[1, 0\] = 0"),
@@ -307,7 +309,7 @@ def test_coordinates_may_be_projected_or_not():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda t: t.assign(n=[1, 2, 3, np.nan, 5, 6, 7, 8]), "row 3: n = None is no whole number"),
+        (lambda t: t.assign(n=[1, 2, 3, np.nan, 5, 6, 7, 8]), "row 3: n = None is no number"),
         (lambda t: t.rename(columns={"n": "m"}), "row 0 has no column 'n'; it has m, people"),
         (lambda t: t.set_geometry([*t.geometry[:7], None]), "row 7 is no polygon but None"),
         (lambda t: t.set_geometry([*t.geometry[:7], shapely.Polygon()]), "row 7 is no polygon but"),
