@@ -74,11 +74,6 @@ TODAY = [
         "compare_methods: of states; theta_errors: of states",
     ),
     (
-        "order",
-        "each candidate draws from a generator by its place",
-        "choose: of candidates",
-    ),
-    (
         "weights",
         "the share left out is of sites, not of their weights",
         "frozen_newton: 2 is twice",
@@ -233,11 +228,6 @@ TODAY = [
     ),
     (
         "result_works",
-        "repr has no loss",
-        "treecv: in one line",
-    ),
-    (
-        "result_works",
         "shades from a fold's first site to its last",
         "plots.series: shaded",
     ),
@@ -255,11 +245,6 @@ TODAY = [
         "nan",
         "argmax takes nan",
         "approx_tune: of every score",
-    ),
-    (
-        "nan",
-        "one candidate ends all, unnamed",
-        "choose: of a candidate",
     ),
     (
         "nan",
