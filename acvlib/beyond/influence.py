@@ -38,11 +38,11 @@ AGREED = 0.05
 class Influence:
     """What leaving out k sites together does to phi.
 
-    sites (k,), in the order in which they were picked, a good set and not always the best; phi: at the fit; standard_error: of phi, by
-    the delta method; linear, newton, exact: changes of phi as the sum of the psi, by a Newton step,
-    and by a refit (nan unless it was asked for); path (k,): changes as sites leave one by one, by
-    refits of the greedy search or as sums of psi; psi (n_sites,): of each site alone at the fit,
-    nan where missing; params (D,): those of the refit.
+    sites (k,), in the order in which they were picked, a good set and not always the best; phi: at
+    the fit; standard_error: of phi, by the delta method; linear, newton, exact: changes of phi as
+    the sum of the psi, by a Newton step, and by a refit (nan unless it was asked for); path (k,):
+    changes as sites leave one by one, by refits of the greedy search or as sums of psi; psi
+    (n_sites,): of each site alone at the fit, nan where missing; params (D,): those of the refit.
     """
 
     __repr__ = one_line
