@@ -128,14 +128,10 @@ def test_two_sites_may_be_edges_or_a_matrix():
             "the graph must name each site once|counts must name each site once",
         ),
         (COUNTS, dense() * 0.5, "entries are 0 or 1; found 0.5: one coupling"),
-        (COUNTS, csr_matrix(dense() * 2), "entries are 0 or 1; found 2"),
-        (COUNTS, np.triu(dense()), r"not symmetric: \[0, 1\] = 1 and \[1, 0\] = 0"),
-        (COUNTS, csr_matrix(np.eye(7)), "site 0 is its own neighbour"),
         (COUNTS, dense(n=8), "must be integers .m, 2."),
         (COUNTS, csr_matrix(dense(n=8)), "the graph has 8 nodes, and there are 7"),
         (COUNTS, pd.DataFrame(dense(), NAMES, NAMES[::-1]), "the same sites; got rows"),
         (COUNTS, [("q", "w")], "must be integers .*networkx"),
-        (COUNTS, None, "must be integers"),
     ],
 )
 def test_graphs_that_can_be_read_in_two_ways_or_none_are_refused(counts, form, message):
