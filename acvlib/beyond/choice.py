@@ -101,10 +101,12 @@ def choose(
         restarts = fit_restarts(model, n_starts, own)
         result = _scored(restarts.fit, folds, method, n_starts, own)
         if not np.isfinite(result.loss):
-            raise NotFinite(f"the held-out loss is {result.loss}")
+            lost = np.flatnonzero(~np.isfinite(result.fold_totals))
+            raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
         return restarts, result
 
-    tasks = zip(models, models.values(), generator(rng).spawn(len(models)), strict=True)
+    seed = generator(rng).integers(2**62)  # of each candidate: their order means nothing
+    tasks = [(name, model, np.random.default_rng(seed)) for name, model in models.items()]
     found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
     restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))
     return _choice(restarts, results, rejected)

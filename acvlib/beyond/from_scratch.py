@@ -20,7 +20,7 @@ from ..folds import weights as fold_weights
 from ..methods.exact import exact
 from ..methods.run import Run
 from ..parallel import track
-from ..protocol import Refits, UnconvergedFit, with_defaults
+from ..protocol import AllFailed, Refits, UnconvergedFit, with_defaults
 from ..protocol.trials import attempt_each, reasons
 from ..results import CVResult, Fit, check_fit
 
@@ -59,12 +59,11 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
     A start is rejected if its fit fails, does not converge, or has no finite objective; `AllFailed`
     is raised where all are.
     """
-    defaults = with_defaults(model)
-    n_starts = 1 if defaults.convex else n_starts
-    if defaults.restart_points is None:
-        starts = [model.initial_params(rng) for _ in range(n_starts)]
-    else:
-        starts = defaults.restart_points(rng, n_starts)
+    n_starts = 1 if with_defaults(model).convex else n_starts
+    try:
+        starts = _starts(model, n_starts, rng)
+    except ValueError as error:  # such as fewer distinct rows than states without a fold
+        raise AllFailed(f"no start can be made: {error}") from error
 
     def fit_from(start):
         found = fit_model(model, start)
@@ -75,6 +74,13 @@ def fit_restarts(model: Any, n_starts: int, rng: np.random.Generator) -> Restart
     fits, rejected = attempt_each("start", fit_from, enumerate(starts), "Raise n_starts")
     objectives = [fits[n].objective if n in fits else np.inf for n in range(n_starts)]
     return Restarts(fits[int(np.argmin(objectives))], np.array(objectives), rejected)
+
+
+def _starts(model, n_starts, rng):
+    points = with_defaults(model).restart_points
+    if points is None:
+        return [model.initial_params(rng) for _ in range(n_starts)]
+    return points(rng, n_starts)
 
 
 def from_scratch(

@@ -92,7 +92,7 @@ def test_bad_geojson_is_named(write):
     with pytest.raises(ValueError, match="row 0 has no column 'crimes'; it has n, name"):
         datasets.areas_from_map(write(feature(0, 0, 3, name="a")), "crimes")
     for bad in (-1, 0.5, None, "3"):
-        with pytest.raises(ValueError, match=f"row 1: n = {bad!r} is no whole number"):
+        with pytest.raises(ValueError, match=f"row 1: n = {bad!r}.* is no (whole )?number"):
             datasets.areas_from_map(write(feature(0, 0, 3), feature(1, 0, bad)), "n")
     point = {"geometry": {"type": "Point", "coordinates": [0, 0]}, "properties": {"n": 1}}
     with pytest.raises(ValueError, match="row 0 is no polygon but Point"):

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook import figures
+from acvbook.datasets import Areas
 from acvbook.datasets.philadelphia import hexagons
 from acvbook.studies import calibration, mrf
 
 import acvlib as acv
 from acvlib.models import em
-from acvlib.models.mrf.areas import Areas
 from acvlib.models.mrf.em import maximise
 
 

@@ -15,27 +15,25 @@ import numpy as np
 from autograd.extend import defvjp, primitive
 
 from ...checks import check_whole, generator, one_line
-from .edges import by_node, check_edges, check_sites, edges_of, is_named, is_networkx
+from ...folds.checks import one_fold
+from .edges import check_edges, edges_of, in_one_order
 from .elimination import EliminationOrder, TooWide, check_width, eliminate
-from .moments import Moments, SumMoments
-from .passes import check_potentials, collect, distribute
+from .sums import Sums, check_potentials, collect, distribute, expansion
 from .tables import table_of
 
 __all__ = [
     "EliminationOrder",
     "GraphPosterior",
-    "Moments",
-    "SumMoments",
+    "Sums",
     "TooWide",
     "check_edges",
-    "check_sites",
     "check_width",
     "edges_of",
     "eliminate",
+    "expansion",
+    "in_one_order",
     "log_partition",
     "marginals",
-    "marginals_at",
-    "tangent",
 ]
 
 STEP = 1e-30  # of a complex step: its square is lost, so that the derivative is exact
@@ -51,13 +49,22 @@ class GraphPosterior:
 
     def __init__(self, node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder):
         node, edge = check_potentials(node, edge, elimination)
+        sums = collect(elimination, node[None], edge, keep=True)
         self.elimination = elimination
-        self.log_partition, self._conditional, _ = collect(elimination, node, edge)
+        self.log_partition = float(sums.values[0])
+        self._conditional = sums.conditional
 
     def marginals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return P(z_i = k) (n, K) and P(z_a = j, z_b = k) (m, K, K)."""
         everywhere = np.ones(len(self.elimination.site), bool)
         return distribute(self.elimination, self._conditional, everywhere)
+
+    def marginals_at(self, sites: np.ndarray) -> np.ndarray:
+        """Return P(z_i = k) of some sites, (s, K); those of a few at little more than no cost."""
+        n_sites = len(self.elimination.site)
+        fold = one_fold(sites, n_sites)
+        wanted = np.isin(np.arange(n_sites), fold)
+        return distribute(self.elimination, self._conditional, wanted)[0][fold]
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw all states, independently, `size` times: integers (size, n)."""
@@ -74,38 +81,8 @@ class GraphPosterior:
         return state
 
 
-def marginals_at(
-    node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder, sites: np.ndarray
-) -> np.ndarray:
-    """Return P(z_i = k) of some sites, (s, K); of a few, at little more than the cost of log Z."""
-    node, edge = check_potentials(node, edge, elimination)
-    sites = check_sites(sites, len(node))
-    wanted = np.isin(np.arange(len(node)), sites)
-    _, conditional, _ = collect(elimination, node, edge)
-    gamma, _ = distribute(elimination, conditional, wanted)
-    return gamma[sites]
-
-
-def tangent(
-    node: np.ndarray,
-    edge: np.ndarray,
-    elimination: EliminationOrder,
-    d_node: np.ndarray,
-    d_edge: np.ndarray,
-) -> tuple[np.ndarray, ...]:
-    """Return the derivative of `marginals` along (d_node, d_edge), by a complex step."""
-    node, edge = check_potentials(node, edge, elimination)
-    d_node, d_edge = check_potentials(d_node, d_edge, elimination, ("d_node", "d_edge"))
-    size = max(abs(d_node).max(), abs(d_edge).max(initial=0.0)) or 1.0
-    node = node + STEP * 1j * (d_node / size)
-    edge = edge + STEP * 1j * (d_edge / size)
-    _, conditional, _ = collect(elimination, node, edge)
-    moved = distribute(elimination, conditional, np.ones(len(node), bool))
-    return tuple(part.imag * (size / STEP) for part in moved)
-
-
 def log_partition(node: np.ndarray, edge: np.ndarray, elimination: EliminationOrder) -> float:
-    """Return log Z of node potentials (n, K) and edge potentials (m, K, K)."""
+    """Return log Z of node potentials (n, K) and edge potentials (m, K, K); differentiable."""
     return _log_partition(_flat(*check_potentials(node, edge, elimination)), elimination)
 
 
@@ -122,29 +99,34 @@ def _flat(node, edge):
     return anp.concatenate([anp.ravel(node), anp.ravel(edge)])
 
 
-def _split(flat, elimination):
-    n_states = elimination.n_states
-    n = len(elimination.site) * n_states
-    node = anp.reshape(flat[:n], (-1, n_states))
-    return node, anp.reshape(flat[n:], (-1, n_states, n_states))
+def _split(flat, t):
+    n = len(t.site) * t.n_states
+    node = anp.reshape(flat[:n], (-1, t.n_states))
+    return node, anp.reshape(flat[n:], (-1, t.n_states, t.n_states))
 
 
 @primitive
-def _log_partition(flat, elimination):
-    return GraphPosterior(*_split(flat, elimination), elimination).log_partition
+def _log_partition(flat, t):
+    node, edge = _split(flat, t)
+    return float(collect(t, node[None], edge).values[0])
 
 
 @primitive
-def _marginals(flat, elimination):
-    posterior = GraphPosterior(*_split(flat, elimination), elimination)
-    return _flat(*posterior.marginals())
+def _marginals(flat, t):
+    node, edge = _split(flat, t)
+    sums = collect(t, node[None], edge, keep=True)
+    return _flat(*distribute(t, sums.conditional, np.ones(len(node), bool)))
 
 
 @primitive
-def _tangent(flat, elimination, direction):
-    """Has no derivative of its own: asking for a third one raises; no silent zero."""
-    along = _split(direction, elimination)
-    return _flat(*tangent(*_split(flat, elimination), elimination, *along))
+def _tangent(flat, t, direction):
+    """The derivative of the marginals along a direction, by a complex step.
+
+    It has no derivative of its own: asking for a third one raises; no silent zero.
+    """
+    size = abs(direction).max() or 1.0
+    moved = _marginals(flat + STEP * 1j * (direction / size), t)
+    return moved.imag * (size / STEP)
 
 
 defvjp(_log_partition, lambda ans, flat, t: lambda g: g * _marginals(flat, t), argnums=[0])

@@ -8,7 +8,7 @@ Source: Koller and Friedman (2009), chapter 9.4.
 
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,14 +55,13 @@ class EliminationOrder(NamedTuple):
 
 
 def eliminate(
-    n_sites: int, edges, n_states: int, restarts: int = RESTARTS, memory: int = MEMORY
+    n_sites: int, edges: Any, n_states: int, restarts: int = RESTARTS, memory: int = MEMORY
 ) -> EliminationOrder:
     """Find the best of `restarts` min-fill orders; kept, so that a repeat costs nothing.
 
     Raises TooWide if the tables would take more than `memory` bytes.
     """
-    given = {"n_sites": n_sites, "n_states": n_states, "restarts": restarts}
-    for name, number in given.items():
+    for name, number in (("n_sites", n_sites), ("n_states", n_states), ("restarts", restarts)):
         check_whole(name, number, 1)
     pairs = check_edges(edges, n_sites)
     return _eliminate(int(n_sites), pairs.tobytes(), int(n_states), int(restarts), memory)
@@ -76,13 +75,12 @@ def check_width(n_sites: int, edges: np.ndarray, n_states: int, memory: int = ME
     """
     width = _quick_width(_bitsets(n_sites, edges))
     if _bytes(n_states ** int(width / HOPELESS), n_states) > memory:
-        found = f"a min-degree order reaches width {width}"
-        raise TooWide(_refusal(found, width, n_states, memory))
+        needed = _bytes(n_states**width, n_states)
+        raise TooWide(_refusal("a min-degree order reaches", width, n_states, needed, memory))
 
 
 def _quick_width(adjacent):
     """The width of a min-degree order, as far as `UPDATES` go: a graph without end is dense."""
-    adjacent = list(adjacent)
     heap = [(around.bit_count(), site) for site, around in enumerate(adjacent)]
     heapify(heap)
     width = updates = 0
@@ -106,22 +104,40 @@ def _eliminate(n_sites, edge_bytes, n_states, restarts, memory):
     check_width(n_sites, edges, n_states, memory)
     adjacent = _bitsets(n_sites, edges)
     rng = np.random.default_rng(0)
-    found = [min_fill(adjacent, rng) for _ in range(restarts)]
-    order, scopes = min(found, key=lambda pair: _entries(pair[1], n_states))
-    _check_memory(scopes, n_states, restarts, memory)
-    tables = _index_tables(order, scopes, edges, n_states)
+    orders = [min_fill(adjacent, rng) for _ in range(restarts)]
+    costs = [sum(n_states ** scope.bit_count() for scope in order.values()) for order in orders]
+    best = orders[np.argmin(costs)]
+    needed = _bytes(min(costs), n_states)
+    if needed > memory:
+        width = max(scope.bit_count() for scope in best.values())
+        tried = f"the best of {restarts} min-fill orders has"
+        raise TooWide(_refusal(tried, width, n_states, needed, memory))
+    tables = _index_tables(best, edges, n_states)
     for array in tables[1:]:
         array.setflags(write=False)  # they are shared by all who eliminate this graph
     return tables
 
 
+def _bytes(entries, n_states):
+    return 8 * (2 * n_states + 3) * entries
+
+
+def _refusal(tried, width, n_states, needed, memory):
+    gib = 2**30
+    needed = min(needed, 10**300)  # more is no float
+    return (
+        f"{tried} width {width}: tables of {n_states}^{width} entries, {needed / gib:.3g} GiB in "
+        f"all, above the limit of {memory / gib:.3g} GiB. Merge sites, drop edges, use fewer "
+        "states, try more restarts or allow more memory in graph.eliminate"
+    )
+
+
 def _bitsets(n_sites, edges):
     """The neighbours of each site as the bits of one integer."""
-    bit = [1 << site for site in range(n_sites)]
     adjacent = [0] * n_sites
     for a, b in edges.tolist():
-        adjacent[a] |= bit[b]
-        adjacent[b] |= bit[a]
+        adjacent[a] |= 1 << b
+        adjacent[b] |= 1 << a
     return adjacent
 
 
@@ -139,22 +155,20 @@ def _fill(adjacent, site):
     return missing - around.bit_count()  # as no site is a neighbour of its own
 
 
-def min_fill(adjacent, rng):
-    """(order, scopes): each step eliminates a site that adds the fewest edges, ties at random."""
+def min_fill(adjacent: list[int], rng: np.random.Generator) -> dict[int, int]:
+    """{site: scope}: each step eliminates a site that adds the fewest edges, ties at random."""
     adjacent = list(adjacent)
-    order = []
-    scopes = []
+    order = {}
     cost = {site: _fill(adjacent, site) for site in range(len(adjacent))}
     while cost:
         least = min(cost.values())
         ties = [site for site, value in cost.items() if value == least]
         site = ties[rng.integers(len(ties))]
         del cost[site]
-        order.append(site)
-        scopes.append(adjacent[site])
+        order[site] = adjacent[site]
         for changed in _bits(_join_neighbours(adjacent, site)):
             cost[changed] = _fill(adjacent, changed)
-    return order, scopes
+    return order
 
 
 def _join_neighbours(adjacent, site):
@@ -166,56 +180,27 @@ def _join_neighbours(adjacent, site):
     return changed
 
 
-def _entries(scopes, n_states):
-    return sum(n_states ** scope.bit_count() for scope in scopes)
-
-
-def _check_memory(scopes, n_states, restarts, memory):
-    entries = _entries(scopes, n_states)
-    if _bytes(entries, n_states) > memory:
-        width = max(scope.bit_count() for scope in scopes)
-        best = f"the best of {restarts} min-fill orders has width {width}"
-        raise TooWide(_refusal(best, width, n_states, memory, entries))
-
-
-def _bytes(entries, n_states):
-    return 8 * (2 * n_states + 3) * entries
-
-
-def _refusal(found, width, n_states, memory, entries=0):
-    """What to say of a width, and of all entries of the tables, at least the largest's."""
-    gib = 2**30
-    needed = _bytes(max(entries, n_states**width), n_states)
-    needed = min(needed, 10**300)  # more is no float
-    return (
-        f"{found}: tables of {n_states}^{width} entries, {needed / gib:.3g} GiB in all, above the "
-        f"limit of {memory / gib:.3g} GiB. Merge sites, drop edges, use fewer states, try more "
-        "restarts or allow more memory in graph.eliminate"
-    )
-
-
-def _index_tables(order, scope_bits, edges, k):
-    place = np.argsort(order)
-    scopes = [sorted(_bits(bits), key=lambda site: -place[site]) for bits in scope_bits]
-    parent = np.full(len(order), -1)
-    children = [[] for _ in order]
-    strides = [[] for _ in order]
-    for bucket, scope in enumerate(scopes):
-        if scope:
-            above = place[scope[-1]]
-            parent[bucket] = above
-            children[above].append(bucket)
-            power = {site: k**digit for digit, site in enumerate(scope)}
-            strides[bucket] = [power.get(site, 0) for site in scopes[above]]
+def _index_tables(order, edges, k):
+    place = {site: bucket for bucket, site in enumerate(order)}
+    scopes = [sorted(_bits(bits), key=place.get, reverse=True) for bits in order.values()]
+    parent = np.array([place[scope[-1]] if scope else -1 for scope in scopes])
+    children = [[] for _ in scopes]
+    strides = [[] for _ in scopes]
+    for bucket in np.flatnonzero(parent >= 0):
+        children[parent[bucket]].append(bucket)
+        power = {site: k**digit for digit, site in enumerate(scopes[bucket])}
+        strides[bucket] = [power.get(site, 0) for site in scopes[parent[bucket]]]
+    number = {pair: e for e, (a, b) in enumerate(edges.tolist()) for pair in ((a, b), (b, a))}
+    links = [number.get((site, other), -1) for site in order for other in scopes[place[site]]]
     return EliminationOrder(
         k,
         edges,
-        np.append(place[edges[:, 0]] > place[edges[:, 1]], False),
-        np.array(order),
+        np.array([*(place[a] > place[b] for a, b in edges.tolist()), False]),
+        np.array(list(order)),
         _starts([k ** len(scope) for scope in scopes]),
         parent,
         *_joined(scopes),
-        _edges_of_scopes(edges, order, scopes),
+        np.array(links, np.int64),
         *_joined(children),
         *_joined(strides),
     )
@@ -229,12 +214,3 @@ def _joined(lists):
     """(where each list starts, all of them joined)."""
     entries = np.array([entry for part in lists for entry in part], np.int64)
     return _starts(map(len, lists)), entries
-
-
-def _edges_of_scopes(edges, order, scopes):
-    number = {}
-    for e, (a, b) in enumerate(edges.tolist()):
-        number[a, b] = e
-        number[b, a] = e
-    pairs = [(site, other) for site, scope in zip(order, scopes, strict=True) for other in scope]
-    return np.array([number.get(pair, -1) for pair in pairs], np.int64)

@@ -41,7 +41,7 @@ def table_of(t, b, flat):
 def read_potentials(t, b, node, edge, table, logs):
     """Fill a table with the product of bucket b's factors, one digit of its scope after the other.
 
-    A digit without an edge has edge -1, the last one, which is neutral (`passes.factors`).
+    A digit without an edge has edge -1, the last one, which is neutral (`sums.factors`).
     """
     table[:, 0] = node[t.site[b]]
     size = 1
@@ -118,10 +118,21 @@ def scatter(table, out, index):
 
 
 @jit
-def _sum_products(table, message):
-    top = 0.0
+def sum_out(table, message, logs):
+    """message = sum_z table, divided by its largest; the table becomes p(z | scope).
+
+    Returns the logarithm of the largest, and the least sum of products.
+    """
+    top = -np.inf
     least = np.inf
     for r in range(len(message)):
+        shift = 0.0
+        if logs:
+            shift = table[0, r].real
+            for z in range(1, len(table)):
+                shift = max(shift, table[z, r].real)
+            for z in range(len(table)):
+                table[z, r] = np.exp(table[z, r] - shift)
         total = table[0, r]
         for z in range(1, len(table)):
             total += table[z, r]
@@ -130,40 +141,28 @@ def _sum_products(table, message):
         share = 1.0 / total
         for z in range(len(table)):
             table[z, r] *= share
-        message[r] = total
-        top = max(top, total.real)
         least = min(least, total.real)
+        message[r] = np.log(total) + shift if logs else total
+        top = max(top, message[r].real)
+    if logs:
+        message -= top
+        return top, least
     message /= top
     return np.log(top), least
 
 
 @jit
-def _exponentiate(table):
-    """Replace a table by exp(table - tops), and return tops, the largest entry of each column."""
-    tops = np.empty(table.shape[1])
-    for r in range(len(tops)):
-        top = table[0, r].real
-        for z in range(1, len(table)):
-            top = max(top, table[z, r].real)
-        tops[r] = top
-        for z in range(len(table)):
-            table[z, r] = np.exp(table[z, r] - top)
-    return tops
+def expect(conditional, values, out):
+    """out = sum_z p(z | scope) values."""
+    out[:] = 0.0
+    for z in range(len(values)):
+        for r in range(len(out)):
+            out[r] += conditional[z, r] * values[z, r]
 
 
 @jit
-def sum_out(table, message, logs):
-    """message = sum_z table, divided by its max; the table becomes p(z | scope).
-
-    Returns the logarithm of the max, and the least sum before the division.
-    """
-    if not logs:
-        return _sum_products(table, message)
-    tops = _exponentiate(table)
-    log_top, least = _sum_products(table, message)
-    shift = -np.inf
-    for r in range(len(message)):
-        message[r] = np.log(message[r]) + tops[r]
-        shift = max(shift, message[r].real)
-    message -= shift
-    return shift + log_top, least
+def add_product(values, a, mean_a, b, mean_b):
+    """Add (a - mean_a) (b - mean_b) to values, the means (columns,) given the scope."""
+    for z in range(len(values)):
+        for r in range(len(mean_a)):
+            values[z, r] += (a[z, r] - mean_a[r]) * (b[z, r] - mean_b[r])

@@ -15,12 +15,13 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.special import gammaln, logsumexp
 
-from ...checks import MOST, check_kind, check_whole, real_number
+from ...checks import MOST, check_kind, check_whole, in_order_of, real_number
 from ...folds import weights as fold_weights
 from ...inference import graph
 from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
 from ...weighting import FactorWeights, check, drop_latents, keep_latents, sample_weights
-from .areas import areas_from_map
+from .areas import column_of, outlines_of, read_features
+from .contiguity import neighbours
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
@@ -69,26 +70,41 @@ class HiddenMRF(ModelDefaults):
     sample_weight: Any = field(default=1.0, repr=False)
 
     def __post_init__(self):
-        by_node = (self.counts, self.exposure, _unless_number(self.sample_weight))
-        counts, exposure, weights = (_by_site(values, self.edges) for values in by_node)
+        data = {name: getattr(self, name) for name in ("counts", "exposure", "sample_weight")}
+        by_site = {k: v for k, v in data.items() if not (v is None or isinstance(v, Real))}
+        edges, by_site = graph.in_one_order(self.edges, by_site)
+        counts, exposure, weights = (data | by_site).values()
         counts = own_copy(counts, name="counts")
-        _check_counts(counts)
-        weights = self.sample_weight if weights is None else weights
-        weights = sample_weights(weights, len(counts))
-        weighed = counts[np.broadcast_to(weights, len(counts)) > 0.0]
+        if counts.ndim != 1 or not counts.size:
+            raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
+        whole = (counts >= 0) & (counts <= MOST) & (counts % 1 == 0)
+        _refuse("count", counts, ~whole, f"counts must be whole numbers from 0 to {MOST}")
+        n_sites = len(counts)
+        exposure = own_copy(np.ones(n_sites) if exposure is None else exposure, name="exposure")
+        if exposure.shape != (n_sites,):
+            raise ValueError(f"exposure {exposure.shape} must be ({n_sites},), one number a site")
+        usable = (exposure > 0) & (exposure < np.inf)
+        remedy = "must be > 0 and finite: drop the site, or merge it with a neighbour"
+        _refuse("exposure", exposure, ~usable, remedy)
+        weights = sample_weights(weights, n_sites)
+        weighed = counts[np.broadcast_to(weights, n_sites) > 0.0]
         if not weighed.any():
-            found = f"all {len(weighed)} counts are 0 where sample_weight is not"
-            raise ValueError(f"{found}: their rate's logarithm is not finite")
+            zeros = f"all {len(weighed)} counts are 0 where sample_weight is not"
+            raise ValueError(f"{zeros}: their rate's logarithm is not finite")
         distinct = len(np.unique(weighed))
         check_whole("n_states", self.n_states, 1, distinct, f" of {distinct} distinct counts")
-        edges = graph.check_edges(_numbered(self.edges, by_node), len(counts))
-        graph.check_width(len(counts), edges, self.n_states)
-        object.__setattr__(self, "coupling", real_number("coupling", self.coupling))
         check_kind("scheme", self.scheme, Callable)
-        object.__setattr__(self, "counts", counts)
-        object.__setattr__(self, "edges", own_copy(edges, int))
-        object.__setattr__(self, "exposure", _exposure(exposure, len(counts)))
-        object.__setattr__(self, "sample_weight", weights)
+        edges = graph.check_edges(edges, n_sites)
+        graph.check_width(n_sites, edges, self.n_states)
+        checked_fields = {
+            "counts": counts,
+            "edges": own_copy(edges, int),
+            "coupling": real_number("coupling", self.coupling),
+            "exposure": exposure,
+            "sample_weight": weights,
+        }
+        for name, value in checked_fields.items():
+            object.__setattr__(self, name, value)
 
     @classmethod
     def from_map(
@@ -103,19 +119,28 @@ class HiddenMRF(ModelDefaults):
     ) -> "HiddenMRF":
         """Return the model of the areas of a map, a GeoDataFrame or the path of a GeoJSON file.
 
-        Sites are its rows. counts, exposure: names of columns. contiguity: "queen", neighbours
-        share a point of their borders; "rook", a stretch. Coordinates may be of any kind. Warns of
-        areas without neighbours; other settings are those of the model.
-        Raises ValueError as `areas_from_map` does.
+        Sites are its rows. counts, exposure: names of columns; or exposure (n,), by name where it
+        is a Series beside a frame, as is sample_weight. contiguity: "queen", neighbours share a
+        point of their borders; "rook", a stretch. Coordinates may be of any kind; what is apart by
+        a hundred-thousandth of the size of the smaller area touches. Warns of areas without
+        neighbours; other settings are those of the model.
+        Raises ValueError naming a row without a number or a polygon, and two that are the same.
         """
-        found = areas_from_map(areas, counts, exposure, contiguity)
-        alone = np.setdiff1d(np.arange(len(found)), found.edges)
+        check_kind("counts", counts, str)
+        features = read_features(areas)
+        edges = neighbours(outlines_of(features), contiguity)
+        alone = np.setdiff1d(np.arange(len(features)), edges)
         if alone.size:
             islands = f"{alone.size} areas have no neighbours, such as those of rows {alone[:5]}"
             remedy = "true islands, or outlines that were simplified one by one?"
             warnings.warn(f"{islands}: {remedy}", Islands, stacklevel=2)
-        counted = (found.counts, found.edges, coupling, n_states)
-        return cls(*counted, exposure=found.exposure, **settings)
+        if isinstance(exposure, str):
+            exposure = column_of(features, exposure)
+        settings["exposure"] = exposure
+        for name in settings.keys() & {"exposure", "sample_weight"}:
+            aligned = in_order_of(areas, name, settings[name])
+            settings[name] = aligned.to_numpy() if hasattr(aligned, "to_numpy") else aligned
+        return cls(column_of(features, counts), edges, coupling, n_states, **settings)
 
     @property
     def n_sites(self) -> int:
@@ -154,20 +179,15 @@ class HiddenMRF(ModelDefaults):
     @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """Return log p(x_t | z_t = k), (n, K); differentiable."""
-        return self._log_densities(params)
-
-    def _log_densities(self, params):
         counts = self.counts[:, None]
         exposure = self.exposure[:, None]
         at_rate_one = counts * np.log(exposure) - gammaln(counts + 1.0)
         return counts * params - exposure * anp.exp(params) + at_rate_one
 
-    def _factor_weights(self, weights: np.ndarray) -> FactorWeights:
-        """Return the weights of all factors at site weights (n,), sample weights included."""
+    def _factors(self, weights, scheme=None):
+        """The weights of all factors at site weights (n,), sample weights included."""
         check(weights, self.n_sites)
-        return self._weigh(self.scheme(weights * self.observed, self.edges))
-
-    def _weigh(self, factor):
+        factor = (scheme or self.scheme)(weights * self.observed, self.edges)
         return factor._replace(observation=factor.observation * self.sample_weight)
 
     def potentials(
@@ -182,8 +202,8 @@ class HiddenMRF(ModelDefaults):
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return `potentials` at weights (n,), and the weights (n,) of the observations."""
-        factor = self._factor_weights(weights)
-        node, edge = self.potentials(self._log_densities(params), factor)
+        factor = self._factors(weights)
+        node, edge = self.potentials(self.log_densities(params), factor)
         return node, edge, factor.observation
 
     @checked
@@ -198,7 +218,7 @@ class HiddenMRF(ModelDefaults):
 
         What F leaves out: to compare models of several couplings on all data.
         """
-        factor = self._factor_weights(np.ones(self.n_sites) if weights is None else weights)
+        factor = self._factors(np.ones(self.n_sites) if weights is None else weights)
         node, edge = self.potentials(np.zeros((self.n_sites, self.n_states)), factor)
         return float(graph.log_partition(node, edge, self.elimination))
 
@@ -219,10 +239,10 @@ class HiddenMRF(ModelDefaults):
         map is predicted from its neighbours'. Under scheme B this differs from log p(x; w) -
         log p(x; w_o), which scores a tract together with its place on the map.
         """
-        density = self._log_densities(params)
-        factor = self._weigh(keep_latents(fold_weights(self.n_sites, fold), self.edges))
-        node, edge = self.potentials(density, factor)
-        gamma = graph.marginals_at(node, edge, self.elimination, fold)
+        density = self.log_densities(params)
+        outside = self._factors(fold_weights(self.n_sites, fold), keep_latents)
+        node, edge = self.potentials(density, outside)
+        gamma = graph.GraphPosterior(node, edge, self.elimination).marginals_at(fold)
         return -logsumexp(density[fold], b=gamma, axis=1)
 
     def check_optimum(self, params: np.ndarray) -> None:
@@ -239,37 +259,6 @@ class HiddenMRF(ModelDefaults):
             )
 
 
-def _by_site(values, edges):
-    """Numbers by node in the order of a networkx graph's nodes; others as they are."""
-    named = graph.is_networkx(edges) and graph.is_named(values)
-    return graph.by_node(values, edges) if named else values
-
-
-def _unless_number(weights):
-    """None for one number of all sites."""
-    return None if isinstance(weights, Real) else weights
-
-
-def _numbered(edges, by_node):
-    """Edges between places in the order of the nodes, which is plain where all data name them."""
-    named = all(graph.is_named(values) for values in by_node if values is not None)
-    return graph.edges_of(edges) if named and graph.is_networkx(edges) else edges
-
-
-def _exposure(values, n_sites):
-    exposure = own_copy(np.ones(n_sites) if values is None else values, name="exposure")
-    if exposure.shape != (n_sites,):
-        raise ValueError(f"exposure {exposure.shape} must be ({n_sites},), one number a site")
-    for site in np.flatnonzero(~((exposure > 0) & (exposure < np.inf))):
-        found = f"exposure {exposure[site]} of site {site} must be > 0 and finite"
-        raise ValueError(f"{found}: drop the site, or merge it with a neighbour")
-    return exposure
-
-
-def _check_counts(counts):
-    if counts.ndim != 1 or not counts.size:
-        raise ValueError(f"counts must be 1-d, one count a site; got shape {counts.shape}")
-    whole = (counts >= 0) & (counts <= MOST) & (counts % 1 == 0)
-    for site in np.flatnonzero(~whole):
-        bad = f"count {counts[site]} of site {site}"
-        raise ValueError(f"{bad}: counts must be whole numbers from 0 to {MOST}")
+def _refuse(name, values, bad, rule):
+    for site in np.flatnonzero(bad):
+        raise ValueError(f"{name} {values[site]} of site {site}: {rule}")

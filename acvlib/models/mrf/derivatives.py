@@ -1,18 +1,17 @@
 """Closed forms of a `HiddenMRF`; each is tested against autograd.
 
-With S_k = sum_t w_t 1{z_t = k} (x_t - e_t rate_k), the derivative of the weighted log joint in log
-rate k, e_t the exposure, w_t the weight of a count, its sample weight included, and
-N_k = sum_t w_t e_t 1{z_t = k}, all moments given the counts that are kept (Louis 1982):
-
-    dF/dtheta_k = -E[S_k],   d2F/dtheta_k dtheta_l = 1{k = l} rate_k E[N_k] - Cov(S_k, S_l)
+F is minus the logarithm of a sum over states, in which the weighted log joint of site t in state k
+has the derivatives s_t (x_t - e_t rate_k) and -s_t e_t rate_k in log rate k: s_t the weight of a
+count, its sample weight included, e_t the exposure.
 """
 
 import numpy as np
 from joblib import delayed
 
 from ...derivatives import Derivatives
+from ...folds import Folds
 from ...folds import weights as fold_weights
-from ...inference.graph import SumMoments
+from ...inference.graph import expansion
 from ...parallel import threads, track
 from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -34,32 +33,30 @@ class MRFDerivatives(Derivatives):
         self._kept = (None, None, None)
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         """(F, dF/dparams (K,))."""
-        moments = self._sum_moments(params, weights, covariances=False).whole
-        return -moments.log_partition, -moments.mean[: len(params)]
+        values = self._expanded(params, weights, second=False).values
+        return -float(values[0]), -values[1:]
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> DenseHessian:
         """d2F/dparams2 (K, K)."""
-        moments = self._sum_moments(params, weights).whole
-        return DenseHessian(self._curvature(moments, params, weights))
+        return DenseHessian(self._matrices(self._expanded(params, weights).values))
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Folds, values: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, K))."""
-        if params.ndim == 1:
-            return self._at_one_point(params, folds)[:2]
-        rows = self._each(self._fold_gradient, params, folds, "gradients")
-        return _columns(rows)
+        found = self._of_folds(params, folds, second=False)
+        return -found[:, 0], -found[:, 1 : 1 + self.model.n_states]
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
         """H(w_o) + damping I of each fold."""
-        if params.ndim == 1:
-            matrices = self._at_one_point(params, folds)[2]
-        else:
-            matrices = np.array(self._each(self._fold_hessian, params, folds, "Hessians"))
+        matrices = self._matrices(self._of_folds(params, folds))
         return DenseFolds(matrices + damping * np.eye(self.model.n_states))
 
     @override
@@ -72,49 +69,40 @@ class MRFDerivatives(Derivatives):
         jobs = track(list(zip(points, folds, strict=True)), label)
         return threads()(delayed(function)(point, fold) for point, fold in jobs)
 
-    def _at_one_point(self, params, folds):
-        """F, dF/dparams and d2F/dparams2 of all folds, kept: they are asked for one at a time."""
-        known_folds, known_params, known = self._kept
-        if known_folds is folds and np.array_equal(known_params, params):
-            return known
-        shared = self._sum_moments(params, np.ones(self.n_sites))
+    def _of_folds(self, params, folds, second=True):
+        """-F and its derivatives, a row a fold.
 
-        def derivatives(params, fold):
-            weights = fold_weights(self.n_sites, fold)
-            moments = shared.renewed(*self._problem(params, weights))
-            gradient = -moments.mean[: len(params)]
-            hessian = self._curvature(moments, params, weights)
-            return -moments.log_partition, gradient, hessian
+        Of folds at one point all, and kept: gradients and Hessians are asked for one at a time.
+        """
+        near = None
+        if params.ndim == 1:
+            known_folds, known_params, known = self._kept
+            if known_folds is folds and np.array_equal(known_params, params):
+                return known
+            second = True
+            near = self._expanded(params, np.ones(self.n_sites))
 
-        found = _columns(self._each(derivatives, params, folds, "derivatives"))
-        self._kept = (folds, np.array(params), found)
-        return found
+        def values(point, fold):
+            return self._expanded(point, fold_weights(self.n_sites, fold), second, near).values
 
-    def _sum_moments(self, params, weights, covariances=True):
-        pairs = np.argwhere(np.tri(len(params))) if covariances else []
-        return SumMoments(*self._problem(params, weights), pairs, self.model.elimination)
+        rows = np.array(self._each(values, params, folds, "derivatives"))
+        if params.ndim == 1:
+            self._kept = (folds, np.array(params), rows)
+        return rows
 
-    def _problem(self, params, weights):
-        """Node and edge potentials, and the S_k and all N_k but the last, (2 K - 1, n, K)."""
-        node, edge, observation = self.model.weighted_potentials(params, weights)
+    def _expanded(self, params, weights, second=True, near=None):
         model = self.model
-        exposure = model.exposure[:, None]
-        indicators = np.eye(len(params))[:, None, :] * observation[:, None]
-        slopes = indicators * (model.counts[:, None] - exposure * np.exp(params))
-        return node, edge, np.concatenate([slopes, indicators[:-1] * exposure])
+        node, edge, kept = model.weighted_potentials(params, weights)
+        expected = np.outer(kept * model.exposure, np.exp(params))
+        rows, columns = np.tril_indices(len(params) if second else 0)
+        each = np.eye(len(params))[:, None, :]
+        slopes = each * ((kept * model.counts)[:, None] - expected)
+        bends = each[rows] * (rows == columns)[:, None, None] * -expected
+        return expansion(node, edge, slopes, bends, model.elimination, near)
 
-    def _curvature(self, moments, params, weights):
-        """d2F/dparams2 (K, K) from moments."""
-        k = len(params)
-        observation = self.model._factor_weights(weights).observation
-        others = moments.mean[k:]
-        occupancy = np.append(others, observation @ self.model.exposure - others.sum())
-        lower = np.zeros((k, k))
-        lower[np.tril_indices(k)] = moments.covariance
-        covariance = lower + np.tril(lower, -1).T
-        return np.diag(np.exp(params) * occupancy) - covariance
-
-
-def _columns(rows):
-    """Tuples, one a fold, as an array of each of their parts."""
-    return tuple(np.array(part) for part in zip(*rows, strict=True))
+    def _matrices(self, values):
+        """d2F/dparams2 (..., K, K) of `values`, whose last entries are its lower triangle."""
+        k = self.model.n_states
+        row, column = np.indices((k, k))
+        high = np.maximum(row, column)
+        return -values[..., 1 + k + high * (high + 1) // 2 + np.minimum(row, column)]

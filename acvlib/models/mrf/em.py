@@ -58,10 +58,10 @@ def em(
 def maximise(model: HiddenMRF, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the params (K,) after one E-step and one M-step."""
     gamma, _ = model.posterior(params, weights).marginals()
-    kept = model._factor_weights(weights).observation[:, None] * gamma
+    kept = model._factors(weights).observation[:, None] * gamma
     counts = kept.T @ model.counts
     exposure = kept.T @ model.exposure
     if not (counts.min() > 0.0 and exposure.min() > 0.0):
-        found = f"{kept.sum(axis=0)} expected sites with {counts} counts"
-        raise EmptyState(f"the states hold {found}: try another start, or fewer states")
+        held = f"{kept.sum(axis=0)} expected sites with {counts} counts"
+        raise EmptyState(f"the states hold {held}: try another start, or fewer states")
     return np.log(counts) - np.log(exposure)

@@ -7,8 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from acvlib.models.mrf.areas import Areas, areas_from_map
-
+from .areas import Areas, areas_from_map
 from .conll2003 import load_conll2003, simulate_conll2003
 from .covtype import Covtype, load_covtype, simulate_covtype
 from .dodgers import Dodgers, load_dodgers, simulate_dodgers

@@ -8,9 +8,10 @@ import hashlib
 
 import numpy as np
 
-from acvlib.models.mrf.areas import Areas, read_outlines
+from acvlib.models.mrf.areas import outlines_of, read_features
 
 from . import registry
+from .areas import Areas
 from .dodgers import counts_sha256
 
 JUNE_2015, MAY_2016 = (
@@ -44,7 +45,8 @@ def load_philadelphia(column: str = JUNE_2015) -> Areas:
         raise KeyError(f"no column {column!r} in tracts.csv; it has {', '.join(table.columns)}")
     neighbours = registry.find("philadelphia", "edges.csv")
     edges = pd.read_csv(neighbours)[["i", "j"]].to_numpy(np.int64)
-    outlines = read_outlines(registry.find("philadelphia", "tracts_2010.geojson"))
+    tracts_map = registry.find("philadelphia", "tracts_2010.geojson")
+    outlines = outlines_of(read_features(tracts_map))
     counts = table[column].to_numpy(np.int64)
     return Areas(
         counts,

@@ -121,7 +121,8 @@ def maximise_by_tract(model, params, weights):
     node, edge, kept = model.weighted_potentials(params, weights)
     sites = np.flatnonzero(kept)
     gamma = [
-        graph.marginals_at(node, edge, model.elimination, sites[[i]])[0] for i in range(len(sites))
+        graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
+        for site in sites
     ]
     weighted = kept[sites, None] * np.array(gamma)
     return np.log(weighted.T @ model.counts[sites]) - np.log(weighted.sum(axis=0))

@@ -140,21 +140,10 @@ add(
 )
 add("graph.marginals", graph.marginals, small_graph, elimination=ELIMINATED, **POTENTIALS)
 add(
-    "graph.marginals_at",
-    graph.marginals_at,
+    "graph.GraphPosterior.marginals_at",
+    lambda sites, **a: graph.GraphPosterior(**a).marginals_at(sites),
     lambda rng: small_graph(rng) | {"sites": np.array([1, 3])},
-    elimination=ELIMINATED,
-    sites=odd.without(odd.SITES, "repeated", "repeated unsigned"),
-    **POTENTIALS,
-)
-add(
-    "graph.tangent",
-    graph.tangent,
-    lambda rng: small_graph(rng) | {"d_node": dyadic(rng, 5, 2), "d_edge": dyadic(rng, 5, 2, 2)},
-    elimination=ELIMINATED,
-    d_node=odd.TABLE,
-    d_edge=CUBE,
-    **POTENTIALS,
+    sites=odd.SITES,
 )
 add(
     "graph.GraphPosterior",

@@ -8,7 +8,6 @@ from scipy.sparse import csr_array
 
 import acvlib as acv
 from acvlib import estimators, models
-from acvlib.models.mrf import areas
 
 from .. import inputs as odd
 from .call import N, add, dyadic
@@ -213,12 +212,12 @@ def geojson(rng):
     path = os.path.join(tempfile.gettempdir(), f"acvlib-attack-{os.getpid()}.geojson")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"features": [square(0), square(1)]}, file)
-    return {"areas": path, "counts": "n"}
+    return {"areas": path, "counts": "n", "coupling": 0.5, "n_states": 1}
 
 
 add(
-    "mrf.areas.areas_from_map",
-    lambda **a: areas.areas_from_map(**a).edges,
+    "HiddenMRF.from_map",
+    lambda **a: models.HiddenMRF.from_map(**a).edges,
     geojson,
     counts=odd.CHOICE,
 )

@@ -1,0 +1,68 @@
+"""Counts by area: tracts, districts, cells; with their neighbours and, for a map, outlines."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from acvlib.models.mrf.areas import column_of, outlines_of, read_features
+from acvlib.models.mrf.contiguity import neighbours
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Areas:
+    """n areas with counts, neighbours and, for a map, outlines.
+
+    Parameters
+    ----------
+    counts : (n,) int64
+    edges : (m, 2) int64, neighbours, each pair once
+    sha256 : of the files, or of simulated counts
+    outlines : for each area its rings (p, 2), outer ones counter-clockwise and holes clockwise; of
+        longitude and latitude where `in_degrees`, else of x and y; empty where there is no map
+    """
+
+    counts: np.ndarray
+    edges: np.ndarray
+    provenance: Literal["real", "simulated"]
+    sha256: str
+    name: str
+    outlines: list = field(default_factory=list)
+    in_degrees: bool = False
+
+    @property
+    def aspect(self) -> float:
+        """A unit of y over one of x as drawn: degrees of longitude shrink with latitude."""
+        if not self.in_degrees:
+            return 1.0
+        latitudes = np.concatenate([ring[:, 1] for rings in self.outlines for ring in rings])
+        return float(1.0 / np.cos(np.deg2rad(latitudes.mean())))
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __repr__(self) -> str:
+        size = f"{len(self):,} areas, {len(self.edges):,} edges"
+        return f"Areas({self.name}: {size}, {self.provenance})"
+
+
+def areas_from_map(path: str | Path, counts: str) -> Areas:
+    """The polygons of a GeoJSON file with a column of counts; errors name a row without one."""
+    features = read_features(path)
+    outlines = outlines_of(features)
+    numbers = column_of(features, counts)
+    for row in np.flatnonzero((numbers < 0) | (numbers % 1 != 0)):
+        raise ValueError(f"row {row}: {counts} = {numbers[row]} is no whole number >= 0")
+    return Areas(
+        numbers.astype(np.int64),
+        neighbours(outlines),
+        "real",
+        hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        f"{Path(path).stem}, {counts}",
+        outlines,
+        in_degrees=True,
+    )
