@@ -29,7 +29,6 @@ DOORS = {
     "FeatureCRF",
     "from_crfsuite",
     "GLM",
-    "VectorGLM",
     "SemiSupervised",
     "PairwiseLinear",
     "treecv",
