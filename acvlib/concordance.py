@@ -104,9 +104,14 @@ class Concordance:
         raise NotImplementedError
 
     @cached_property
+    def metric(self) -> np.ndarray:
+        """The fit's metric (D, D), of the params that the model itself works with."""
+        return np.asarray(self.fit.metric)
+
+    @cached_property
     def factor(self) -> np.ndarray:
         """The lower Cholesky factor of the fit's metric."""
-        return np.linalg.cholesky(np.asarray(self.fit.metric))
+        return np.linalg.cholesky(self.metric)
 
     @cached_property
     def slack(self) -> float:
@@ -114,7 +119,7 @@ class Concordance:
 
         4 (terms + D) D epsilons of the condition number, once each column has length 1.
         """
-        matrix = np.asarray(self.fit.metric)
+        matrix = self.metric
         scale = np.sqrt(np.diag(matrix))
         values = np.linalg.eigvalsh(matrix / np.outer(scale, scale))
         dim = len(matrix)
@@ -126,7 +131,7 @@ class Concordance:
     @cached_property
     def whole_rates(self) -> np.ndarray:
         """`rates` in standard errors of the fit."""
-        return self.rates(np.asarray(self.fit.metric))
+        return self.rates(self.metric)
 
     @cached_property
     def units(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, LeaveOneOut, cross_validate
 
 import acvlib as acv
-from acvlib.models import VectorGLM
+from acvlib.models import GLM
 from acvlib.sklearn import run
 from acvlib.sklearn.estimators import fit_from
 from acvlib.sklearn.translation import Translation
@@ -92,12 +92,12 @@ def multinomial(rng):
             kind = "balanced" if balanced else "plain"
 
             def fit(balanced=balanced, X=X, y=y):
-                return acv.fit(VectorGLM(X, y, penalty=1.0, balanced=balanced))
+                return acv.fit(GLM(X, y, "multinomial", penalty=1.0, balanced=balanced))
 
             fitted = fit()
 
             def steps(balanced=balanced, X=X, y=y, fitted=fitted):
-                anew = VectorGLM(X, y, penalty=1.0, balanced=balanced)
+                anew = GLM(X, y, "multinomial", penalty=1.0, balanced=balanced)
                 again = replace(fitted, model=anew)  # nothing that the fit has computed
                 return acv.newton_step(again, acv.folds.leave_one_out(len(y))).loss
 

@@ -6,7 +6,6 @@ from .crf.dense import CRFParams
 from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM, NoFiniteOptimum
 from .glm.families import FAMILIES, Family, tweedie
-from .glm.vector import VectorGLM
 from .hmm import HMM
 from .hmm.families import (
     GLMHMM,
@@ -62,7 +61,6 @@ __all__ = [
     "SemiSupervised",
     "TrafficParams",
     "TrafficPrior",
-    "VectorGLM",
     "contrastive",
     "em",
     "from_crfsuite",

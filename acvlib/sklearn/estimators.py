@@ -8,9 +8,8 @@
 | LinearRegression      | the same without alpha                     | gaussian                  |
 | PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
-A `VectorGLM` stands for more classes, balanced ones (of two, at twice the penalty, as their rows of
-coefficients are +-beta / 2) and several targets; a `GLM` for all else. LogisticRegressionCV and
-RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
+Balanced classes, and more than two, are "multinomial" (two at twice the penalty, as their rows of
+coefficients are +-beta / 2). LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
 Poisson one, with their losses. A mean of losses is penalised less, in all, by a smaller training
 set: `site_penalty` follows that.
 """
@@ -28,7 +27,6 @@ from ..fit import UnconvergedFit, fit
 from ..models.glm import GLM
 from ..models.glm.families import tweedie
 from ..models.glm.likelihoods import Multinomial
-from ..models.glm.vector import VectorGLM
 from ..results import Fit
 
 linear_model = require("sklearn.linear_model", extra="sklearn")
@@ -37,9 +35,7 @@ validation = require("sklearn.utils.validation", extra="sklearn")
 CLOSE = 0.1  # standard errors from the optimum at which an estimator passes without a warning
 
 
-def as_glm(
-    estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None
-) -> GLM | VectorGLM:
+def as_glm(estimator: Any, X: Any, y: Any, sample_weight: np.ndarray | None = None) -> GLM:
     """Translate a fitted linear estimator of the table above.
 
     Raises
@@ -54,11 +50,9 @@ def as_glm(
     return model_of(X, settings_of(estimator, y, sample_weight))
 
 
-def model_of(X: np.ndarray, settings: dict) -> GLM | VectorGLM:
+def model_of(X: np.ndarray, settings: dict) -> GLM:
     """The model of X and `settings_of` an estimator."""
-    targets = settings["y"].ndim == 2 and "site_penalty" not in settings
-    kind = VectorGLM if targets or settings["family"] == "multinomial" else GLM
-    return kind(X, **settings)
+    return GLM(X, **settings)
 
 
 def settings_of(estimator: Any, y: np.ndarray, sample_weight: np.ndarray | None) -> dict:
@@ -198,7 +192,7 @@ _TRANSLATIONS = {
 def params_of(estimator: Any) -> np.ndarray:
     """[intercept, coefficients] of each target of a fitted estimator; no intercept if it fits none.
 
-    Of a `VectorGLM` of classes the coordinates in which it has them.
+    Of "multinomial" classes the coordinates in which the model has them.
     """
     _check_estimator(estimator)
     rows = np.atleast_2d(estimator.coef_)
@@ -232,13 +226,13 @@ def _spread(estimator):
     return spread if len(spread) > 2 else spread[1:] - spread[:1]
 
 
-def fit_of(estimator: Any, model: GLM | VectorGLM) -> Fit:
+def fit_of(estimator: Any, model: GLM) -> Fit:
     """Fit from the estimator's own coefficients; warn where they are far from the optimum."""
-    check_kind("model", model, GLM | VectorGLM)
+    check_kind("model", model, GLM)
     return fit_from(params_of(estimator), model)
 
 
-def fit_from(start: np.ndarray, model: GLM | VectorGLM) -> Fit:
+def fit_from(start: np.ndarray, model: GLM) -> Fit:
     """Fit from an estimator's params (D,); warn where they are far from the optimum."""
     result = fit(model, start)
     distance = result.standard_errors_between(start, result.params)

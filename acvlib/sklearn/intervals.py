@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from ..beyond.certify import Certificate
-from ..models.glm import GLM
 from .scoring import OF_CLASSES, OF_NUMBERS, TestRows, names_of
 from .translation import Translation
 
 
 def check_has_interval(translation: Translation, scoring: Any) -> None:
     """Raise ValueError unless there is one linear predictor, and each scorer a mean over rows."""
-    if not isinstance(translation.model, GLM):
+    if translation.model.family == "multinomial" or translation.model.y.ndim > 1:
         raise ValueError(
             "unreliable='certify': scores of several classes or targets have no interval; "
             "acv.certify(result) has one of the held-out loss"

@@ -27,7 +27,6 @@ DOORS = {
     "FeatureCRF",
     "from_crfsuite",
     "GLM",
-    "VectorGLM",
     "SemiSupervised",
     "PairwiseLinear",
     "treecv",

@@ -120,10 +120,6 @@ def glm(family, X, y, weight, penalty, fold=None):
     return models.GLM(X, y, family, penalty=penalty, sample_weight=weight)
 
 
-def vector_glm(X, y, weight, penalty, fold=None):
-    return models.VectorGLM(X, y, "multinomial", penalty=penalty, sample_weight=weight)
-
-
 def ask_regression(model_of, method, X, y, weight, fold, penalty):
     model = model_of(X=X, y=y, weight=weight, penalty=penalty)
     fit, result = fitted(model, fold, weight, method)
@@ -155,18 +151,18 @@ REGRESSION = {
 
 
 def regression_door(family, method, *public):
-    model = vector_glm if family == "multinomial" else partial(glm, family)
+    model = partial(glm, family)
     data = partial(with_penalty, family=family)
     asked = partial(ask_regression, model, method)
     one_penalty = {"units": {"X": (True, True, {"scale": 1.0})}} if family == "multinomial" else {}
     return Door(public, data, asked, model=model, **REGRESSION | one_penalty)
 
 
-FAMILIES = ("gaussian", "logistic", "probit", "poisson", "gamma")
+FAMILIES = ("gaussian", "logistic", "probit", "poisson", "gamma", "multinomial")
 DOORS = {
     f"GLM {family}": regression_door(family, acv.exact, "models.GLM", "fit", "exact")
     for family in FAMILIES
-} | {"VectorGLM": regression_door("multinomial", acv.exact, "models.VectorGLM")}
+}
 DOORS |= {
     method.__name__: replace(regression_door("logistic", method, method.__name__), examples=10)
     for method in METHODS

@@ -14,7 +14,7 @@ from .law import SEEDS, Refused, ask, cases, hold, refused, same
 
 HOLDERS = {  # what has the same names; the first says the order
     "GLM gaussian": ("row", ("X", "y", "weight")),
-    "VectorGLM": ("row", ("X", "y", "weight")),
+    "GLM multinomial": ("row", ("X", "y", "weight")),
     "PairwiseLinear": ("row", ("X", "y")),
     "SemiSupervised": ("row", ("X", "y")),
     "kfold": ("row", ("X", "y")),
@@ -91,7 +91,7 @@ def test_columns_of_sequences_are_aligned(name):
         assert all(map(np.array_equal, found, plain))
 
 
-@cases("names", ["GLM gaussian", "GLM logistic", "VectorGLM"], "of columns")
+@cases("names", ["GLM gaussian", "GLM logistic", "GLM multinomial"], "of columns")
 def test_columns_of_new_rows_are_aligned(name):
     door = DOORS[name]
     data = door.data(np.random.default_rng(0))
@@ -126,7 +126,7 @@ def test_classes_have_any_names(name):
 
     def check(seed, names):
         rng = np.random.default_rng(seed)
-        data = DOORS["FeatureCRF" if name == "FeatureCRF" else "VectorGLM"].data(rng)
+        data = DOORS["FeatureCRF" if name == "FeatureCRF" else "GLM multinomial"].data(rng)
         called = np.array(names)
         if name == "FeatureCRF":
             from .doors import words

@@ -104,7 +104,7 @@ def log_factorial(y):
 
 
 CERTIFIED = ("GLM logistic", "GLM poisson", "LinearChainCRF")
-LEAVE = ("GLM gaussian", "VectorGLM", "SemiSupervised", "PairwiseLinear", "FeatureCRF")
+LEAVE = ("GLM gaussian", "GLM multinomial", "SemiSupervised", "PairwiseLinear", "FeatureCRF")
 
 
 @cases("proof", LEAVE, "or absent")

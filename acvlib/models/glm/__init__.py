@@ -1,49 +1,71 @@
-"""Generalised linear models with an L2 penalty.
+"""Generalised linear models with an L2 penalty, of one linear predictor or of q.
 
-    eta_n = offset_n + b + x_n beta
+    eta_n = offset_n + b + B x_n
     lambda(w) = penalty + site_penalty sum_n w_n s_n
-    F(theta, w) = sum_n w_n s_n loss(eta_n, y_n) + lambda(w) |beta|^2 / 2
+    F(theta, w) = sum_n w_n s_n b_{c(n)}(w) loss(eta_n, y_n) + lambda(w) |B|^2 / 2
 
-The objective is linear in w, so the jackknife is one frozen Newton step without rescaling.
+b(w) are the weights of `balance`, 1 unless `balanced`. F is then linear in w, so that the jackknife
+is one frozen Newton step without rescaling.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+import autograd.numpy as anp
 import numpy as np
+from scipy.sparse import issparse
 
-from ...checks import real_number
+from ...checks import in_order_of, real_array, real_number
 from ...folds import Folds
-from ...protocol import NoFiniteOptimum, checked, number_or_array, own_copy
+from ...folds import weights as fold_weights
+from ...parallel import pieces
+from ...protocol import ModelDefaults, NoFiniteOptimum, checked, number_or_array, own_copy
 from ...weighting import site_weights
 from .balance import Balance
+from .columns import Columns
+from .derivatives import RegressionDerivatives
 from .families import Family, family_of
-from .likelihoods import Single
-from .regression import Regression, column, with_intercept
-from .separation import Columns, check_folds
+from .likelihoods import Elementwise, Multinomial, check_responses, checked_classes
+from .separation import Rank, separating_direction
+from .sums import by_rows, span
+
+EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
+LARGE = 16  # sites a fold from which on a product a fold is faster than one a site
+AT_ONCE = 2**20  # coefficients that a thread has in memory
+LARGEST = 2**14  # coordinates of a dense Hessian
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GLM(Regression):
-    """A GLM's MAP in D = p + intercept coordinates [b, beta], b unpenalised.
+class GLM(ModelDefaults):
+    """A regression's MAP in D = q (p + intercept) coordinates, a row [b, beta] a predictor.
+
+    Intercepts are not penalised. Inside, columns are centred, if there is an intercept, and scaled.
 
     Parameters
     ----------
-    X, y: (n, p) covariates and (n,) responses; both are copied.
-    family: "gaussian" (unit variance), "logistic", "poisson", "poisson rate" (counts over an
-        exposure, which is the sample weight), "gamma", "probit", or a `Family` such as `tweedie`.
-    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,).
+    X: (n, p) covariates, copied.
+    y: (n,) responses, copied; classes 0, ..., K - 1 for "multinomial", q = K - 1; (n, q) targets of
+        "gaussian". What has an index, as X has, is put into the order of X.
+    family: "gaussian" (unit variance), "logistic", "multinomial", "poisson", "poisson rate" (counts
+        over an exposure, which is the sample weight), "gamma", "probit", or a `Family` such as
+        `tweedie`.
+    penalty: the ridge lambda of the sum of losses; one number, or one a column of X (p,), or one a
+        target (q,). That of "multinomial" is for K rows of coefficients, which sum to 0.
     site_penalty: one that comes with each unit of weight: for a penalised *mean* of losses.
-    offset: (n,) or one number, added to eta.
+    offset: (n,) or one number, added to eta, of all families but "multinomial".
     sample_weight: s >= 0, (n,) or one number; a site of sample weight 0 is missing, in no fold.
+    balanced: weigh each class of "multinomial" by the inverse of its share of w s, anew for each w.
 
     Raises
     ------
     TypeError: X is sparse.
     ValueError: shapes, NaN, what is no real number, responses outside the family's range, one class
-        only, an offset too large for exp, or collinear columns without a penalty.
+        only, an offset too large for exp, collinear columns without a penalty, or more coordinates
+        than a dense Hessian of classes can have.
     """
 
+    convex = True  # every loss is convex in eta
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     family: Family | str = "logistic"
@@ -52,74 +74,266 @@ class GLM(Regression):
     intercept: bool = True
     offset: Any = field(default=0.0, repr=False)
     sample_weight: Any = field(default=1.0, repr=False)
-    design: np.ndarray = field(init=False, repr=False)  # (n, D): ones for an intercept, then X
-    _columns: Columns = field(init=False, repr=False)  # without a penalty
+    balanced: bool = False
+    columns: Columns = field(init=False, repr=False)
 
     def __post_init__(self):
-        design = with_intercept(self.X, self.intercept)
-        X = design[:, int(self.intercept) :]
-        y = own_copy(self.y, name="y")
-        if y.shape != X.shape[:1]:
-            raise ValueError(f"X {X.shape} must be 2-d and y {y.shape} have one entry for each row")
-        self._set(
-            X=X,
-            y=y,
-            family=family_of(self.family),
-            penalty=number_or_array("penalty", self.penalty, X.shape[1], "column", least=0.0),
-            site_penalty=real_number("site_penalty", self.site_penalty, least=0.0),
-            offset=column("offset", self.offset, len(y)),
-            sample_weight=site_weights(self.sample_weight, len(y)),
-            design=design,
-        )
-        self._set(
-            is_penalised=np.min(self.penalty) > 0.0 or self.site_penalty > 0.0,
-            prior=np.append(np.zeros(int(self.intercept)), np.full(X.shape[1], self.penalty)),
-            pull=self.site_penalty * self.penalised,
-            likelihood=Single(family_of(self.family)),
-            balance=Balance(np.zeros(len(y), int), self.sample_weight),
-        )
-        self._check_values()
-        self._check_columns()
+        if issparse(self.X):
+            raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
+        names = getattr(self.X, "columns", None)
+        of_rows = ("y", "offset", "sample_weight")
+        ordered = {name: in_order_of(self.X, name, getattr(self, name)) for name in of_rows}
+        X = own_copy(real_array("X", self.X, 2), name="X")
+        head = real_number("intercept", self.intercept)
+        if head not in (0.0, 1.0):
+            raise ValueError(f"intercept = {head:g}: must be True or False")
+        self._set(X=X, intercept=bool(head), _names=names)
+        self._set_responses(**ordered)
+        self._set(columns=Columns(X, self.intercept, self.sample_weight))
+        self._set_penalty()
+        if not self.is_penalised:
+            self._set(_rank=Rank(self.columns.standard[self.observed]))
         self._check_start()
 
-    def _check_values(self):
-        bad = self.y[~self.family.accepts(self.y)]
-        if bad.size:
-            rule = f"y of the {self.family.name} family must be {self.family.response}"
-            raise ValueError(f"{rule}; found {bad[:3]}")
-        y = self.y[self.observed]
-        free = self.family.free_direction(y)
-        if self.intercept and abs(free.sum()) == len(y):
-            raise NoFiniteOptimum(f"every y is {y[0]:g}: the intercept has no finite optimum")
+    def _set(self, **values):
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _set_responses(self, y, offset, sample_weight):
+        n = len(self.X)
+        weights = site_weights(sample_weight, n)
+        family = self.family if self.family == "multinomial" else family_of(self.family)
+        y = own_copy(real_array("y", y, finite=False), name="y")
+        is_table = y.ndim == 2 and getattr(family, "name", "") == "gaussian"
+        if y.shape[:1] != (n,) or y.ndim != 1 + is_table:
+            raise ValueError(
+                f"X {self.X.shape} must be 2-d and y {y.shape} have one entry for each row, or one "
+                "a target of the gaussian family"
+            )
+        if family == "multinomial":
+            y = checked_classes(y, weights)
+            likelihood = Multinomial(y.max() + 1)
+            if np.any(offset):
+                raise ValueError("offset: one number for all scores of 'multinomial' is no change")
+        else:
+            check_responses(family, y, weights > 0, self.intercept)
+            likelihood = Elementwise(family, y.shape[1] if is_table else 1)
+            if self.balanced:
+                raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
+        self._set(
+            y=y,
+            responses=y if family == "multinomial" else y.T if is_table else y[None],  # (q, n)
+            family=family,
+            likelihood=likelihood,
+            offset=column("offset", offset, n),
+            sample_weight=weights,
+            balance=Balance(y if self.balanced else np.zeros(n, int), weights),
+        )
+
+    def _set_penalty(self):
+        q = self.n_outputs
+        size = self.n_params
+        if size > LARGEST and not self.quadratic:
+            raise ValueError(
+                f"{size} coordinates of {q + 1} classes: the Hessian would take "
+                f"{8e-9 * size**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
+            )
+        targets = self.y.ndim == 2
+        sizes = (q, "target") if targets else (self.X.shape[1], "column")
+        penalty = number_or_array("penalty", self.penalty, *sizes, least=0.0)
+        site_penalty = real_number("site_penalty", self.site_penalty, least=0.0)
+        head = np.zeros((q, int(self.intercept)))
+        each = np.reshape(penalty, (-1, 1)) if targets else penalty
+        each = np.broadcast_to(each, (q, self.X.shape[1]))
+        self._set(
+            penalty=penalty,
+            site_penalty=site_penalty,
+            is_penalised=bool(np.min(penalty) > 0.0 or site_penalty > 0.0),
+            prior=np.hstack([head, each]).ravel(),  # (D,) of the ridge that no weight changes
+            pull=site_penalty * np.hstack([head, np.ones_like(each)]).ravel(),
+        )
 
     def _check_start(self):
         """The offset alone may be too much for exp."""
-        eta = self.design @ self.initial_params() + self.offset
+        eta = self.predictors(self.columns.inward(self.initial_params()))
+        parts = ("loss", "slope", "curvature")
         with np.errstate(all="ignore"):
-            values = self.family.loss(eta, self.y) + self.family.slope(eta, self.y)
-            finite = np.isfinite(values + self.family.curvature(eta, self.y))
+            values = [getattr(self.likelihood, part)(eta, self.responses) for part in parts]
+        finite = np.isfinite(values[0]) & np.isfinite(values[1].sum(axis=0) + values[2][:, 0, 0])
         if not finite.all():
             row = np.argmin(finite)
-            where = f"at eta = {eta[row]:.3g} of row {row}, where a fit starts (offset included)"
-            raise ValueError(f"the {self.family.name} loss is not finite {where}: rescale")
+            where = f"at eta = {eta[0, row]:.3g} of row {row}, where a fit starts (offset included)"
+            raise ValueError(f"the {self.likelihood.name} loss is not finite {where}: rescale")
+
+    @property
+    def n_sites(self) -> int:
+        """How many rows X has."""
+        return len(self.X)
+
+    @property
+    def n_outputs(self) -> int:
+        """q."""
+        return self.likelihood.n_outputs
+
+    @property
+    def n_params(self) -> int:
+        """D."""
+        return self.n_outputs * self.columns.standard.shape[1]
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether the Hessian is the same everywhere."""
+        return self.likelihood.quadratic
+
+    @property
+    def design(self) -> np.ndarray:
+        """Ones for an intercept, then X: (n, p + intercept), read-only."""
+        if self.columns.plain:
+            return self.columns.standard
+        design = np.column_stack([np.ones((self.n_sites, int(self.intercept))), self.X])
+        design.setflags(write=False)
+        return design
+
+    @cached_property
+    def observed(self) -> np.ndarray:
+        """(n,) False where the sample weight is 0."""
+        return self.sample_weight > 0
+
+    @cached_property
+    def full_weights(self) -> np.ndarray:
+        """(n,) s_n b(1) of each site."""
+        return self.sample_weight * self.balance.full
+
+    @property
+    def derivatives(self) -> RegressionDerivatives:
+        """Closed forms; tested against autograd of `objective`."""
+        return RegressionDerivatives(self)
+
+    def ridge(self, total: Any) -> Any:
+        """The diagonal (D,) of the penalty's curvature that goes with a total weight."""
+        return self.prior + total * self.pull
+
+    def standard_ridge(self, total: float) -> np.ndarray:
+        """The same of standard params, a row for each set of coupled predictors."""
+        ridge = self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2
+        return ridge.reshape(-1, self.likelihood.coupled * ridge.shape[1])
+
+    def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:
+        """eta (..., q, n) of sites at standard params (..., D)."""
+        theta = standard.reshape(*standard.shape[:-1], self.n_outputs, -1)
+        eta = np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
+        eta += self.offset[sites]
+        return eta
+
+    def own_scores(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """eta (q, n) of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
+        standard = self.columns.inward(params)
+        if len(sites) > LARGE * len(sizes):
+            pairs = zip(standard, np.split(sites, np.cumsum(sizes)[:-1]), strict=True)
+            return np.hstack([self.predictors(point, part) for point, part in pairs])
+        fold = np.repeat(np.arange(len(sizes)), sizes)
+
+        def of_rows(rows):
+            z = self.columns.standard[span(sites[rows])]
+            theta = standard[span(fold[rows])].reshape(len(z), self.n_outputs, -1)
+            return np.einsum("nqd,nd->nq", theta, z)
+
+        size = max(16, AT_ONCE // max(self.n_params, 1))
+        return by_rows(of_rows, len(sites), size).T + self.offset[sites]
 
     def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """E[y | x] of sites (n,), the first sizes[0] at params[0] (D,) and so on."""
-        return self.family.mean(self.own_scores(params, sites, sizes)[0])
+        """E[y | x], or P(class), of sites, as of `own_scores`."""
+        return self.likelihood.mean(self.own_scores(params, sites, sizes))
+
+    @checked
+    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+        """F(params, weights), weights >= 0."""
+        theta = anp.reshape(params, (self.n_outputs, self.X.shape[1] + int(self.intercept)))
+        eta = anp.dot(theta, self.design.T) + self.offset
+        relative = self.balance.relative(weights) * self.full_weights
+        losses = anp.sum(relative * self.likelihood.loss(eta, self.responses))
+        ridge = self.ridge(anp.dot(weights, self.sample_weight))
+        return losses + 0.5 * anp.sum(ridge * params**2)
+
+    @checked
+    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+        """-log p(y_n | x_n; params) for each n of the fold, without weights of any kind."""
+        eta = self.predictors(self.columns.inward(params), fold)
+        return self.likelihood.loss(eta, self.responses[..., fold])
 
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
-        """E[y | x; params] for each row of X (n, p)."""
-        eta = self._scores_of(params, X)[0]
-        return self.family.mean(eta + column("offset", offset, len(eta)))
+        """E[y | x; params], or P(class) (n, K), for each row of X (n, p)."""
+        X = self._in_order(X)
+        X = real_array("X", X, 2)
+        if X.shape[1] != self.X.shape[1]:
+            raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
+        theta = params.reshape(self.n_outputs, -1)
+        eta = theta[:, int(self.intercept) :] @ X.T + column("offset", offset, len(X))
+        return self.likelihood.mean(eta + theta[:, :1] if self.intercept else eta)
+
+    def _in_order(self, X):
+        """The columns in the order of the model's, where both have names."""
+        names = getattr(X, "columns", None)
+        if self._names is None or names is None or list(names) == list(self._names):
+            return X
+        if sorted(map(str, names)) != sorted(map(str, self._names)):
+            raise ValueError(f"X has columns {list(names)[:3]} ...: the model's are others")
+        return X[list(self._names)]
+
+    @checked
+    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+        """Zeros, and the intercepts that fit the means; F is convex, so `rng` is not used."""
+        start = np.zeros((self.n_outputs, self.columns.standard.shape[1]))
+        if self.intercept:
+            start[:, 0] = self.likelihood.start(self.responses, self.full_weights)
+        return start.ravel()
 
     def check_folds(self, folds: Folds) -> None:
         """Raise for a fold that leaves nothing to fit some parameter by.
 
-        NoFiniteOptimum where it leaves one class, and there is an intercept; LinAlgError where it
-        holds the only rows that tell collinear columns apart, and there is no penalty.
+        NoFiniteOptimum where it leaves one class, and there is an intercept, or no site of a class;
+        LinAlgError where it holds the only rows that tell collinear columns apart, and there is no
+        penalty.
         """
-        if self.intercept:
-            check_folds(self.family.free_direction(self.y), self.observed, folds)
+        if self.intercept or self.family == "multinomial":
+            self.likelihood.check_folds(self.responses, self.observed, folds)
         if not self.is_penalised:
-            self._columns.check_folds(self.design, folds)
+            self._rank.check_folds(self.columns.standard, folds)
+
+    def check_optimum(self, params: np.ndarray) -> None:
+        """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
+        if not (self.is_penalised or self.quadratic):
+            self._check_finite(params, self.observed, "")
+
+    def check_refits(self, params: np.ndarray, folds: Folds) -> None:
+        """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) run to infinity."""
+        if self.is_penalised or self.quadratic:
+            return
+        for part in pieces(len(folds), 64):
+            eta = self.predictors(self.columns.inward(params[part])) - self.offset
+            furthest = self.likelihood.apart(eta).max(axis=-1)
+            for number in part.start + np.flatnonzero(furthest > EXTREME):
+                kept = self.observed & (fold_weights(self.n_sites, folds[number]) > 0.0)
+                self._check_finite(params[number], kept, f"without fold {number} ")
+
+    def _check_finite(self, params, sites, where):
+        eta = self.predictors(self.columns.inward(params), sites) - self.offset[sites]
+        furthest = self.likelihood.apart(eta).max()
+        if furthest <= EXTREME:
+            return
+        rows, free = self.likelihood.gains(self.columns.standard[sites], self.responses[..., sites])
+        if separating_direction(rows, free) is not None:
+            separated = self.likelihood.separated.format(furthest)
+            raise NoFiniteOptimum(
+                f"{where}the {self.likelihood.name} likelihood has no finite maximum: {separated}. "
+                "Pass penalty > 0"
+            )
+
+
+def column(name: str, values: Any, n_rows: int) -> np.ndarray:
+    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
+    given = real_array(name, values)
+    if given.shape not in ((), (n_rows,)):
+        raise ValueError(f"{name} {given.shape} must be one number, or ({n_rows},): one a row")
+    return own_copy(np.broadcast_to(given, n_rows), name=name)

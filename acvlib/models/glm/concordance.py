@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ...concordance import EPSILON, Concordance, NotConcordant
+from ...concordance import EPSILON, Concordance, NotConcordant, spreads
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver
-from .folds import SingleSites
-from .hessians import JointHessian
+from .downdates import Downdates, matrix_of
+from .hessians import leverages
 from .sums import SITES, row_sums, span
 
 AT_ONCE = 2**21  # numbers eta that are in memory together
@@ -29,21 +29,39 @@ ROWS = 64  # whose leverages are computed together, until no other may be larger
 
 
 class RegressionConcordance(Concordance):
-    """Of classes, or of several targets: c = 1."""
+    """Of classes, or of several targets: c = 1. All is in standard params."""
 
     shared = True
 
     def __init__(self, model: Any, fit: Fit, cheap: Callable, sums: int):
         super().__init__(fit, model.n_sites * sums, cheap)
         self.model = model
+        self.z = model.columns.standard
+
+    @cached_property
+    def metric(self) -> np.ndarray:
+        """H of standard params, (D, D)."""
+        return matrix_of(self.fit.hessian)
+
+    def lengths(self, vectors: np.ndarray) -> np.ndarray:
+        """As of any model, of derivatives in the params of x."""
+        return spreads(self.factor, self.model.columns.standard_gradient(vectors))
+
+    @cached_property
+    def units(self) -> np.ndarray:
+        """Lengths of the axes (D,) of derivatives in standard params."""
+        return spreads(self.factor, np.eye(len(self.factor)))
 
     def rates(self, metric: np.ndarray) -> np.ndarray:
         """The spread of each row that has a weight."""
         model = self.model
         if model.quadratic:
             return np.zeros(model.n_sites)
-        leverages = JointHessian(metric).leverages(model.design, model.n_outputs)
-        return model.likelihood.spreads(leverages) * model.observed
+        return self._spreads(metric, slice(None)) * model.observed
+
+    def _spreads(self, metric, sites):
+        few = leverages(np.linalg.inv(metric), self.z[sites])
+        return self.model.likelihood.spreads(few)
 
     def own_rates(self, matrix: np.ndarray, share: float) -> np.ndarray:
         """Exact where they may be the largest; elsewhere by the share of the fit's metric."""
@@ -52,14 +70,14 @@ class RegressionConcordance(Concordance):
             bounds = self.whole_rates / np.sqrt(share) * (1.0 + 1e-9)
         if not np.isfinite(bounds).all():
             return self.rates(matrix)
-        solved = JointHessian(matrix)
+        inverse = np.linalg.inv(matrix)
         largest = 0.0
         for rows in pieces(model.n_sites, ROWS):
             sites = self.by_rate[rows]
             if bounds[sites[0]] <= largest:
                 break
-            leverages = solved.leverages(model.design[sites], model.n_outputs)
-            bounds[sites] = model.likelihood.spreads(leverages) * model.observed[sites]
+            few = leverages(inverse, self.z[sites])
+            bounds[sites] = model.likelihood.spreads(few) * model.observed[sites]
             largest = max(largest, bounds[sites].max())
         return bounds
 
@@ -70,10 +88,10 @@ class RegressionConcordance(Concordance):
 
     def learn(self, hessians: FoldSolver) -> None:
         """The leverages of single sites, where each of them is a fold, are the spreads squared."""
-        if not isinstance(hessians, SingleSites) or not hessians.of_whole:
+        if not (isinstance(hessians, Downdates) and hessians.single and hessians.of_whole):
             return
-        order = np.argsort(hessians.sites)
-        if np.array_equal(hessians.sites[order], np.arange(self.model.n_sites)):
+        order = np.argsort(hessians.sites[:, 0])
+        if np.array_equal(hessians.sites[order, 0], np.arange(self.model.n_sites)):
             self.spreads = self.model.likelihood.spreads(hessians.leverage)[order]
 
     @cached_property
@@ -84,20 +102,20 @@ class RegressionConcordance(Concordance):
     @cached_property
     def spreads(self) -> np.ndarray:
         """How far a standard error of the fit moves scores of each site (apart), (n_sites,)."""
-        model = self.model
-        return model.likelihood.spreads(self.fit.hessian.leverages(model.design, model.n_outputs))
+        return self.model.likelihood.spreads(self.fit.hessian.leverages(self.z))
 
     def noise(self, params: np.ndarray, folds: Folds) -> Any:
         """4 (terms + D) epsilons of all that a gradient sums up; residuals are at most 1."""
         model = self.model
-        x = np.abs(model.design)
+        standard = model.columns.inward(params)
+        x = np.abs(self.z)
         units = self.units.reshape(model.n_outputs, -1)
         tall = (x @ units.T).sum(axis=1) * model.full_weights
-        size = 2.0 + np.abs(params).max(axis=-1)[..., None] * x.sum(axis=1)
+        size = 2.0 + np.abs(standard).max(axis=-1)[..., None] * x.sum(axis=1)
         if model.quadratic:
-            size = size + np.abs(model.y).max(axis=1)
+            size = size + np.abs(model.responses).max(axis=0)
         grown = np.maximum(model.balance.factors(folds).max(axis=1), 1.0)
-        pulls = np.abs(model.prior * params) @ self.units
+        pulls = np.abs(model.standard_ridge(0.0).ravel() * standard) @ self.units
         return 4.0 * (self.terms + len(self.units)) * EPSILON * (grown * (size @ tall) + pulls)
 
     def loss_range(
@@ -105,21 +123,22 @@ class RegressionConcordance(Concordance):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The losses where scores may be."""
         sites, sizes = end_to_end(folds.scored)
-        scores, apart = self.score_range(centre, radius, sites, sizes)
-        return self.model.likelihood.loss_range(scores, self.model.y[sites], apart)
+        eta, apart = self.score_range(centre, radius, sites, sizes)
+        return self.model.likelihood.loss_range(eta, self.model.responses[..., sites], apart)
 
     def score_range(
         self, centre: np.ndarray, radius: np.ndarray, sites: np.ndarray, sizes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """(scores (K, n), how far they may be off) of sites, the first sizes[0] of fold 0, ..."""
+        """(eta (q, n), how far scores may be off) of sites, the first sizes[0] of fold 0, ..."""
         model = self.model
-        scores = model.own_scores(centre, sites, sizes)
-        x = model.design[span(sites)]
-        squares = row_sums(x, x) * np.repeat(row_sums(centre, centre), sizes)
+        standard = model.columns.inward(centre)
+        z = self.z[span(sites)]
+        squares = row_sums(z, z) * np.repeat(row_sums(standard, standard), sizes)
         summed = np.sqrt(squares) + np.abs(model.offset[sites])
         rounding = 4.0 * model.n_params * EPSILON * summed
         moves = self.spreads[sites] * np.repeat(radius, sizes)
-        return scores, moves * (1.0 + 1e-12) + rounding
+        eta = model.own_scores(centre, sites, sizes)
+        return eta, moves * (1.0 + 1e-12) + rounding
 
 
 class GLMConcordance(RegressionConcordance):
@@ -147,7 +166,7 @@ class GLMConcordance(RegressionConcordance):
         found = np.zeros(len(folds))
         if model.quadratic:
             return found
-        here = model.design @ self.fit.params + model.offset
+        here = model.predictors(model.columns.inward(self.fit.params))[0]
         for few, eta in self._etas(params):
             moves = np.abs(eta - here) * model.observed
             if steepness is not None:
@@ -165,7 +184,7 @@ class GLMConcordance(RegressionConcordance):
         over tiles of sites, less what each fold omits: they add up fewer terms at a time.
         """
         model = self.model
-        points = np.atleast_2d(params)
+        points = np.atleast_2d(model.columns.inward(params))
         dim = points.shape[1]
         terms = self.terms
         if len(folds) > 1 and params.ndim == 2:
@@ -174,10 +193,10 @@ class GLMConcordance(RegressionConcordance):
         spread = model.sample_weight * self.spreads
         summed = 4.0 + (terms + dim) * tall @ self.units
         bent = 4.0 * (dim + 2.0) * (1.0 + np.abs(points) @ tall)
-        ridge = model.ridge(model.sample_weight.sum())
+        ridge = model.standard_ridge(model.sample_weight.sum()).ravel()
         total = 4.0 * dim * np.abs(points * ridge) @ self.units
         with np.errstate(all="ignore"):
-            for few, eta in self._etas(points):
+            for few, eta in self._etas(np.atleast_2d(params)):
                 slope = np.abs(model.family.slope(eta, model.y)) * summed + 4.0 * np.abs(model.y)
                 curvature = model.family.curvature(eta, model.y)
                 offsets = 4.0 * curvature * (2.0 * np.abs(model.offset) + 1.0)
@@ -189,15 +208,14 @@ class GLMConcordance(RegressionConcordance):
         """Yield (slice, eta (m, n_sites)) of rows of points."""
         for few in pieces(len(points), max(1, AT_ONCE // self.model.n_sites)):
             with one_blas_thread:
-                eta = points[few] @ self.model.design.T
-            yield few, eta + self.model.offset
+                yield few, self.model.predictors(self.model.columns.inward(points[few]))[:, 0]
 
 
 def concordance_of(model: Any, fit: Fit, cheap: Callable) -> Concordance:
     """That of a regression; NotConcordant for a family of which no bound is known."""
-    family = getattr(model.likelihood, "family", None)
-    if family is None:
+    if model.family == "multinomial" or model.n_outputs > 1:
         return RegressionConcordance(model, fit, cheap, 1 + model.balance.n_classes)
+    family = model.family
     if not (family.self_concordant or family.steepness):
         raise NotConcordant(f"no bound on |third| / curvature of {family.name} is known")
     return GLMConcordance(model, fit, cheap, 1)

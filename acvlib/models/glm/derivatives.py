@@ -1,40 +1,34 @@
 """Derivatives of a regression in closed form, for one weighting or many folds."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ...concordance import Concordance
-from ...derivatives import Derivatives
+from ...derivatives import Derivatives, each_fold
 from ...folds import Folds
+from ...folds import weights as fold_weights
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread
 from ...protocol import override
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, SameForAll, Solvable
 from .concordance import concordance_of
-from .folds import Bases, SingleSites, SiteVectors, hessians_around
-from .hessians import JointHessian, TargetHessian
-from .likelihoods import Gaussian
-from .point import Point, in_params
-from .sums import SINGLE, many_grams, over_sites, row_sums, slope_changes
+from .downdates import Bases, Downdates
+from .folds import Blocks, hessians_around
+from .hessians import Hessian
+from .point import Point
+from .sums import SINGLE, over_sites, row_sums, slope_changes
 
 
 class RegressionDerivatives(Derivatives):
-    """What a fold omits is taken from sums over the sites of each class, weighted anew."""
+    """What a fold omits is taken from sums over the sites of each class, weighted anew.
+
+    Sums are over standard columns z; params and derivatives that come and go are those of x.
+    """
 
     hessians_first = True
-
-    def __init__(self, model: Any):
-        super().__init__(model)
-        self._x = model.design
-        self._y = model.y
-        self._classes = model.balance.classes
-        self._one_class = model.balance.n_classes == 1
-        self._likelihood = model.likelihood
-        self._pull = model.pull
-        self._last: Point | None = None
+    _last: Point | None = None
 
     def _at(self, params):
         """The point at params (D,), kept for the next question about it."""
@@ -44,67 +38,53 @@ class RegressionDerivatives(Derivatives):
             self._last = point  # another thread may replace it
         return point
 
+    @property
+    def _z(self):
+        return self.model.columns.standard
+
     @override
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """(F, Q' (w s slope) X + ridge theta)."""
+        """(F, (w s slope) (x) z + ridge theta)."""
         model = self.model
         point = self._at(params)
         relative = model.balance.relative(weights)
-        losses = model.full_weights * self._likelihood.loss(point.scores, self._y)
+        losses = model.full_weights * model.likelihood.loss(point.eta, model.responses)
         pulls = model.ridge(weights @ model.sample_weight) * params
         with one_blas_thread:
-            gradient = in_params(self.model, (point.slope * relative) @ self._x)
+            slopes = (point.slope * relative) @ self._z
+        gradient = model.columns.gradient(slopes.ravel())
         return float(relative @ losses + 0.5 * pulls @ params), gradient + pulls
 
     @override
     def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
-        """sum_n w_n s_n C_n (x) x_n x_n' + diag(ridge)."""
+        """sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge)."""
         point = self._at(params)
         return point.whole if (weights == 1.0).all() else point.hessian(weights)
 
     @override
     def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """s (slope (x) x + pull theta) of each site, a column each; by autograd if balanced."""
-        if not self._one_class:
-            return super().cross_matrix(params, weights)
-        slopes = self._likelihood.spread.T @ self._at(params).slope
-        losses = slopes[:, None, :] * self._x.T
-        penalty = np.outer(self._pull * params, self.model.sample_weight)
-        return losses.reshape(len(params), self.n_sites) + penalty
-
-    @override
-    def weighted(
-        self, params: np.ndarray, weights: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(F, gradients, Hessians), all in matrix products where there is one linear predictor."""
+        """s (slope (x) z + pull theta) of each site, a column each; by autograd if balanced."""
         model = self.model
-        if model.n_outputs > 1 or not self._one_class:
-            return super().weighted(params, weights)
-        eta = params @ self._x.T + model.offset
-        weights = weights * model.sample_weight
-        ridge = model.ridge(weights.sum(axis=1, keepdims=True))
-        values = row_sums(weights, self._likelihood.loss(eta[:, None], self._y))
-        values += 0.5 * row_sums(ridge * params, params)
-        with one_blas_thread:
-            gradients = (weights * self._likelihood.residual(eta, self._y)) @ self._x
-        curvature = self._likelihood.curvature(eta[None], self._y)[:, 0, 0]
-        hessians = many_grams(self._x, weights * curvature)
-        hessians += ridge[:, None, :] * np.eye(params.shape[1])
-        return values, gradients + ridge * params, hessians
+        if model.balance.n_classes > 1:
+            return super().cross_matrix(params, weights)
+        slopes = np.einsum("qn,nd->nqd", self._at(params).slope, self._z)
+        losses = model.columns.gradient(slopes.reshape(self.n_sites, -1))
+        return (losses + np.outer(model.sample_weight, model.pull * params)).T
 
     # folds
 
     @override
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """-sum_o of the sites' gradients, and what the classes' weights change."""
-        balance = self.model.balance
-        sums = self._less_omitted(params, folds, np.ones((len(folds), balance.n_classes)))
-        if not self._one_class:
-            sums += self._at(params).gradients(balance.slopes(folds))
-        if self._pull.any():
-            sums -= self._omitted_weight(folds) * self._pull * params
+        model = self.model
+        sums = self._less_omitted(params, folds, np.ones((len(folds), model.balance.n_classes)))
+        if model.balance.n_classes > 1:
+            sums += self._at(params).gradients(model.balance.slopes(folds))
+        sums = model.columns.gradient(sums)
+        if model.pull.any():
+            sums -= self._omitted_weight(folds) * model.pull * params
         return sums
 
     @override
@@ -115,20 +95,21 @@ class RegressionDerivatives(Derivatives):
         if len(folds) == 1:
             return super().fold_gradients(params, folds, values)
         factors = self.model.balance.factors(folds)
+        losses = None
         if params.ndim == 1:
             gradients = self._less_omitted(params, folds, factors)
-            distinct = factors[:1] if self._one_class else factors
-            gradients += self._at(params).gradients(distinct)
-            found = self._at(params).kept_losses(folds, factors) if values else None
+            gradients += self._at(params).gradients(
+                factors if factors.shape[1] > 1 else factors[:1]
+            )
+            losses = self._at(params).kept_losses(folds, factors) if values else None
         else:
             sums = self._kept_sums(params, folds, factors, values)
-            gradients = in_params(self.model, sums[:, 1:].reshape(len(folds), -1, self._x.shape[1]))
-            found = sums[:, 0] if values else None
+            gradients = sums[:, 1:]
+            losses = sums[:, 0] if values else None
         pulls = self._fold_ridge(folds) * params
-        gradients += pulls
-        if found is not None:
-            found += 0.5 * np.sum(pulls * params, axis=-1)
-        return found, gradients
+        if losses is not None:
+            losses = losses + 0.5 * np.sum(pulls * params, axis=-1)
+        return losses, self.model.columns.gradient(gradients) + pulls
 
     @override
     def chord_gradients(
@@ -138,30 +119,24 @@ class RegressionDerivatives(Derivatives):
 
         Only the change from the centre is, which is small, and so is its rounding error.
         """
-        moves = params - centre
-        if not self._single_is_enough(moves, centre, accuracy):
-            return super().chord_gradients(params, folds, centre, accuracy)
-        family = self._likelihood.family
+        model = self.model
+        family = getattr(model.likelihood, "family", None)
+        moves = model.columns.inward(params - centre)
         at = self._at(centre)
-        mean = family.mean(at.scores[0])
-        slopes = slope_changes(family, self._x, mean, at.curvature[:, 0, 0], moves)
-        slopes += (at.slope @ self._x)[0]
+        unknown = family is None or family.change is None or model.n_outputs > 1
+        if unknown or len(moves) <= len(centre) or SINGLE * at.distances(moves).max() > accuracy:
+            return super().chord_gradients(params, folds, centre, accuracy)
+        mean = family.mean(at.eta[0])
+        slopes = slope_changes(family, self._z, mean, at.curvature[:, 0, 0], moves)
+        slopes += (at.slope @ self._z)[0]
         slopes -= self._omitted_sums(params, folds, np.ones((len(folds), 1)), False)[:, 1:]
-        slopes += self._fold_ridge(folds) * params
-        return slopes
-
-    def _single_is_enough(self, moves, centre, accuracy):
-        """Whether single precision is accurate enough, and there are moves enough to gain by it."""
-        family = getattr(self._likelihood, "family", None)
-        if family is None or family.change is None or len(moves) <= len(centre):
-            return False
-        return SINGLE * self._at(centre).distances(moves).max() <= accuracy
+        return model.columns.gradient(slopes) + self._fold_ridge(folds) * params
 
     @override
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> FoldSolver:
-        """H(w_o): downdates of few Hessians where the params are (D,).
+        """H(w_o), those around one point by what they share.
 
         Raises LinAlgError where one of a single predictor is singular.
         """
@@ -169,72 +144,68 @@ class RegressionDerivatives(Derivatives):
             everywhere = self._at(np.atleast_2d(params)[0]).whole.damped(damping)
             if not everywhere.indefinite:
                 return SameForAll(everywhere, np.ones(1))
-        together = params.ndim == 1 and bool(folds.sizes.all())
-        if isinstance(self._likelihood, Gaussian):
-            params = np.atleast_2d(params)[0]  # as good as any other
-        elif not together:
-            return super().fold_hessians(params, folds, damping, whole)
-        point = self._at(params)
-        if isinstance(whole, JointHessian | TargetHessian):
+        if params.ndim == 2 and not self.model.quadratic:
+            hessians = each_fold(self._own_hessian, params, folds, "Hessians")
+            return Blocks([each.damped(damping) for each in hessians])
+        point = self._at(np.atleast_2d(params)[0])  # of a quadratic F as good as any other
+        if isinstance(whole, Hessian):
             point.whole = whole
-        return hessians_around(point, folds, damping, together)
+        return hessians_around(point, folds, damping, params.ndim == 1)
+
+    def _own_hessian(self, params, fold):
+        return Point(self.model, params).hessian(fold_weights(self.n_sites, fold))
 
     @override
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
-    ) -> tuple[np.ndarray | SiteVectors, FoldSolver]:
-        """The gradients of single sites as `SiteVectors`, whose steps take half the time."""
+    ) -> tuple[np.ndarray | None, FoldSolver]:
+        """The gradients are None where the Hessians know them, whose steps take half the time."""
         hessians = self.fold_hessians(params, folds, damping, whole)
-        if not isinstance(hessians, SingleSites):
-            return self.fold_gradients(params, folds, values=False)[1], hessians
-        sites, keys, base_of = hessians.bases
-        point = self._at(params)
-        factors = keys[:, :-1]
-        slopes = point.slope[:, sites] * factors[base_of, self._classes[sites]]
-        total = self.model.sample_weight.sum() - keys[:, -1:]
-        rest = point.gradients(factors) + self.model.ridge(total) * params
-        return SiteVectors(rest, -slopes.T @ self._likelihood.spread), hessians
+        if isinstance(hessians, Downdates):
+            return None, hessians
+        return self.fold_gradients(params, folds, values=False)[1], hessians
 
     @override
     def concordance(self, fit: Fit) -> Concordance:
         """By how far scores move apart, and the steepness of the loss."""
         return concordance_of(self.model, fit, self._share_inverses)
 
+    def _share_inverses(self, folds):
+        """Whether folds are of one row, and share a few inverses."""
+        return folds.sizes.max() == 1 and Bases.of(self.model, folds) is not None
+
     @override
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
-        """All at once where the folds share a few matrices."""
+        """All at once where the folds share a few inverses."""
         if self._share_inverses(folds):
             return [slice(0, len(folds))]
-        return super().portions(folds, self._x.shape[1] if self.model.quadratic else n_params)
+        return super().portions(folds, self._z.shape[1] * self.model.likelihood.coupled)
 
     @override
     def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         """-log p(y_n | x_n; params) of the scored sites."""
         sites, sizes = end_to_end(folds.scored)
         if params.ndim == 1:
-            scores = self._at(params).scores[:, sites]
+            eta = self._at(params).eta[:, sites]
         else:
-            scores = self.model.own_scores(params, sites, sizes)
-        losses = self._likelihood.loss(scores, self._y[sites])
-        if isinstance(folds.scored, np.ndarray):
-            return losses.reshape(folds.scored.shape)
-        return np.split(losses, np.cumsum(sizes)[:-1])
+            eta = self.model.own_scores(params, sites, sizes)
+        return folds.split(self.model.likelihood.loss(eta, self.model.responses[..., sites]))
 
     @override
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """Q' sum_o slope x of the scored sites."""
+        """sum_o slope (x) z of the scored sites."""
         scored = Folds(folds.scored)
         sites, sizes = end_to_end(scored)
-        scores = self.model.own_scores(params, sites, sizes)
-        slopes = self._likelihood.residual(scores, self._y[sites])
-        return in_params(self.model, self._sums_of(scored.indicator(self.n_sites), slopes))
+        eta = self.model.own_scores(params, sites, sizes)
+        slopes = self.model.likelihood.slope(eta, self.model.responses[..., sites])
+        return self.model.columns.gradient(self._sums_of(scored.indicator(self.n_sites), slopes))
 
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         """prior theta."""
         return self.model.prior * params
 
-    # one point
+    # sums over standard columns
 
     def _omitted_weight(self, folds):
         """(n_folds, 1)."""
@@ -242,7 +213,7 @@ class RegressionDerivatives(Derivatives):
 
     def _fold_ridge(self, folds):
         """(n_folds, D), or (D,) where no weight changes it."""
-        if not self._pull.any():
+        if not self.model.pull.any():
             return self.model.prior
         return self.model.ridge(self.model.sample_weight.sum() - self._omitted_weight(folds))
 
@@ -250,34 +221,31 @@ class RegressionDerivatives(Derivatives):
         """-kept (n_folds, C) times the gradients of the sites that a fold omits, (n_folds, D)."""
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
-        shares = kept[np.repeat(np.arange(len(folds)), folds.sizes), self._classes[sites]]
-        slopes = self._at(params).slope[:, sites] * -shares
-        return in_params(self.model, self._sums_of(omitted, slopes))
+        classes = self.model.balance.classes[sites]
+        shares = kept[np.repeat(np.arange(len(folds)), folds.sizes), classes]
+        return self._sums_of(omitted, self._at(params).slope[:, sites] * -shares)
 
     def _sums_of(self, omitted, slopes):
-        """sum_o slope_k x of slopes (K, .) of all omitted sites, (n_folds, K, D')."""
+        """sum_o slope (x) z of slopes (q, .) of all omitted sites, (n_folds, D)."""
         sums = []
         for slope in slopes:
             omitted.data = slope
-            sums.append(omitted @ self._x)
-        return sums[0][:, None] if len(sums) == 1 else np.stack(sums, axis=1)
-
-    def _share_inverses(self, folds):
-        return Bases.of(self.model, folds) is not None
-
-    # many points
+            sums.append(omitted @ self._z)
+        return sums[0] if len(sums) == 1 else np.hstack(sums)
 
     def _kept_sums(self, params, folds, factors, values):
-        """[sum loss, sum residual x'] over the sites that each fold keeps, (n_folds, 1 + K D')."""
+        """[sum loss, sum slope (x) z] over the sites that each fold keeps, (n_folds, 1 + D)."""
+        model = self.model
+        standard = model.columns.inward(params)
 
         def sums(few, sites):
-            shares = factors[few][:, self._classes[sites]] * self.model.full_weights[sites]
-            scores = self.model.scores(params[few], self._x[sites]) + self.model.offset[sites]
-            residuals = self._likelihood.residual(scores, self._y[sites]) * shares[:, None]
+            shares = factors[few][:, model.balance.classes[sites]] * model.full_weights[sites]
+            eta = model.predictors(standard[few], sites)
+            slopes = model.likelihood.slope(eta, model.responses[..., sites]) * shares[:, None]
             losses = np.zeros(len(shares))
             if values:
-                losses = row_sums(self._likelihood.loss(scores, self._y[sites]), shares)
-            products = np.tensordot(residuals, self._x[sites], axes=1)
+                losses = row_sums(model.likelihood.loss(eta, model.responses[..., sites]), shares)
+            products = np.tensordot(slopes, self._z[sites], axes=1)
             return np.column_stack([losses, products.reshape(len(losses), -1)])
 
         kept = over_sites(sums, len(folds), self.n_sites)
@@ -285,15 +253,15 @@ class RegressionDerivatives(Derivatives):
 
     def _omitted_sums(self, params, folds, factors, values):
         """The same sums over each fold's own sites, at its own params."""
+        model = self.model
         omitted = folds.indicator(self.n_sites)
         sites = omitted.indices
-        scores = self.model.own_scores(params, sites, folds.sizes)
+        eta = model.own_scores(params, sites, folds.sizes)
         fold = np.repeat(np.arange(len(folds)), folds.sizes)
-        shares = factors[fold, self._classes[sites]] * self.model.full_weights[sites]
+        shares = factors[fold, model.balance.classes[sites]] * model.full_weights[sites]
         losses = np.zeros(len(folds))
         if values:
-            omitted.data = shares * self._likelihood.loss(scores, self._y[sites])
+            omitted.data = shares * model.likelihood.loss(eta, model.responses[..., sites])
             losses = omitted @ np.ones(self.n_sites)
-        residuals = shares * self._likelihood.residual(scores, self._y[sites])
-        products = self._sums_of(omitted, residuals)
-        return np.column_stack([losses, products.reshape(len(losses), -1)])
+        slopes = shares * model.likelihood.slope(eta, model.responses[..., sites])
+        return np.column_stack([losses, self._sums_of(omitted, slopes)])

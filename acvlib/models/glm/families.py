@@ -58,19 +58,11 @@ class Family(NamedTuple):
         return (family_of, (self.name,)) if known else (Family, tuple(self))
 
 
-def _binary(y):
-    return (y == 0) | (y == 1)
-
-
-def _towards_its_class(y):
-    return np.where(y == 1, 1, -1)
-
-
-# y ~ N(eta, 1)
 def _gaussian_loss(eta, y):
     return 0.5 * (y - eta) ** 2 + 0.5 * LOG_2PI
 
 
+# y ~ N(eta, 1)
 gaussian = Family(
     name="gaussian",
     loss=_gaussian_loss,
@@ -87,9 +79,24 @@ gaussian = Family(
 )
 
 
-# y ~ Bernoulli(1 / (1 + exp(-eta)))
-def _logistic_loss(eta, y):
-    return anp.logaddexp(0.0, (1 - 2 * y) * eta)
+def _binary(y):
+    return (y == 0) | (y == 1)
+
+
+def _towards_its_class(y):
+    return np.where(y == 1, 1, -1)
+
+
+def _positive(y):
+    return (y > 0) & np.isfinite(y)
+
+
+def _not_negative(y):
+    return (y >= 0) & np.isfinite(y)
+
+
+def _down_at_zero(y):
+    return np.where(y == 0, -1, 0)
 
 
 def _logistic_slope(eta, y):
@@ -116,9 +123,10 @@ def _logistic_change(mean, d):
 
 _STEEPEST = float(np.log(2 + np.sqrt(3)))  # where |third| is largest: mean = 1/2 +- sqrt(3)/6
 
+# y ~ Bernoulli(1 / (1 + exp(-eta)))
 logistic = Family(
     name="logistic",
-    loss=_logistic_loss,
+    loss=lambda eta, y: anp.logaddexp(0.0, (1 - 2 * y) * eta),
     slope=_logistic_slope,
     curvature=lambda eta, y: expit(eta) * expit(-eta),
     third=_logistic_third,
@@ -133,15 +141,10 @@ logistic = Family(
     third_peaks=(-_STEEPEST, _STEEPEST),
 )
 
-
 # y ~ Poisson(exp(eta))
-def _poisson_loss(eta, y):
-    return anp.exp(eta) - y * eta + gammaln(y + 1.0)
-
-
 poisson = Family(
     name="poisson",
-    loss=_poisson_loss,
+    loss=lambda eta, y: anp.exp(eta) - y * eta + gammaln(y + 1.0),
     slope=lambda eta, y: np.exp(eta) - y,
     curvature=lambda eta, y: np.exp(eta),
     third=lambda eta, y: np.exp(eta),
@@ -149,51 +152,30 @@ poisson = Family(
     link=np.log,
     accepts=lambda y: (y >= 0) & (y == np.floor(y)) & (y <= 2.0**53),
     response="whole numbers >= 0, up to 2**53",
-    free_direction=lambda y: np.where(y == 0, -1, 0),
+    free_direction=_down_at_zero,
     change=lambda mean, d: np.expm1(d, out=d),
     self_concordant=True,
 )
 
-
 # y >= 0 with mean exp(eta), y not counted but measured, such as counts over an exposure
 poisson_rate = poisson._replace(
     name="poisson rate",
-    accepts=lambda y: (y >= 0) & np.isfinite(y),
+    accepts=_not_negative,
     response="finite numbers >= 0",
 )
 
 
-# half the deviance of mean exp(eta) and variance mean^power, up to a constant
 def _tweedie_loss(eta, y, power):
+    """Half the deviance of mean exp(eta) and variance mean^power, up to a constant."""
     if power == 2.0:
         return y * anp.exp(-eta) + eta
     return y * anp.exp((1 - power) * eta) / (power - 1) + anp.exp((2 - power) * eta) / (2 - power)
 
 
-def _tweedie_slope(eta, y, power):
-    return np.exp((2 - power) * eta) - y * np.exp((1 - power) * eta)
-
-
-def _tweedie_curvature(eta, y, power):
-    rising = (2 - power) * np.exp((2 - power) * eta)
-    return rising + (power - 1) * y * np.exp((1 - power) * eta)
-
-
-def _tweedie_third(eta, y, power):
-    rising = (2 - power) ** 2 * np.exp((2 - power) * eta)
-    return rising - (power - 1) ** 2 * y * np.exp((1 - power) * eta)
-
-
-def _positive(y):
-    return (y > 0) & np.isfinite(y)
-
-
-def _not_negative(y):
-    return (y >= 0) & np.isfinite(y)
-
-
-def _down_at_zero(y):
-    return np.where(y == 0, -1, 0)
+def _tweedie_slopes(eta, y, power, order):
+    """The derivative of that order of the same."""
+    rising = (2 - power) ** (order - 1) * np.exp((2 - power) * eta)
+    return rising - (1 - power) ** (order - 1) * y * np.exp((1 - power) * eta)
 
 
 def tweedie(power: float) -> Family:
@@ -211,18 +193,15 @@ def tweedie(power: float) -> Family:
     if power > 2.0:
         raise ValueError(f"power = {power:g}: the loss is convex in eta for powers up to 2 alone")
     gamma = power == 2.0
-    return Family(
+    return poisson_rate._replace(
         name="gamma" if gamma else f"tweedie({power:g})",
         loss=partial(_tweedie_loss, power=power),
-        slope=partial(_tweedie_slope, power=power),
-        curvature=partial(_tweedie_curvature, power=power),
-        third=partial(_tweedie_third, power=power),
-        mean=np.exp,
-        link=np.log,
+        slope=partial(_tweedie_slopes, power=power, order=1),
+        curvature=partial(_tweedie_slopes, power=power, order=2),
+        third=partial(_tweedie_slopes, power=power, order=3),
         accepts=_positive if gamma else _not_negative,
         response="finite numbers > 0" if gamma else "finite numbers >= 0",
-        free_direction=_down_at_zero,
-        self_concordant=True,
+        change=None,
         log_concave=gamma,
     )
 
@@ -230,7 +209,6 @@ def tweedie(power: float) -> Family:
 gamma = tweedie(2.0)
 
 
-# y ~ Bernoulli(Phi(eta)); the margin m is eta turned towards y's class
 def _probit_loss(eta, y):
     from autograd.scipy.stats import norm  # loads all of scipy.stats: not at import
 
@@ -238,13 +216,9 @@ def _probit_loss(eta, y):
 
 
 def _margin_and_mills(eta, y):
-    """(m, r): r = phi(m) / Phi(m), the inverse Mills ratio, to a few epsilons at any m."""
+    """(m, r): eta turned towards y's class, and phi(m) / Phi(m) to a few epsilons at any m."""
     margin = (2 * y - 1) * eta
     return margin, np.sqrt(2.0 / np.pi) / erfcx(-margin / np.sqrt(2.0))
-
-
-def _probit_slope(eta, y):
-    return (1 - 2 * y) * _margin_and_mills(eta, y)[1]
 
 
 def _probit_curvature(eta, y):
@@ -272,10 +246,11 @@ def _probit_steepness(eta, d, y):
 
 _PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest
 
+# y ~ Bernoulli(Phi(eta))
 probit = Family(
     name="probit",
     loss=_probit_loss,
-    slope=_probit_slope,
+    slope=lambda eta, y: (1 - 2 * y) * _margin_and_mills(eta, y)[1],
     curvature=_probit_curvature,
     third=_probit_third,
     mean=ndtr,

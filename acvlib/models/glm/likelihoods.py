@@ -1,7 +1,6 @@
-"""Losses of scores (..., K, n) = Q eta, eta (..., q, n) the linear predictors.
+"""Losses of q linear predictors eta (..., q, n), and how their curvature couples them.
 
-Each has Q (K, q), `spread`, of orthonormal columns, and how Hessians and bounds are built: those of
-one linear predictor or of classes are matrices of all coordinates, those of targets one a target.
+Curvature is (n, k, k): k = 1 where predictors are alike and nothing couples them, else k = q.
 """
 
 from typing import Any
@@ -11,80 +10,91 @@ import numpy as np
 from scipy.linalg import helmert
 
 from ...concordance import convex_range, widened
-from .families import FAMILIES, LOG_2PI, Family
-from .hessians import JointHessian, TargetHessian
-from .sums import ROWS, gram, sum_of
+from ...folds import Folds
+from ...folds.folds import emptied
+from ...protocol import NoFiniteOptimum
+from .families import FAMILIES, Family
+from .separation import check_classes
 
 
-class Single:
-    """A family's loss of one linear predictor: K = q = 1."""
+class Elementwise:
+    """A family's loss of one linear predictor, or the sum over q targets, y (q, n).
 
-    identity = True  # Q
+    These have one curvature, and so one Hessian: theirs is a Gaussian one.
+    """
+
+    coupled = 1  # predictors that the curvature couples
     separated = (
         "a linear combination of the columns separates the responses (fitted |eta| up to {:.3g})"
     )
 
-    def __init__(self, family: Family):
+    def __init__(self, family: Family, n_outputs: int = 1):
         self.family = family
-        self.spread = np.ones((1, 1))
+        self.n_outputs = n_outputs
         self.name = family.name
         self.quadratic = family is FAMILIES["gaussian"]
         self.self_concordant = family.self_concordant
 
-    def loss(self, scores: Any, y: np.ndarray) -> Any:
-        """-log p(y | scores), (..., n)."""
-        return self.family.loss(scores[..., 0, :], y)
+    def loss(self, eta: Any, y: np.ndarray) -> Any:
+        """-log p(y | eta), (..., n)."""
+        losses = self.family.loss(eta, y)
+        return losses[..., 0, :] if self.n_outputs == 1 else anp.sum(losses, axis=-2)
 
-    def residual(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """d loss / d scores."""
-        return self.family.slope(scores, y)
+    def slope(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """d loss / d eta."""
+        return self.family.slope(eta, y)
+
+    def curvature(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """(n, 1, 1)."""
+        return self.family.curvature(eta[0], y[0])[:, None, None]
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """E[y | eta], (n,), or (n, q) of targets."""
+        mean = self.family.mean(eta)
+        return mean[0] if self.n_outputs == 1 else mean.T
 
     def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The intercept (1,) that fits the mean."""
-        return self.family.link(np.average(y, weights=weights))
+        """The intercepts (q,) that fit the means."""
+        return self.family.link(np.average(y, axis=1, weights=weights))
 
-    def curvature(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """(n, 1, 1)."""
-        return self.family.curvature(scores[0], y)[:, None, None]
-
-    def gram(self, x: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        """sum_n curvature_n x_n x_n'."""
-        return gram(x, curvature[:, 0, 0])
-
-    def hessian(self, gram: np.ndarray, ridge: np.ndarray) -> JointHessian:
-        """gram + diag(ridge (D,))."""
-        return JointHessian(gram + np.diag(ridge))
-
-    def apart(self, scores: np.ndarray) -> np.ndarray:
+    def apart(self, eta: np.ndarray) -> np.ndarray:
         """|eta|, (..., n)."""
-        return abs(scores[..., 0, :])
+        return abs(eta[..., 0, :])
 
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(rows (n, D), which way each lowers its loss for ever), for `separating_direction`."""
-        return design, self.family.free_direction(y)
+        return design, self.family.free_direction(y[0])
+
+    def check_folds(self, y: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
+        """Raise NoFiniteOptimum for a fold that leaves one class alone."""
+        if self.n_outputs == 1:
+            check_classes(self.family.free_direction(y[0]), observed, folds)
 
     def spreads(self, leverage: np.ndarray) -> np.ndarray:
-        """How far eta moves, at most, by a standard error, (n,)."""
+        """How far eta moves, at most, by a standard error, (n,), of leverages (n, 1, 1)."""
         return np.sqrt(leverage[:, 0, 0])
 
     def loss_range(
-        self, scores: np.ndarray, y: np.ndarray, apart: np.ndarray
+        self, eta: np.ndarray, y: np.ndarray, apart: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (n,) of losses where each eta moves by no more than `apart` (n,)."""
+        """Bounds (n,) of losses where eta moves by no more than `apart` (n,)."""
+        if self.n_outputs > 1:
+            loss = self.loss(eta, y)
+            change = (np.linalg.norm(eta - y, axis=0) + 0.5 * apart) * apart
+            return widened(loss - change, loss + change)
         with np.errstate(all="ignore"):
-            best = self.family.link(y)
-        return convex_range(lambda eta: self.family.loss(eta, y), scores[0], apart, best)
+            best = self.family.link(y[0])
+        return convex_range(lambda eta: self.family.loss(eta, y[0]), eta[0], apart, best)
 
 
 class Multinomial:
-    """loss = log sum_k exp(scores_k) - scores_y, y in 0, ..., K - 1.
+    """loss = log sum_k exp(scores_k) - scores_y, scores (K,) = Q eta, y in 0, ..., K - 1.
 
     Adding a number to all scores changes nothing, and penalised coefficients sum to 0: Q (K, K - 1)
-    is a basis of what is left.
+    is an orthonormal basis of what is left.
     """
 
     name = "multinomial"
-    identity = False
     quadratic = False
     self_concordant = True  # a Hessian changes at most by exp(|how far scores move apart|)
     separated = (
@@ -94,139 +104,105 @@ class Multinomial:
 
     def __init__(self, n_classes: int):
         self.spread = np.ascontiguousarray(helmert(n_classes).T)
+        self.n_outputs = self.coupled = n_classes - 1
         self._products = np.einsum("ki,kj->kij", self.spread, self.spread)
 
-    def loss(self, scores: Any, y: np.ndarray) -> Any:
-        """-log p(y | scores), (..., n)."""
+    def scores(self, eta: Any) -> Any:
+        """Q eta, (..., K, n)."""
+        return anp.matmul(self.spread, eta)
+
+    def loss(self, eta: Any, y: np.ndarray) -> Any:
+        """-log p(y | eta), (..., n)."""
+        scores = self.scores(eta)
         highest = anp.max(scores, axis=-2)
         total = anp.sum(anp.exp(scores - highest[..., None, :]), axis=-2)
         return highest + anp.log(total) - scores[..., y, np.arange(len(y))]
 
-    def residual(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """d loss / d scores."""
-        shares = self.mean(scores)
+    def slope(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """d loss / d eta."""
+        shares = self._shares(eta)
         shares[..., y, np.arange(len(y))] -= 1.0
-        return shares
+        return np.matmul(self.spread.T, shares)
 
-    def mean(self, scores: np.ndarray) -> np.ndarray:
-        """p(k | scores)."""
-        shares = scores - scores.max(axis=-2, keepdims=True)
-        np.exp(shares, out=shares)
-        shares /= shares.sum(axis=-2, keepdims=True)
-        return shares
+    def curvature(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Q' (diag p - p p') Q, (n, q, q)."""
+        shares = self._shares(eta).T
+        along = shares @ self.spread
+        squares = np.tensordot(shares, self._products, axes=1)
+        return squares - along[:, :, None] * along[:, None, :]
+
+    def mean(self, eta: np.ndarray) -> np.ndarray:
+        """p(k | eta), (n, K)."""
+        return self._shares(eta).T
 
     def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """The intercepts (q,) that fit the shares of the classes."""
-        counts = np.bincount(y, weights, len(self.spread))
-        return self.spread.T @ np.log(counts)
+        return self.spread.T @ np.log(np.bincount(y, weights, len(self.spread)))
 
-    def curvature(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Q' (diag p - p p') Q, (n, q, q)."""
-        shares = self.mean(scores).T
-        along = shares @ self.spread
-        own = np.tensordot(shares, self._products, axes=1)
-        return own - along[:, :, None] * along[:, None, :]
-
-    def gram(self, x: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        """sum_n curvature_n (x) x_n x_n', (D, D), D = q x.shape[1]; half of it is computed."""
-        q = curvature.shape[1]
-        dim = x.shape[1]
-
-        def of_rows(rows):
-            block = x[rows]
-            gram = np.zeros((q, dim, q, dim))
-            for i in range(q):
-                weighted = block[:, None, :] * curvature[rows, i, : i + 1, None]
-                product = block.T @ weighted.reshape(len(block), -1)
-                gram[i, :, : i + 1] = product.reshape(dim, i + 1, dim)
-            return gram
-
-        gram = sum_of(of_rows, len(x), max(ROWS, -(-len(x) // 8)))
-        for i in range(q):
-            gram[:i, :, i] = gram[i, :, :i].transpose(1, 0, 2)
-        return gram.reshape(q * dim, q * dim)
-
-    def hessian(self, gram: np.ndarray, ridge: np.ndarray) -> JointHessian:
-        """gram + diag(ridge (D,))."""
-        return JointHessian(gram + np.diag(ridge))
-
-    def apart(self, scores: np.ndarray) -> np.ndarray:
+    def apart(self, eta: np.ndarray) -> np.ndarray:
         """The largest difference of two scores, (..., n)."""
-        return np.ptp(scores, axis=-2)
+        return np.ptp(self.scores(eta), axis=-2)
 
     def gains(self, design: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(how much a direction raises the score of each y over every other one (., D), ones)."""
         over = self.spread[y, None] - self.spread  # (n, K, q)
         others = np.arange(len(self.spread)) != y[:, None]
-        x = np.repeat(design, len(self.spread) - 1, axis=0)
+        x = np.repeat(design, self.n_outputs, axis=0)
         rows = (over[others][:, :, None] * x[:, None, :]).reshape(len(x), -1)
         return rows, np.ones(len(rows), int)
+
+    def check_folds(self, y: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
+        """Raise NoFiniteOptimum for a fold that leaves no site of a class."""
+        is_class = y[:, None] == np.arange(len(self.spread))
+        if gone := emptied(folds, is_class & observed[:, None]):
+            where = f"fold {gone[0]} leaves no site of class {gone[1]}"
+            raise NoFiniteOptimum(f"{where}: use fewer sites a fold, or stratified folds")
 
     def spreads(self, leverage: np.ndarray) -> np.ndarray:
         """How far two scores of a site move apart, at most, by a standard error, (n,)."""
         scores = np.einsum("ki,nij->nkj", self.spread, leverage) @ self.spread.T
-        own = np.einsum("nkk->nk", scores)
-        squares = own[:, :, None] + own[:, None, :] - 2.0 * scores
+        squares = np.einsum("nkk->nk", scores)
+        squares = squares[:, :, None] + squares[:, None, :] - 2.0 * scores
         return np.sqrt(squares.max(axis=(1, 2)))
 
     def loss_range(
-        self, scores: np.ndarray, y: np.ndarray, apart: np.ndarray
+        self, eta: np.ndarray, y: np.ndarray, apart: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Bounds (n,) of losses where scores move apart by no more than `apart` (n,)."""
-        loss = self.loss(scores, y)
+        loss = self.loss(eta, y)
         with np.errstate(all="ignore"):
             change = np.log1p(np.expm1(loss) * np.exp(apart)) - loss
         return widened(loss - change, loss + change)
 
+    def _shares(self, eta):
+        """p (..., K, n)."""
+        scores = self.scores(eta)
+        shares = scores - scores.max(axis=-2, keepdims=True)
+        np.exp(shares, out=shares)
+        shares /= shares.sum(axis=-2, keepdims=True)
+        return shares
 
-class Gaussian:
-    """loss = |y - scores|^2 / 2 + K log(2 pi) / 2, y (K,): Q = I, and nothing couples targets."""
 
-    name = "gaussian"
-    identity = True
-    quadratic = True
-    self_concordant = True
+def check_responses(family: Family, y: np.ndarray, observed: np.ndarray, intercept: bool) -> None:
+    """Raise unless a family takes all y, and those observed let an intercept be finite."""
+    bad = y[~family.accepts(y)]
+    if bad.size:
+        rule = f"y of the {family.name} family must be {family.response}"
+        raise ValueError(f"{rule}; found {bad[:3]}")
+    seen = y[observed]
+    if intercept and y.ndim == 1 and abs(family.free_direction(seen).sum()) == len(seen):
+        raise NoFiniteOptimum(f"every y is {seen[0]:g}: the intercept has no finite optimum")
 
-    def __init__(self, n_targets: int):
-        self.spread = np.eye(n_targets)
 
-    def loss(self, scores: Any, y: np.ndarray) -> Any:
-        """-log N(y; scores, I), (..., n)."""
-        squares = anp.sum((scores - y.T) ** 2, axis=-2)
-        return 0.5 * (squares + y.shape[1] * LOG_2PI)
-
-    def residual(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """d loss / d scores."""
-        return scores - y.T
-
-    def mean(self, scores: np.ndarray) -> np.ndarray:
-        """E[y | scores]."""
-        return scores
-
-    def start(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The mean of y."""
-        return np.average(y, axis=0, weights=weights)
-
-    def curvature(self, scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """1 for each site, (n,)."""
-        return np.ones(len(y))
-
-    def gram(self, x: np.ndarray, curvature: np.ndarray) -> np.ndarray:
-        """sum_n curvature_n x_n x_n', which all targets share."""
-        return gram(x, curvature)
-
-    def hessian(self, gram: np.ndarray, ridge: np.ndarray) -> TargetHessian:
-        """gram + diag(ridge_k) for each target k, of ridge (D,)."""
-        return TargetHessian(gram, ridge.reshape(-1, len(gram)))
-
-    def spreads(self, leverage: np.ndarray) -> np.ndarray:
-        """How far scores move, at most, by a standard error, (n,)."""
-        return np.sqrt(leverage.max(axis=1))
-
-    def loss_range(
-        self, scores: np.ndarray, y: np.ndarray, apart: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (n,) of losses where scores move by no more than `apart` (n,)."""
-        loss = self.loss(scores, y)
-        change = (np.linalg.norm(scores - y.T, axis=0) + 0.5 * apart) * apart
-        return widened(loss - change, loss + change)
+def checked_classes(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """y as integers. Raises ValueError unless each of 0, ..., K - 1 is observed, K > 1."""
+    whole = np.isin(y, np.arange(len(y)))
+    if not whole.all():
+        raise ValueError(f"y must be classes 0, 1, ...; found {y[~whole][:3]}")
+    classes = y.astype(int)
+    counts = np.bincount(classes, weights)
+    if len(counts) < 2 or not counts.all():
+        missing = int(np.argmin(counts)) if len(counts) > 1 else 1
+        raise NoFiniteOptimum(f"no observed site is of class {missing}: number those there are")
+    classes.setflags(write=False)
+    return classes

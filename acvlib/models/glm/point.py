@@ -1,4 +1,4 @@
-"""A regression at one point, and what the Hessians of folds there have in common."""
+"""A regression at one point, in standard params: what the folds there have in common."""
 
 from functools import cached_property
 from typing import Any
@@ -7,105 +7,92 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import one_blas_thread
-from ...solvers.inverse import FoldSolver
-from .sums import by_rows, row_sums
-
-
-def scaled(curvature: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Each site's curvature, a number or a matrix, times its weight."""
-    return (curvature.T * weights).T
-
-
-def in_params(model: Any, sums: np.ndarray) -> np.ndarray:
-    """Q' sums (..., K, D') as (..., D)."""
-    likelihood = model.likelihood
-    own = sums if likelihood.identity else likelihood.spread.T @ sums
-    return own.reshape(*sums.shape[:-2], model.n_params)
+from .hessians import Hessian
+from .sums import by_rows, gram, row_sums
 
 
 class Point:
-    """Scores (K, n), and what follows from them, at params (D,)."""
+    """Linear predictors eta (q, n), and what follows from them, at params (D,)."""
 
     def __init__(self, model: Any, params: np.ndarray):
         self.model = model
         self.params = params.copy()
+        self.standard = model.columns.inward(params)
 
     @cached_property
-    def scores(self) -> np.ndarray:
-        """Those of the sites, (K, n)."""
+    def eta(self) -> np.ndarray:
+        """Those of the sites, (q, n)."""
         with one_blas_thread:
-            return self.model.scores(self.params, self.model.design) + self.model.offset
+            return self.model.predictors(self.standard)
 
     @cached_property
     def slope(self) -> np.ndarray:
-        """(K, n) the losses' derivatives in the scores, times the sites' weights at w = 1."""
-        return self.model.likelihood.residual(self.scores, self.model.y) * self.model.full_weights
+        """(q, n) the losses' derivatives in eta, times the sites' weights at w = 1."""
+        model = self.model
+        return model.likelihood.slope(self.eta, model.responses) * model.full_weights
 
     @cached_property
     def curvature(self) -> np.ndarray:
-        """The losses' second derivatives in eta, times the same: (n, q, q); (n,) of targets."""
-        curvature = self.model.likelihood.curvature(self.scores, self.model.y)
-        return scaled(curvature, self.model.full_weights)
+        """The losses' second derivatives in coupled eta, times the same: (n, k, k)."""
+        model = self.model
+        curvature = model.likelihood.curvature(self.eta, model.responses)
+        return curvature * model.full_weights[:, None, None]
 
     def gradients(self, factors: np.ndarray) -> np.ndarray:
         """Those (n, D) of the losses, of classes weighted by factors (n, C)."""
-        classes = self.model.balance.classes
+        model = self.model
         with one_blas_thread:
-            members = [classes == c for c in range(factors.shape[1])]
-            sums = np.array([(self.slope * own) @ self.model.design for own in members])
-        return factors @ in_params(self.model, sums)
+            members = [model.balance.classes == c for c in range(factors.shape[1])]
+            sums = np.array([(self.slope * kind) @ model.columns.standard for kind in members])
+        return factors @ sums.reshape(len(members), -1)
 
     def kept_losses(self, folds: Folds, factors: np.ndarray) -> np.ndarray:
         """The sums of losses (n_folds,) that are kept, of classes so weighted."""
         model = self.model
-        losses = model.full_weights * model.likelihood.loss(self.scores, model.y)
+        losses = model.full_weights * model.likelihood.loss(self.eta, model.responses)
         parts = losses[:, None] * (model.balance.classes[:, None] == np.arange(factors.shape[1]))
         kept = parts.sum(axis=0) - folds.indicator(model.n_sites) @ parts
         return row_sums(kept, factors)
 
-    def hessian(self, weights: np.ndarray) -> Any:
+    def hessian(self, weights: np.ndarray) -> Hessian:
         """H at weights (n_sites,)."""
         model = self.model
-        curvature = scaled(self.curvature, model.balance.relative(weights))
-        gram = model.likelihood.gram(model.design, curvature)
-        return model.likelihood.hessian(gram, model.ridge(weights @ model.sample_weight))
+        curvature = self.curvature * model.balance.relative(weights)[:, None, None]
+        ridge = model.standard_ridge(weights @ model.sample_weight)
+        return Hessian(model.columns, gram(model.columns.standard, curvature), ridge)
 
     @cached_property
-    def whole(self) -> Any:
+    def whole(self) -> Hessian:
         """H at weights 1."""
         return self.hessian(np.ones(self.model.n_sites))
 
+    def mixed(self, factors: np.ndarray, omitted: float = 0.0) -> Hessian:
+        """H with the classes weighted by factors (C,), the penalty without an omitted weight."""
+        if len(factors) == 1 and not omitted:
+            return self.whole
+        total = self.whole.gram
+        if len(factors) > 1:
+            pairs = zip(factors, self._class_grams, strict=True)
+            total = sum(factor * each for factor, each in pairs)
+        ridge = self.model.standard_ridge(self.model.sample_weight.sum() - omitted)
+        return Hessian(self.model.columns, total, ridge)
+
     @cached_property
-    def class_grams(self) -> list[np.ndarray]:
-        """What each class adds to H at weights 1."""
+    def _class_grams(self):
         model = self.model
         members = [model.balance.classes == c for c in range(model.balance.n_classes)]
-        return [model.likelihood.gram(model.design[m], self.curvature[m]) for m in members]
-
-    def mixed(self, factors: np.ndarray) -> Any:
-        """H at weights 1 with the classes weighted by factors (C,)."""
-        if len(factors) == 1:
-            return self.whole
-        gram = sum(factor * gram for factor, gram in zip(factors, self.class_grams, strict=True))
-        return self.model.likelihood.hessian(gram, self.model.prior)
+        return [gram(model.columns.standard[m], self.curvature[m]) for m in members]
 
     def distances(self, moves: np.ndarray) -> np.ndarray:
-        """How many standard errors long each of moves (n, D) is."""
+        """How many standard errors long each of moves (n, D) of standard params is."""
 
         def squares(rows):
-            return row_sums(moves[rows] @ self.whole, moves[rows])
+            return row_sums(self.whole.multiply(moves[rows]), moves[rows])
 
         return np.sqrt(by_rows(squares, len(moves)))
 
     @cached_property
     def reach(self) -> float:
         """How far scores of a site move (apart), at most, by a standard error."""
-        model = self.model
-        leverages = self.whole.leverages(model.design, model.n_outputs)
-        return model.likelihood.spreads(leverages).max()
-
-
-class AroundOnePoint(FoldSolver):
-    """Hessians at one point."""
-
-    point: Point
+        leverages = self.whole.leverages(self.model.columns.standard)
+        return self.model.likelihood.spreads(leverages).max()

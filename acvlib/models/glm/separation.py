@@ -9,7 +9,7 @@ from ...protocol import NoFiniteOptimum
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
-class Columns:
+class Rank:
     """The columns of a design, scaled to length 1: none may depend on the others.
 
     Raises ValueError where they are collinear, naming the most nearly dependent one.
@@ -41,16 +41,16 @@ class Columns:
             try:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
-                if folds.table is not None and len(rows) == 1:
-                    raise singular("site", int(folds[number][0])) from None
-                raise singular("fold", int(number)) from None
+                raise singular(folds, number) from None
 
 
-def singular(kind: str, number: int | np.integer) -> np.linalg.LinAlgError:
-    """The error of a fold or site that cannot be left out."""
+def singular(folds: Folds, number: int | np.integer) -> np.linalg.LinAlgError:
+    """The error of a fold that cannot be left out."""
+    single = folds.table is not None and folds.table.shape[1] == 1
+    name = f"site {folds[number][0]}" if single else f"fold {number}"
     return np.linalg.LinAlgError(
-        f"the Hessian is singular without {kind} {number}, which alone identifies some "
-        "parameter: leave it in, or pass penalty > 0"
+        f"the Hessian is singular without {name}, which alone identifies some parameter: leave it "
+        "in, or pass penalty > 0"
     )
 
 
@@ -65,7 +65,7 @@ def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | N
     one_way = free != 0
     gains = design[one_way] * free[one_way, None]
     fixed = design[~one_way]
-    found = linprog(
+    solution = linprog(
         -gains.sum(axis=0),
         A_ub=-gains,
         b_ub=np.zeros(len(gains)),
@@ -74,10 +74,10 @@ def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | N
         bounds=(-1.0, 1.0),
     )
     scale = abs(gains).sum(axis=0).max(initial=0.0)
-    return found.x if found.success and -found.fun > 1e-8 * scale else None
+    return solution.x if solution.success and -solution.fun > 1e-8 * scale else None
 
 
-def check_folds(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
+def check_classes(free: np.ndarray, observed: np.ndarray, folds: Folds) -> None:
     """Raise NoFiniteOptimum for the first fold that leaves responses of one kind only.
 
     An unpenalised intercept then runs to infinity, whatever the other columns; free as above.

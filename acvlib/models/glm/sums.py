@@ -1,4 +1,4 @@
-"""Sums over all sites of a GLM for many params or weights at once, tile by tile.
+"""Sums over all sites of a regression for many params at once, tile by tile.
 
 Each tile's BLAS has one thread of its own: threads of BLAS spin on after a call, in others' way.
 """
@@ -33,53 +33,43 @@ def over_sites(function: Callable, n_points: int, n_sites: int) -> np.ndarray:
 
 
 def slope_changes(
-    family: Family, x: np.ndarray, mean: np.ndarray, curvature: np.ndarray, moves: np.ndarray
+    family: Family, z: np.ndarray, mean: np.ndarray, curvature: np.ndarray, moves: np.ndarray
 ) -> np.ndarray:
-    """sum_n s_n [slope(eta_n + x_n move) - slope(eta_n)] x_n of each move (n, D), in float32.
+    """sum_n s_n [slope(eta_n + z_n move) - slope(eta_n)] z_n of each move (n, D), in float32.
 
     mean, curvature (n_sites,): at eta, the latter times s.
     """
-    x = x.astype(np.float32)
-    mean = mean.astype(np.float32)
-    curvature = curvature.astype(np.float32)
-    moves = moves.astype(np.float32)
+    z, mean, curvature, moves = (each.astype(np.float32) for each in (z, mean, curvature, moves))
 
     def changes(few, sites):
-        change = family.change(mean[sites], moves[few] @ x[sites].T)
+        change = family.change(mean[sites], moves[few] @ z[sites].T)
         change *= curvature[sites]
-        product = change @ x[sites]
+        product = change @ z[sites]
         return product.astype(float)
 
-    return over_sites(changes, len(moves), len(x))
+    return over_sites(changes, len(moves), len(z))
 
 
-def sum_of(function: Callable, n_rows: int, size: int) -> np.ndarray:
-    """Sum function(slice) of `size` rows each."""
-    if n_rows <= size:
-        return function(slice(0, n_rows))  # in less time than asking for threads takes
-    return np.sum(in_blas_threads(function, pieces(n_rows, size)), axis=0)
-
-
-def gram(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """X' diag(weights) X for weights >= 0, half of it computed, in at most 16 blocks of rows."""
-    root = np.sqrt(weights)[:, None]
+def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """sum_n C_n (x) z_n z_n' of curvature (n, k, k), half of it computed, in at most 16 parts."""
+    k = curvature.shape[1]
+    dim = z.shape[1]
 
     def of_rows(rows):
-        block = x[rows] * root[rows]
-        return block.T @ block
+        total = np.empty((k, dim, k, dim))
+        for i in range(k):
+            root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
+            total[i, :, i] = root.T @ root
+            weighted = z[rows][:, None, :] * curvature[rows, i, :i, None]
+            product = z[rows].T @ weighted.reshape(len(root), -1)
+            total[i, :, :i] = product.reshape(dim, i, dim)
+            total[:i, :, i] = total[i, :, :i].transpose(1, 0, 2)
+        return total.reshape(k * dim, k * dim)
 
-    return sum_of(of_rows, len(x), max(ROWS, -(-len(x) // 16)))
-
-
-def many_grams(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """X' diag(w) X for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
-    dim = x.shape[1]
-    grams = np.zeros((len(weights), dim, dim))
-    for sites in pieces(len(x), SITES):
-        block = x[sites]
-        squares = block[:, :, None] * block[:, None, :]
-        grams += np.tensordot(weights[:, sites], squares, axes=1)
-    return grams
+    size = max(ROWS, -(-len(z) // 16))
+    if len(z) <= size:  # in less time than asking for threads takes
+        return of_rows(slice(None))
+    return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
 
 
 def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -87,7 +87,7 @@ def glm(name="logistic"):
     return models.GLM(**X_and_y(name)(np.random.default_rng(1)))
 
 
-def vector_rows(family):
+def several_rows(family):
     def plain(rng):
         classes = np.arange(N) % 3 * 1.0
         return {
@@ -107,11 +107,11 @@ for name, labels in {"multinomial": odd.LABELS, "gaussian": odd.TABLE}.items():
     of_both = {key: kinds for key, kinds in OF_GLM.items() if key not in ("offset", "site_penalty")}
     if name == "gaussian":  # one penalty for each of its targets
         of_both["penalty"] = odd.without(odd.NONNEGATIVE, "three numbers")
-    add(f"VectorGLM {name}", built(models.VectorGLM), vector_rows(name), y=labels, **of_both)
+    add(f"GLM of several {name}", built(models.GLM), several_rows(name), y=labels, **of_both)
 
 
-def vector_glm(name):
-    return models.VectorGLM(**vector_rows(name)(np.random.default_rng(1)))
+def several(name):
+    return models.GLM(**several_rows(name)(np.random.default_rng(1)))
 
 
 SAMPLE_WEIGHT = OF_GLM["sample_weight"]

@@ -26,7 +26,7 @@ from .of_models import (
     sequences,
     series,
     traffic_data,
-    vector_glm,
+    several,
 )
 
 
@@ -38,8 +38,8 @@ def zoo():
         "GLM": glm(),
         "GLM gaussian": glm("gaussian"),
         "GLM poisson": glm("poisson"),
-        "VectorGLM": vector_glm("multinomial"),
-        "VectorGLM gaussian": vector_glm("gaussian"),
+        "GLM multinomial": several("multinomial"),
+        "GLM targets": several("gaussian"),
         "HiddenMRF": mrf(),
         "GaussianHMM": models.GaussianHMM(series(rng)[:, None], 2),
         "AutoRegressiveHMM": models.AutoRegressiveHMM(sequences(rng), 2),
@@ -128,7 +128,7 @@ for name in (
         lambda rng, name=name: {"params": zoo()[1][name]},
         lambda found, params: close(found, params),
     )
-for name in ("GLM", "VectorGLM"):
+for name in ("GLM", "GLM multinomial"):
     method(
         name,
         "predict",
