@@ -154,7 +154,11 @@ def _check_heldout(model, start, ones, sites):
         mates = "or with other sites left out" if independent else "alone"
         raise _wrong_losses(sites[moved], f"that change with the order of the sites {mates}")
     if independent:
-        elsewhere = _of_other_sites(terms[2:, sites], losses)
+        own = terms[2:, sites]
+        if model.normalised:  # what F has beside its mean over sites is in every term
+            own = own - own.mean(axis=1, keepdims=True)
+            losses = losses - losses.mean(axis=1, keepdims=True)
+        elsewhere = _of_other_sites(own, losses)
         if elsewhere.any():
             raise _wrong_losses(sites[elsewhere], "of other sites, by their terms in loss")
 
@@ -191,5 +195,5 @@ def _of_other_sites(terms, losses):
     places = np.searchsorted(known, shares)
     neighbours = known[np.clip([places - 1, places], 0, len(known) - 1)]
     like = (abs(neighbours - shares) <= SAME * abs(shares)).any(axis=0)
-    alike = len(shares) > 1 and np.ptp(shares) <= SAME * abs(shares[0])
+    alike = len(shares) > 1 and (np.ptp(losses[:, other], axis=1) <= SAME * abs(losses).max()).all()
     return other & bool(alike or like.sum() > len(shares) / 2)
