@@ -227,8 +227,8 @@ acv.compare_methods(*reversed(rungs.values())).drop(columns="evaluations").round
 
 # %% [markdown]
 # `from_jax` takes two functions, how many sites there are, and a place to start, an array or any tree of arrays. At the start it
-# compares derivatives with differences, and refuses what ignores its weights, has no second derivative, or computes
-# in single precision; the precision of the rest of your process stays as it is.
+# compares derivatives with differences, and refuses what ignores the weight of any site, has no second derivative, computes
+# in single precision, or gives a site the loss of another; the precision of the rest of your process stays as it is.
 #
 # One series is one draw: where the IJ stands no nearer to the refit than *no adjustment*, do not use it for this model. The
 # seconds of the table include compiling, as each rung is the first to ask for something. The same filter by autograd gives the same gradient and Hessian. How long do both take?

@@ -70,23 +70,28 @@ class AdaptedDerivatives(Derivatives):
             parts.append([np.array(result)[:left] for result in results])
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
+    def _left_out(self, folds, rows):
+        """w_o - 1 of some folds."""
+        return -folds[rows].indicator(self.n_sites).toarray()
+
     @override
     def value_and_gradient(self, params, weights):
-        """(F, dF/dparams (D,))."""
         values, gradients = self._rows("value_and_gradient", 1, params[None], weights[None])
         return float(values[0]), gradients[0]
 
     @override
     def hessian(self, params, weights):
-        """d2F/dparams2 (D, D), or its products with vectors where `matrix_free`."""
+        products = Products(self, params[None], lambda rows: repeated(len(rows), weights))
+        size = len(params)
         if self.matrix_free:
-            return HessianOperator(Products(self, params[None], weights[None]), len(params))
-        return DenseHessian(self._along_units(params, weights, 1)[0])
+            return HessianOperator(products, size)
+        return DenseHessian(products.multiply(np.eye(size), np.zeros(size, int)))
 
     @override
     def cross_matrix(self, params, weights):
-        """J (D, n_sites)."""
-        return self._along_units(params, weights, 2)[1]
+        n = len(params)
+        tables = repeated(n, params), repeated(n, weights), np.eye(n)
+        return self._rows("product", n, *tables, keep=2)[1]
 
     @override
     def cross(self, params, folds):
@@ -94,39 +99,25 @@ class AdaptedDerivatives(Derivatives):
         n = len(folds)
         if n >= len(params):
             return super().cross(params, folds)
-        points = repeated(n, params), repeated(n, np.ones(self.n_sites))
-        (products,) = self._rows("cross_product", n, *points, partial(self._left_out, folds))
-        return products
+        tables = repeated(n, params), repeated(n, np.ones(self.n_sites))
+        return self._rows("cross_product", n, *tables, partial(self._left_out, folds))[0]
 
     @override
     def fold_gradients(self, params, folds, values=True):
-        """(F (n_folds,), dF/dparams (n_folds, D))."""
-        n = len(folds)
-        weights = partial(self._weights, folds)
-        return self._rows("value_and_gradient", n, repeated(n, params), weights)
+        return self.products(params, folds).evaluate()
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
-        """H(w_o) + damping I of each fold."""
         if self.matrix_free:
             return super().fold_hessians(params, folds, damping, whole)
-        n_params = params.shape[-1]
-        units = np.eye(n_params)
-        points = repeated(len(folds), params)
-        (products,) = self._rows(
-            "product",
-            len(folds) * n_params,
-            lambda rows: points[rows // n_params],
-            lambda rows: self._weights(folds, rows // n_params),
-            lambda rows: units[rows % n_params],
-            keep=1,
-        )
-        matrices = products.reshape(len(folds), n_params, n_params)
-        return DenseFolds(matrices + damping * units)
+        n, size = len(folds), params.shape[-1]
+        units = np.tile(np.eye(size), (n, 1))
+        columns = self.products(params, folds).multiply(units, np.repeat(np.arange(n), size))
+        return DenseFolds(columns.reshape(n, size, size) + damping * np.eye(size))
 
     @override
     def heldout(self, params, folds):
-        """The held-out losses of each fold's scored sites; folds of one size go together."""
+        """Folds of one size go together."""
         losses = [np.empty(0)] * len(folds)
         points = repeated(len(folds), params)
         for size in np.unique(folds.sizes):
@@ -139,26 +130,12 @@ class AdaptedDerivatives(Derivatives):
 
     @override
     def products(self, params, folds):
-        """H(w_o) of each fold at its params."""
-        weights = self._weights(folds, np.arange(len(folds)))
-        return Products(self, repeated(len(folds), params), weights)
-
-    def _left_out(self, folds, rows):
-        """w_o - 1 of some folds."""
-        return -folds[rows].indicator(self.n_sites).toarray()
-
-    def _weights(self, folds, rows):
-        return 1.0 + self._left_out(folds, rows)
-
-    def _along_units(self, params, weights, keep):
-        """[H (D, D), J (D, n_sites)], by the products with each unit vector."""
-        n = len(params)
-        rows = repeated(n, params), repeated(n, weights), np.eye(n)
-        return self._rows("product", n, *rows, keep=keep)
+        points = repeated(len(folds), params)
+        return Products(self, points, lambda rows: 1.0 + self._left_out(folds, rows))
 
 
 class Products:
-    """H at rows of params (n, D) and weights (n, n_sites), as products with vectors."""
+    """H at rows of params (n, D), of weights by row, as products with vectors."""
 
     rough = None
 
@@ -173,8 +150,8 @@ class Products:
 
     def multiply(self, vectors, rows):
         """H v of each vector (B, D), of the rows that they belong to."""
-        points = self.params[rows], self.weights[rows]
-        return self._rows("product", len(rows), *points, vectors, keep=1)[0]
+        tables = lambda lanes: self.params[rows[lanes]], lambda lanes: self.weights(rows[lanes])
+        return self._rows("product", len(rows), *tables, vectors, keep=1)[0]
 
     def precondition(self, vectors, rows):
         """The vectors themselves."""

@@ -278,6 +278,72 @@ def test_bad_heldout_losses_are_named(heldout, message):
         acv.from_jax(smooth, heldout, N, START)
 
 
+def terms(params, sites):
+    eta = jnp.asarray(X)[sites] @ params
+    return jnp.logaddexp(0.0, eta) - jnp.asarray(Y)[sites] * eta
+
+
+def weighed(params, weights):
+    return weights @ terms(params, slice(None)) + params @ params
+
+
+def mean(params, weights):
+    return weights @ terms(params, slice(None)) / weights.sum() + params @ params
+
+
+def half_read(params, weights):
+    return weighed(params, jnp.where(jnp.arange(N) < N // 2, weights, 1.0))
+
+
+ELSEWHERE = {
+    "the next site": (weighed, lambda p, s: terms(p, (s + 1) % N)),
+    "the next site, of a mean": (mean, lambda p, s: terms(p, (s + 1) % N)),
+    "clamped": (weighed, lambda p, s: terms(p, s.clip(0, N // 2))),
+    "one for all": (weighed, lambda p, s: 0.0 * s + terms(p, slice(None)).mean()),
+    "less the fold's mean": (weighed, lambda p, s: terms(p, s) - terms(p, s).mean()),
+    "sorted": (lambda p, w: weighed(p, w**2), lambda p, s: terms(p, jnp.sort(s))),
+}
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_losses_of_other_sites_are_refused(kind):
+    loss, heldout = ELSEWHERE[kind]
+    with pytest.raises(ValueError, match="heldout gives .* such as .*index the data with `sites`"):
+        acv.from_jax(loss, heldout, N, START, normalised=loss is mean)
+
+
+BALANCE = 1.0 + Y
+ANOTHER = {
+    "weighed in the fit alone": (lambda p, w: weighed(p, BALANCE * w), terms),
+    "another score": (weighed, lambda p, s: abs(jnp.asarray(Y)[s] - jnp.asarray(X)[s] @ p)),
+    "as far from all": (lambda p, w: w @ (Y - p[0]) ** 2, lambda p, s: abs(Y - p[0])[s]),
+    "plus what no parameter moves": (mean, lambda p, s: terms(p, s) + 3.0 * jnp.asarray(Y)[s]),
+}
+
+
+@pytest.mark.parametrize("kind", ANOTHER)
+def test_users_may_score_by_another_loss(kind):
+    loss, heldout = ANOTHER[kind]
+    start = START[:1] if kind == "as far from all" else START
+    model = acv.from_jax(loss, heldout, N, start, normalised=loss is mean)
+    assert model.heldout_loss(start, np.array([7, 3])).shape == (2,)
+
+
+def test_weights_that_are_not_read_are_named():
+    message = r"ignores the weights of 20 sites, such as \[20 21 22\]: multiply the term of each"
+    with pytest.raises(ValueError, match=message):
+        acv.from_jax(half_read, terms, N, START)
+    acv.from_jax(half_read, terms, N, START, observed=np.arange(N) < N // 2)
+
+
+def test_random_numbers_are_refused():
+    def noisy(params, weights):
+        return weighed(params, weights) + np.random.default_rng().normal(size=3) @ params
+
+    with pytest.raises(ValueError, match="another function at each call: no random numbers"):
+        acv.from_jax(noisy, terms, N, START)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
