@@ -5,7 +5,8 @@
 No B_o is formed: `first` solves with the first one, and the updates are kept as pairs of vectors.
 A move that raises F is shortened. A fold has converged when its decrement sqrt(g' B_o g) is at most
 the tolerance, and the step to it has confirmed B_o by shrinking the decrement as it said; but not
-if it met negative curvature on the way. From a start in general position it is then at a minimum.
+if it met negative curvature on the way. From a start in general position it is then at a minimum,
+and moves once more, which brings it nearer than the decrement says and costs nothing.
 
 Source: Nocedal and Wright (2006), algorithms 6.1 and 7.4; Lee et al. (2016).
 """
@@ -83,8 +84,10 @@ def lockstep(
         before = found.decrement[rows]
         found.decrement[rows] = np.sqrt(np.maximum(-_dots(moves, gradients[rows]), 0.0))
         small = found.decrement[rows] <= np.maximum(tolerance, ROUNDED)
-        found.converged[rows] = small & (found.decrement[rows] <= CONFIRMED * before)
-        going = ~found.converged[rows]
+        confirmed = np.isfinite(before) & (found.decrement[rows] <= CONFIRMED * before)
+        found.converged[rows] = small & confirmed & upwards[rows]
+        going = ~(small & confirmed)
+        found.params[rows[found.converged[rows]]] += moves[found.converged[rows]]
         rows = rows[going]
         if not rows.size:
             break
@@ -99,7 +102,6 @@ def lockstep(
         values[taken] = value[good]
         gradients[taken] = gradient[good]
         found.steps[taken] += 1
-    found.converged &= upwards
     found.residual[:] = np.linalg.norm(gradients, axis=1)
 
 
