@@ -98,7 +98,9 @@ class RegressionDerivatives(Derivatives):
         losses = None
         if params.ndim == 1:
             gradients = self._less_omitted(params, folds, factors)
-            gradients += self._at(params).gradients(factors if factors.shape[1] > 1 else factors[:1])
+            gradients += self._at(params).gradients(
+                factors if factors.shape[1] > 1 else factors[:1]
+            )
             losses = self._at(params).kept_losses(folds, factors) if values else None
         else:
             sums = self._kept_sums(params, folds, factors, values)

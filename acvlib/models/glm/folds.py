@@ -1,6 +1,6 @@
 """H(w_o) of folds of a regression: downdates of few matrices where folds are small, else its own.
 
-    H(w_o) = sum_n w_on s_n C_n (x) z_n z_n' + diag(ridge)
+H(w_o) = sum_n w_on s_n C_n (x) z_n z_n' + diag(ridge)
 """
 
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ import numpy as np
 
 from ...folds import Folds
 from ...solvers.inverse import FoldSolver, absolute_solve, least_share
-from .downdates import SINGULAR, Around, Bases, Downdates, fold_keys, matrix_of
+from .downdates import SINGULAR, Bases, Downdates, fold_keys, matrix_of
 from .hessians import Hessian
-from .point import Point
+from .point import Around, Point
 from .separation import singular
 from .sums import gram
 
