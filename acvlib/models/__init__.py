@@ -1,10 +1,11 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
+from ..protocol import NoFiniteOptimum
 from .crf import LinearChainCRF
 from .crf.crfsuite import from_crfsuite
 from .crf.dense import CRFParams
 from .crf.features import FeatureCRF, FeatureParams
-from .glm import GLM, NoFiniteOptimum
+from .glm import GLM
 from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM
 from .hmm.families import (

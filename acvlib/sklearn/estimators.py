@@ -9,9 +9,9 @@
 | PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
 Balanced classes, and more than two, are "multinomial" (two at twice the penalty, as their rows of
-coefficients are +-beta / 2). LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and TweedieRegressor are as the
-Poisson one, with their losses. A mean of losses is penalised less, in all, by a smaller training
-set: `site_penalty` follows that.
+coefficients are +-beta / 2). LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and
+TweedieRegressor are as the Poisson one, with their losses. A mean of losses is penalised less, in
+all, by a smaller training set: `site_penalty` follows that.
 """
 
 import warnings

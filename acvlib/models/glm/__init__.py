@@ -20,17 +20,16 @@ from ...checks import in_order_of, real_array, real_number
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...parallel import pieces
-from ...protocol import ModelDefaults, NoFiniteOptimum, checked, number_or_array, own_copy
+from ...protocol import ModelDefaults, checked, number_or_array, own_copy
 from ...weighting import site_weights
 from .balance import Balance
-from .columns import Columns
+from .columns import Columns, in_columns_of, one_a_row
 from .derivatives import RegressionDerivatives
 from .families import Family, family_of
-from .likelihoods import Elementwise, Multinomial, check_responses, checked_classes
-from .separation import Rank, separating_direction
+from .likelihoods import likelihood_of
+from .separation import EXTREME, Rank, check_finite, check_start
 from .sums import by_rows, span
 
-EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
 LARGE = 16  # sites a fold from which on a product a fold is faster than one a site
 AT_ONCE = 2**20  # coefficients that a thread has in memory
 LARGEST = 2**14  # coordinates of a dense Hessian
@@ -75,7 +74,15 @@ class GLM(ModelDefaults):
     offset: Any = field(default=0.0, repr=False)
     sample_weight: Any = field(default=1.0, repr=False)
     balanced: bool = False
+    responses: np.ndarray = field(init=False, repr=False)  # (q, n), or classes (n,)
+    likelihood: Any = field(init=False, repr=False)
     columns: Columns = field(init=False, repr=False)
+    balance: Balance = field(init=False, repr=False)
+    prior: np.ndarray = field(init=False, repr=False)  # (D,) of the ridge that no weight changes
+    pull: np.ndarray = field(init=False, repr=False)  # (D,) that comes with each unit of weight
+    is_penalised: bool = field(init=False, repr=False)
+    _names: Any = field(init=False, repr=False)  # of the columns of X
+    _rank: Rank = field(init=False, repr=False)  # where not all is penalised
 
     def __post_init__(self):
         if issparse(self.X):
@@ -83,17 +90,18 @@ class GLM(ModelDefaults):
         names = getattr(self.X, "columns", None)
         of_rows = ("y", "offset", "sample_weight")
         ordered = {name: in_order_of(self.X, name, getattr(self, name)) for name in of_rows}
-        X = own_copy(real_array("X", self.X, 2), name="X")
+        X = real_array("X", self.X, 2)
         head = real_number("intercept", self.intercept)
         if head not in (0.0, 1.0):
             raise ValueError(f"intercept = {head:g}: must be True or False")
         self._set(X=X, intercept=bool(head), _names=names)
         self._set_responses(**ordered)
-        self._set(columns=Columns(X, self.intercept, self.sample_weight))
+        columns = Columns(X, self.intercept, self.sample_weight)
+        self._set(columns=columns, X=columns.X)
         self._set_penalty()
         if not self.is_penalised:
             self._set(_rank=Rank(self.columns.standard[self.observed]))
-        self._check_start()
+        check_start(self)
 
     def _set(self, **values):
         for name, value in values.items():
@@ -102,68 +110,51 @@ class GLM(ModelDefaults):
     def _set_responses(self, y, offset, sample_weight):
         n = len(self.X)
         weights = site_weights(sample_weight, n)
-        family = self.family if self.family == "multinomial" else family_of(self.family)
-        y = own_copy(real_array("y", y, finite=False), name="y")
+        y = own_copy(y, name="y")
+        multinomial = isinstance(self.family, str) and self.family == "multinomial"
+        family = self.family if multinomial else family_of(self.family)
         is_table = y.ndim == 2 and getattr(family, "name", "") == "gaussian"
         if y.shape[:1] != (n,) or y.ndim != 1 + is_table:
             raise ValueError(
                 f"X {self.X.shape} must be 2-d and y {y.shape} have one entry for each row, or one "
                 "a target of the gaussian family"
             )
-        if family == "multinomial":
-            y = checked_classes(y, weights)
-            likelihood = Multinomial(y.max() + 1)
-            if np.any(offset):
-                raise ValueError("offset: one number for all scores of 'multinomial' is no change")
-        else:
-            check_responses(family, y, weights > 0, self.intercept)
-            likelihood = Elementwise(family, y.shape[1] if is_table else 1)
-            if self.balanced:
-                raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
+        y, responses, likelihood = likelihood_of(family, y, weights, self.intercept)
+        if self.balanced and not multinomial:
+            raise ValueError("balanced=True: of 'multinomial' alone classes have weights")
+        if multinomial and np.any(offset):
+            raise ValueError("offset: one number for all scores of 'multinomial' is no change")
         self._set(
             y=y,
-            responses=y if family == "multinomial" else y.T if is_table else y[None],  # (q, n)
+            responses=responses,
             family=family,
             likelihood=likelihood,
-            offset=column("offset", offset, n),
+            offset=one_a_row("offset", offset, n),
             sample_weight=weights,
             balance=Balance(y if self.balanced else np.zeros(n, int), weights),
         )
 
     def _set_penalty(self):
         q = self.n_outputs
-        size = self.n_params
-        if size > LARGEST and not self.quadratic:
+        if self.n_params > LARGEST and not self.quadratic:
             raise ValueError(
-                f"{size} coordinates of {q + 1} classes: the Hessian would take "
-                f"{8e-9 * size**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
+                f"{self.n_params} coordinates of {q + 1} classes: the Hessian would take "
+                f"{8e-9 * self.n_params**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
             )
-        targets = self.y.ndim == 2
-        sizes = (q, "target") if targets else (self.X.shape[1], "column")
-        penalty = number_or_array("penalty", self.penalty, *sizes, least=0.0)
+        p = self.X.shape[1]
+        each = (q, "target") if self.y.ndim == 2 else (p, "column")
+        penalty = number_or_array("penalty", self.penalty, *each, least=0.0)
         site_penalty = real_number("site_penalty", self.site_penalty, least=0.0)
         head = np.zeros((q, int(self.intercept)))
-        each = np.reshape(penalty, (-1, 1)) if targets else penalty
-        each = np.broadcast_to(each, (q, self.X.shape[1]))
+        ridge = np.reshape(penalty, (-1, 1)) if self.y.ndim == 2 else penalty
+        ridge = np.broadcast_to(ridge, (q, p))
         self._set(
             penalty=penalty,
             site_penalty=site_penalty,
             is_penalised=bool(np.min(penalty) > 0.0 or site_penalty > 0.0),
-            prior=np.hstack([head, each]).ravel(),  # (D,) of the ridge that no weight changes
-            pull=site_penalty * np.hstack([head, np.ones_like(each)]).ravel(),
+            prior=np.hstack([head, ridge]).ravel(),
+            pull=site_penalty * np.hstack([head, np.ones((q, p))]).ravel(),
         )
-
-    def _check_start(self):
-        """The offset alone may be too much for exp."""
-        eta = self.predictors(self.columns.inward(self.initial_params()))
-        parts = ("loss", "slope", "curvature")
-        with np.errstate(all="ignore"):
-            values = [getattr(self.likelihood, part)(eta, self.responses) for part in parts]
-        finite = np.isfinite(values[0]) & np.isfinite(values[1].sum(axis=0) + values[2][:, 0, 0])
-        if not finite.all():
-            row = np.argmin(finite)
-            where = f"at eta = {eta[0, row]:.3g} of row {row}, where a fit starts (offset included)"
-            raise ValueError(f"the {self.likelihood.name} loss is not finite {where}: rescale")
 
     @property
     def n_sites(self) -> int:
@@ -178,7 +169,7 @@ class GLM(ModelDefaults):
     @property
     def n_params(self) -> int:
         """D."""
-        return self.n_outputs * self.columns.standard.shape[1]
+        return self.n_outputs * self.columns.dim
 
     @property
     def quadratic(self) -> bool:
@@ -216,11 +207,11 @@ class GLM(ModelDefaults):
     def standard_ridge(self, total: float) -> np.ndarray:
         """The same of standard params, a row for each set of coupled predictors."""
         ridge = self.ridge(total).reshape(self.n_outputs, -1) / self.columns.scale**2
-        return ridge.reshape(-1, self.likelihood.coupled * ridge.shape[1])
+        return ridge.reshape(self.n_outputs // self.likelihood.coupled, -1)
 
     def predictors(self, standard: np.ndarray, sites: Any = slice(None)) -> np.ndarray:
         """eta (..., q, n) of sites at standard params (..., D)."""
-        theta = standard.reshape(*standard.shape[:-1], self.n_outputs, -1)
+        theta = standard.reshape(*standard.shape[:-1], self.n_outputs, self.columns.dim)
         eta = np.tensordot(theta, self.columns.standard[sites], axes=(-1, 1))
         eta += self.offset[sites]
         return eta
@@ -235,7 +226,7 @@ class GLM(ModelDefaults):
 
         def of_rows(rows):
             z = self.columns.standard[span(sites[rows])]
-            theta = standard[span(fold[rows])].reshape(len(z), self.n_outputs, -1)
+            theta = standard[span(fold[rows])].reshape(-1, self.n_outputs, z.shape[1])
             return np.einsum("nqd,nd->nq", theta, z)
 
         size = max(16, AT_ONCE // max(self.n_params, 1))
@@ -264,27 +255,17 @@ class GLM(ModelDefaults):
     @checked
     def predict(self, params: np.ndarray, X: np.ndarray, offset: Any = 0.0) -> np.ndarray:
         """E[y | x; params], or P(class) (n, K), for each row of X (n, p)."""
-        X = self._in_order(X)
-        X = real_array("X", X, 2)
+        X = real_array("X", in_columns_of(self._names, X), 2)
         if X.shape[1] != self.X.shape[1]:
             raise ValueError(f"X {X.shape} must have {self.X.shape[1]} columns, as the model's X")
         theta = params.reshape(self.n_outputs, -1)
-        eta = theta[:, int(self.intercept) :] @ X.T + column("offset", offset, len(X))
+        eta = theta[:, int(self.intercept) :] @ X.T + one_a_row("offset", offset, len(X))
         return self.likelihood.mean(eta + theta[:, :1] if self.intercept else eta)
-
-    def _in_order(self, X):
-        """The columns in the order of the model's, where both have names."""
-        names = getattr(X, "columns", None)
-        if self._names is None or names is None or list(names) == list(self._names):
-            return X
-        if sorted(map(str, names)) != sorted(map(str, self._names)):
-            raise ValueError(f"X has columns {list(names)[:3]} ...: the model's are others")
-        return X[list(self._names)]
 
     @checked
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """Zeros, and the intercepts that fit the means; F is convex, so `rng` is not used."""
-        start = np.zeros((self.n_outputs, self.columns.standard.shape[1]))
+        start = np.zeros((self.n_outputs, self.columns.dim))
         if self.intercept:
             start[:, 0] = self.likelihood.start(self.responses, self.full_weights)
         return start.ravel()
@@ -304,7 +285,7 @@ class GLM(ModelDefaults):
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise NoFiniteOptimum where params (D,) run to infinity: separable data, no penalty."""
         if not (self.is_penalised or self.quadratic):
-            self._check_finite(params, self.observed, "")
+            check_finite(self, params, self.observed, "")
 
     def check_refits(self, params: np.ndarray, folds: Folds) -> None:
         """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) run to infinity."""
@@ -315,25 +296,4 @@ class GLM(ModelDefaults):
             furthest = self.likelihood.apart(eta).max(axis=-1)
             for number in part.start + np.flatnonzero(furthest > EXTREME):
                 kept = self.observed & (fold_weights(self.n_sites, folds[number]) > 0.0)
-                self._check_finite(params[number], kept, f"without fold {number} ")
-
-    def _check_finite(self, params, sites, where):
-        eta = self.predictors(self.columns.inward(params), sites) - self.offset[sites]
-        furthest = self.likelihood.apart(eta).max()
-        if furthest <= EXTREME:
-            return
-        rows, free = self.likelihood.gains(self.columns.standard[sites], self.responses[..., sites])
-        if separating_direction(rows, free) is not None:
-            separated = self.likelihood.separated.format(furthest)
-            raise NoFiniteOptimum(
-                f"{where}the {self.likelihood.name} likelihood has no finite maximum: {separated}. "
-                "Pass penalty > 0"
-            )
-
-
-def column(name: str, values: Any, n_rows: int) -> np.ndarray:
-    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
-    given = real_array(name, values)
-    if given.shape not in ((), (n_rows,)):
-        raise ValueError(f"{name} {given.shape} must be one number, or ({n_rows},): one a row")
-    return own_copy(np.broadcast_to(given, n_rows), name=name)
+                check_finite(self, params[number], kept, f"without fold {number} ")

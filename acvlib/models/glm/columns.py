@@ -3,9 +3,13 @@
 b + x beta = c + z gamma,   z = (x - level) / scale,   [c, gamma] = A [b, beta]
 """
 
+from typing import Any
+
 import numpy as np
 
+from ...checks import real_array
 from ...parallel import pieces
+from ...protocol import own_copy
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
@@ -29,6 +33,9 @@ class Columns:
         z = X if self.plain else (X - level) / scale
         self.standard = np.column_stack([np.ones((len(X), head)), z])
         self.standard.setflags(write=False)
+        self.dim = self.standard.shape[1]
+        self.X = self.standard[:, head:] if self.plain else X
+        self.X.setflags(write=False)
         self.scale = np.append(np.ones(head), np.ones(len(scale)) if self.plain else scale)
         self._inward = np.diag(self.scale)
         self._outward = np.diag(1.0 / self.scale)
@@ -73,3 +80,21 @@ def _moments(X, intercept, weights):
         level[constant] = X[np.argmax(weights > 0.0), constant]
         spread[constant] = 0.0
     return level, spread
+
+
+def in_columns_of(names: Any, X: Any) -> Any:
+    """X with its columns in the order of these names, where it has names. ValueError for others."""
+    others = getattr(X, "columns", None)
+    if names is None or others is None or list(others) == list(names):
+        return X
+    if set(others) != set(names):
+        raise ValueError(f"X has columns {list(others)}; the model's are {list(names)}"[:200])
+    return X[list(names)]
+
+
+def one_a_row(name: str, values: Any, n_rows: int) -> np.ndarray:
+    """A read-only copy of one number, or of one for each row, as (n_rows,)."""
+    numbers = real_array(name, values)
+    if numbers.shape not in ((), (n_rows,)):
+        raise ValueError(f"{name} {numbers.shape} must be one number, or ({n_rows},): one a row")
+    return own_copy(np.broadcast_to(numbers, n_rows), name=name)

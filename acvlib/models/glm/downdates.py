@@ -21,9 +21,9 @@ from ...derivatives import at
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import in_blas_threads, pieces
-from ...solvers.inverse import CONDITIONED, FoldSolver, least_share
+from ...solvers.inverse import CONDITIONED, least_share
 from .hessians import Hessian
-from .point import Point
+from .point import Around, Point
 from .separation import singular
 from .sums import row_sums, span
 
@@ -46,7 +46,7 @@ class Bases(NamedTuple):
     def of(cls, model: Any, folds: Folds) -> "Bases | None":
         """Those of folds of one row, or of few beside the columns, that share few; else None."""
         rows = int(folds.sizes.max())
-        if rows != 1 and (rows == 0 or 2 * rows > model.columns.standard.shape[1]):
+        if rows != 1 and not 0 < 2 * rows <= model.columns.dim:
             return None
         if model.balance.n_classes == 1 and not model.pull.any():
             return cls(np.array([[1.0, 0.0]]), np.zeros(len(folds), int), rows)
@@ -60,27 +60,6 @@ def fold_keys(model: Any, folds: Folds) -> np.ndarray:
     """(n_folds, C + 1): as of `Bases`."""
     omitted = folds.indicator(model.n_sites) @ model.sample_weight * model.pull.any()
     return np.column_stack([model.balance.factors(folds), omitted])
-
-
-class Around(FoldSolver):
-    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
-
-    point: Point | None
-
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
-
-        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
-        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
-        """
-        if self.point is None or not self.point.model.likelihood.self_concordant:
-            return super().contraction(before, after, rows)
-        inward = self.point.model.columns.inward
-        moves = (inward(params - self.point.params) for params in (before, after))
-        furthest = self.point.reach * np.maximum(*map(self.point.distances, moves))
-        return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)
 
 
 class Downdates(Around):
@@ -141,7 +120,7 @@ class Downdates(Around):
 
         def of_tile(base, rows):
             x, curvature, _ = self._rows(base, rows)
-            along = _along(x, moves[rows].reshape(len(x), self.n_sets, -1))
+            along = _along(x, moves[rows].reshape(len(x), self.n_sets, -1), self.coupled)
             whole = row_sums(self.bases[base].multiply(moves[rows]), moves[rows])
             squares[rows] = whole - np.einsum("fit,fij,fjt->f", along, curvature, along)
 
@@ -198,8 +177,8 @@ class Downdates(Around):
     def _tile(self, base, x, curvature, slopes, rest, start):
         """As `_moved`, of some folds of one base, for v = rest - X' slopes."""
         moved = np.empty((len(x), *base.ridge.shape))
-        rest = rest.reshape(-1, *base.ridge.shape)
-        start = start.reshape(-1, *base.ridge.shape)
+        rest = rest.reshape(len(rest), *base.ridge.shape)
+        start = start.reshape(len(start), *base.ridge.shape)
         squares = np.zeros(len(x))
         spare = np.ones(len(x))
         largest = 0.0
@@ -207,8 +186,8 @@ class Downdates(Around):
             sets = span(np.flatnonzero(base.which == number))
             few = rest[:, sets]
             solved, leverage = self._solved(x, inverse)
-            whole = (few.reshape(-1, len(inverse)) @ inverse).reshape(few.shape)
-            along = _along(x, whole)
+            whole = (few.reshape(len(few) * few.shape[1], -1) @ inverse).reshape(few.shape)
+            along = _along(x, whole, self.coupled)
             share = _times(curvature, leverage)
             length = _solve(share, slopes[:, :, sets] - _times(curvature, along))
             moved[:, sets] = (start[:, sets] - whole) + _combined(length, solved)
@@ -258,7 +237,7 @@ class Downdates(Around):
         width = self.sites.shape[1] * self.coupled * self.bases[0].shape[0] // self.n_sets
         for base in range(len(self.bases)):
             few = np.flatnonzero(self.base_of[rows] == base)
-            tiles = pieces(len(few), max(1, HELD // width))
+            tiles = pieces(len(few), max(1, HELD // max(1, width)))
             in_blas_threads(lambda tile, b=base, few=few: function(b, span(few[tile])), tiles)
 
 
@@ -277,16 +256,16 @@ def _filled_up(folds, rows):
     return sites, present.astype(float)
 
 
-def _along(x, vectors):
+def _along(x, vectors, k):
     """X_o v of vectors (F or 1, t, B), (F, m k, t)."""
     F, m, dim = x.shape
     n, t = vectors.shape[:2]
-    blocks = vectors.reshape(n, -1, dim)
+    blocks = vectors.reshape(n, t * k, dim)
     if n == 1:
         products = x.reshape(-1, dim) @ blocks[0].T
     else:
         products = np.einsum("fmd,fbd->fmb", x, blocks) if m == 1 else x @ blocks.swapaxes(1, 2)
-    return products.reshape(F, m, t, -1).swapaxes(2, 3).reshape(F, -1, t)
+    return products.reshape(F, m, t, k).swapaxes(2, 3).reshape(F, m * k, t)
 
 
 def _times(matrices, vectors):

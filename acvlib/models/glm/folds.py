@@ -9,9 +9,9 @@ import numpy as np
 
 from ...folds import Folds
 from ...solvers.inverse import FoldSolver, absolute_solve, least_share
-from .downdates import SINGULAR, Around, Bases, Downdates, fold_keys, matrix_of
+from .downdates import SINGULAR, Bases, Downdates, fold_keys, matrix_of
 from .hessians import Hessian
-from .point import Point
+from .point import Around, Point
 from .separation import singular
 from .sums import gram
 

@@ -183,18 +183,28 @@ class Multinomial:
         return shares
 
 
-def check_responses(family: Family, y: np.ndarray, observed: np.ndarray, intercept: bool) -> None:
-    """Raise unless a family takes all y, and those observed let an intercept be finite."""
+def likelihood_of(
+    family: Family | str, y: np.ndarray, weights: np.ndarray, intercept: bool
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """(y, as the likelihood takes them: (q, n), or classes (n,), the likelihood).
+
+    Raises ValueError for y that the family does not take, NoFiniteOptimum for those of one class.
+    """
+    if isinstance(family, str):
+        y = _checked_classes(y, weights)
+        return y, y, Multinomial(y.max() + 1)
     bad = y[~family.accepts(y)]
     if bad.size:
         rule = f"y of the {family.name} family must be {family.response}"
         raise ValueError(f"{rule}; found {bad[:3]}")
-    seen = y[observed]
+    seen = y[weights > 0.0]
     if intercept and y.ndim == 1 and abs(family.free_direction(seen).sum()) == len(seen):
         raise NoFiniteOptimum(f"every y is {seen[0]:g}: the intercept has no finite optimum")
+    responses = y[None] if y.ndim == 1 else y.T
+    return y, responses, Elementwise(family, len(responses))
 
 
-def checked_classes(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _checked_classes(y, weights):
     """y as integers. Raises ValueError unless each of 0, ..., K - 1 is observed, K > 1."""
     whole = np.isin(y, np.arange(len(y)))
     if not whole.all():

@@ -1,11 +1,14 @@
 """Data without a finite optimum: collinear columns, or a direction in which a likelihood rises."""
 
+from typing import Any
+
 import numpy as np
 from scipy.optimize import linprog
 
 from ...folds import Folds
 from ...protocol import NoFiniteOptimum
 
+EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 
 
@@ -52,6 +55,34 @@ def singular(folds: Folds, number: int | np.integer) -> np.linalg.LinAlgError:
         f"the Hessian is singular without {name}, which alone identifies some parameter: leave it "
         "in, or pass penalty > 0"
     )
+
+
+def check_start(model: Any) -> None:
+    """Raise ValueError where an offset alone is too much for exp."""
+    eta = model.predictors(model.columns.inward(model.initial_params()))
+    parts = ("loss", "slope", "curvature")
+    with np.errstate(all="ignore"):
+        values = [getattr(model.likelihood, part)(eta, model.responses) for part in parts]
+        finite = np.isfinite(values[0] + values[1].sum(axis=0) + values[2][:, 0, 0])
+    if not finite.all():
+        row = np.argmin(finite)
+        where = f"at eta = {eta[0, row]:.3g} of row {row}, where a fit starts (offset included)"
+        raise ValueError(f"the {model.likelihood.name} loss is not finite {where}: rescale")
+
+
+def check_finite(model: Any, params: np.ndarray, sites: np.ndarray, where: str) -> None:
+    """Raise NoFiniteOptimum where params (D,) are large as the sites' responses are separated."""
+    z = model.columns.standard[sites]
+    eta = model.predictors(model.columns.inward(params), sites) - model.offset[sites]
+    furthest = model.likelihood.apart(eta).max()
+    if furthest <= EXTREME:
+        return
+    if separating_direction(*model.likelihood.gains(z, model.responses[..., sites])) is not None:
+        separated = model.likelihood.separated.format(furthest)
+        raise NoFiniteOptimum(
+            f"{where}the {model.likelihood.name} likelihood has no finite maximum: {separated}. "
+            "Pass penalty > 0"
+        )
 
 
 def separating_direction(design: np.ndarray, free: np.ndarray) -> np.ndarray | None:

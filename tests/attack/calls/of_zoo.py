@@ -25,8 +25,8 @@ from .of_models import (
     sentences,
     sequences,
     series,
-    traffic_data,
     several,
+    traffic_data,
 )
 
 
