@@ -45,8 +45,8 @@ from .methods.frozen_newton import frozen_newton
 from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
+from .model import EstimatingEquation, Model
 from .parallel import kernel_cache
-from .protocol import EstimatingEquation, Model
 from .reliability import check_result, refit_unreliable
 from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv

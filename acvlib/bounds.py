@@ -8,14 +8,15 @@ weight changes.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import check_kind, one_line, real_array, real_number
+from .checks import check_kind, one_line
+from .declared import Is, NonNegative, Real, declared
 from .folds import Folds
 from .models.glm import GLM
-from .results import Fit, check_fit
+from .results import AFit
 
 LARGEST = 10.0  # radius at which the search for one ends: curvatures are then e^10 times smaller
 MARGIN = 1.001  # of the radius over C_op delta, so that the search ends
@@ -53,10 +54,13 @@ class Ball:
         curvature may be least inside an interval.
     """
 
-    def __init__(self, model: GLM, params: np.ndarray, radius: float):
-        check_kind("model", model, GLM)
-        params = real_array("params", params, 1)
-        radius = real_number("radius", radius, least=0.0)
+    @declared
+    def __init__(
+        self,
+        model: Annotated[GLM, Is()],
+        params: Annotated[np.ndarray, Real("D")],
+        radius: NonNegative,
+    ):
         if len(params) != model.design.shape[1]:
             raise ValueError(f"params {params.shape} must be ({model.design.shape[1]},)")
         if model.site_penalty:
@@ -103,16 +107,16 @@ class Ball:
         return self.model.sample_weight * abs(values).max(axis=0)
 
 
-def theorem1(fit: Fit, folds: Any, radius: float | None = None) -> Theorem1:
+@declared
+def theorem1(fit: AFit, folds: Any, radius: float | None = None) -> Theorem1:
     """Bound the error of the infinitesimal jackknife of every fold.
 
     radius: of the ball; by default the smallest in which the condition on Delta_theta holds for all
     folds, or 0 where there is none: the theorem then applies to no fold.
     """
-    check_fit(fit)
     model = fit.model
     check_kind("fit.model", model, GLM)
-    folds = Folds.of(folds, model.n_sites, model.observed)
+    folds = Folds.of(folds, model)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)

@@ -3,6 +3,8 @@
 And how objects are shown: in one line.
 """
 
+import sys
+import warnings
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -109,6 +111,16 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
         raise ValueError(f"rng = {rng!r:.60}: pass numpy.random.default_rng(seed), or the seed")
     return np.random.default_rng(rng)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line outside acvlib that asked for what is warned of."""
+    frame = sys._getframe()
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "acvlib":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def one_line(self: Any) -> str:

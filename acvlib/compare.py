@@ -6,13 +6,17 @@ from typing import Any
 import numpy as np
 
 from .certificates import Certificate
-from .checks import check_kind
+from .declared import declared
 from .extras import require
-from .results import CVResult
+from .model import with_defaults
+from .results import AResult, CVResult
 from .scores import error_of_sum
 
+OUTCOMES = ("y", "counts", "sequences", "labels")  # what a model predicts, under its own name
 
-def compare_methods(exact: CVResult, *others: CVResult) -> Any:
+
+@declared
+def compare_methods(exact: AResult, *others: AResult) -> Any:
     """Tabulate what each method says of one model, how far it is from exact, and what it cost.
 
     A DataFrame, one row a method. loss, se: as in `CVResult`; relative_error: mean over folds of
@@ -27,13 +31,15 @@ def compare_methods(exact: CVResult, *others: CVResult) -> Any:
     return require("pandas", extra="tables").DataFrame(rows).set_index("method")
 
 
-def relative_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+@declared
+def relative_errors(exact: AResult, result: AResult) -> np.ndarray:
     """|loss_o - exact_o| / |exact_o| for each fold (Ghosh et al. 2020, Table 1)."""
     _check_comparable(exact, result)
     return np.abs(result.fold_losses - exact.fold_losses) / np.abs(exact.fold_losses)
 
 
-def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+@declared
+def theta_errors(exact: AResult, result: AResult) -> np.ndarray:
     """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
     _check_comparable(exact, result)
     return exact.fit.standard_errors_between(result.params, exact.params)
@@ -57,7 +63,7 @@ def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
 
     Raises
     ------
-    ValueError : results on different sites or folds, or losses that are not finite
+    ValueError : results on different sites, folds or data, or losses that are not finite
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
@@ -67,7 +73,11 @@ def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
     certificates = {name: each for name, each in results.items() if isinstance(each, Certificate)}
     results = {**results, **{name: each.result for name, each in certificates.items()}}
     _check_same_folds(*results.items())
+    first, *_ = results
     for name, result in results.items():
+        reason = data_difference(results[first].fit.model, result.fit.model)
+        if reason:
+            raise ValueError(f"{first} and {name} have different data: {reason}")
         _check_finite(name, result)
     order = sorted(results, key=lambda name: np.nansum(results[name].pointwise))
     best = results[order[0]]
@@ -127,8 +137,6 @@ def _model_row(rank, result, best):
 
 def _check_comparable(a, b):
     """Raise unless two results start from the same fit and have the same folds."""
-    check_kind("a result", a, CVResult)
-    check_kind("a result", b, CVResult)
     same_params = a.fit is b.fit or np.array_equal(a.fit.params, b.fit.params)
     if not same_params or a.fit.objective != b.fit.objective:
         sizes = f"{len(a.fit.params)} parameters, F = {a.fit.objective:.8g}"
@@ -160,10 +168,9 @@ def _difference(a, b):
         return f"{len(a.folds)} and {len(b.folds)}"
     if a.folds.same_as(b.folds):
         return ""
-    for number in range(len(a.folds)):
-        if not a.folds[number : number + 1].same_as(b.folds[number : number + 1]):
-            return f"fold {number} the first"
-    return ""
+    pairs = (number for number in range(len(a.folds)))
+    number = next(n for n in pairs if not a.folds[n : n + 1].same_as(b.folds[n : n + 1]))
+    return f"fold {number} the first"
 
 
 def _check_finite(name, result):
@@ -175,3 +182,34 @@ def _check_finite(name, result):
             f"{name}: {bad.size} of {result.n_sites} sites have a held-out loss that is not finite "
             f"({first}), so that elpd is not defined: look at these sites' folds"
         )
+
+
+def data_difference(a: Any, b: Any) -> str:
+    """How the data of two models differ, in words; nothing where no difference is found."""
+    if a.n_sites != b.n_sites:
+        return f"{a.n_sites} and {b.n_sites} sites"
+    seen = [with_defaults(model).observed for model in (a, b)]
+    seen = [np.ones(a.n_sites, bool) if each is None else each for each in seen]
+    if not np.array_equal(*seen):
+        return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
+    for name in OUTCOMES:
+        ours = _outcomes(a, name)
+        theirs = _outcomes(b, name)
+        if ours and theirs and not _same(ours, theirs):
+            return f"their {name} are not equal"
+    return ""
+
+
+def _outcomes(model, name):
+    """A list of arrays, empty where there is none; of sequences the channels that are predicted."""
+    values = getattr(model, name, [])
+    n_channels = getattr(model, "n_channels", None)
+    if name == "sequences" and n_channels is not None:
+        return [sequence[:, :n_channels] for sequence in values]
+    several = isinstance(values, tuple | list)
+    return [np.asarray(each) for each in (values if several else [values])]
+
+
+def _same(a, b):
+    pairs = zip(a, b, strict=False)
+    return len(a) == len(b) and all(np.array_equal(x, y, x.dtype.kind == "f") for x, y in pairs)

@@ -1,16 +1,17 @@
 """Checks of a model of your own, and an estimate of exact cross-validation from few refits."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from .checks import check_whole, generator, real_array, real_number
+from .declared import Positive, Real, Rng, Whole, declared
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
 from .methods.exact import exact
-from .results import CVResult, check_is_result
+from .model import AModel
+from .results import AResult
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
 SINGLE_SITES = 300  # left out one by one
@@ -24,17 +25,18 @@ class Estimate(NamedTuple):
     n_exact: int
 
 
-def difference_estimate(result: CVResult, n_exact: int, rng: np.random.Generator) -> Estimate:
+@declared
+def difference_estimate(
+    result: AResult, n_exact: Annotated[int, Whole(2, "n_folds")], rng: Rng
+) -> Estimate:
     """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
     `loss` of the method + mean of (exact - method) over the drawn folds, of their totals over the
     mean number of sites that a fold scores: the difference estimator of survey sampling, without
     replacement; its error comes from the differences alone.
     """
-    check_is_result(result)
     n = len(result.folds)
-    check_whole("n_exact", n_exact, 2, n, f" of {n} folds")
-    drawn = generator(rng).choice(n, n_exact, replace=False)
+    drawn = rng.choice(n, n_exact, replace=False)
     refit = exact(result.fit, result.folds[drawn])
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
@@ -42,12 +44,13 @@ def difference_estimate(result: CVResult, n_exact: int, rng: np.random.Generator
     return Estimate(float(result.loss + gaps.mean()), float(se), n_exact)
 
 
+@declared
 def check_model(
-    model: Any,
-    params: np.ndarray,
-    rng: np.random.Generator,
+    model: AModel,
+    params: Annotated[np.ndarray, Real("n_params")],
+    rng: Rng,
     without: Callable[[np.ndarray], Any] | None = None,
-    tolerance: float = 1e-4,
+    tolerance: Positive = 1e-4,
 ) -> dict[str, float]:
     """Check that a model of your own is what the methods take it for; relative errors by name.
 
@@ -68,12 +71,9 @@ def check_model(
     ValueError : names the errors above `tolerance`, nan and inf among them
     """
     derivatives = derivatives_of(model)
-    params = real_array("params", params, 1)
     start = model.initial_params(np.random.default_rng(0))
     if params.shape != np.shape(start):
         raise ValueError(f"params {params.shape}: initial_params of the model gives {start.shape}")
-    tolerance = real_number("tolerance", tolerance, above=0.0)
-    rng = generator(rng)
     inside = rng.uniform(0.5, 0.9, model.n_sites)
     sites = _some_sites(model, derivatives, rng)
     corner = weights_without(model.n_sites, sites)

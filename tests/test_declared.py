@@ -87,6 +87,7 @@ def test_arrays_are_floats_of_their_own_and_read_only():
         ({"X": [1, 2, 3]}, r"X of shape \(3,\) must be \(n, p\)"),
         ({"X": [[1, np.nan]]}, r"X must be finite.*nan at \[0, 1\]"),
         ({"X": [["a", "b"]]}, "X must be real numbers"),
+        ({"X": np.empty((0, 2))}, r"X of shape \(0, 2\) is empty"),
         ({"y": [1.0]}, r"y of shape \(1,\) must be \(n,\), n = 3 as in X"),
         ({"penalty": [1, 2, 3]}, r"penalty of shape \(3,\) must be one number or \(p,\), p = 2"),
         ({"penalty": [1, -2]}, r"penalty must be >= 0; it holds -2 at \[1\]"),

@@ -34,7 +34,7 @@ def from_jax(
     loss : (params, weights (n_sites,)) -> F, one number; weight 0 takes a site out
     heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),)
     start : where a fit starts, an array or any pytree of arrays: the form of params
-    observed, convex, normalised : as in `acvlib.protocol.ModelDefaults`
+    observed, convex, normalised : as in `acvlib.model.ModelDefaults`
     dense_limit : parameters above which Hessians are only multiplied with
 
     Functions run in float64, by `jax.enable_x64` around each call: the setting of your process

@@ -32,7 +32,7 @@ def from_torch(
     heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),)
     start : where a fit starts, an array or tensor, or a dict or list of these, such as
         `dict(network.named_parameters())`: the form of params (`torch.func.functional_call`)
-    observed, convex, normalised : as in `acvlib.protocol.ModelDefaults`
+    observed, convex, normalised : as in `acvlib.model.ModelDefaults`
     dense_limit : parameters above which Hessians are only multiplied with
 
     Functions must do without changes in place and without `.item()`, and every tensor in them must

@@ -4,8 +4,8 @@ import numpy as np
 
 from ..derivatives import Derivatives, at, kept_share
 from ..folds import WHOLE, Folds
+from ..model import Refits
 from ..parallel import pieces, spread
-from ..protocol import Refits
 from ..results import Fit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..checks import one_line, real_number
+from ..declared import Positive, declared
 from ..methods.exact import exact
 from ..parallel import pieces
-from ..results import CVResult, check_is_result
+from ..results import AResult, CVResult
 from .search import Search
 
 PORTION = 4096  # folds whose gradients are in memory together
@@ -56,7 +57,8 @@ class ResultCheck:
         return "; ".join([count, *named, *more])
 
 
-def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
+@declared
+def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
     """Estimate how far each fold is from its exact refit, at the price of one gradient for most.
 
     A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
@@ -67,8 +69,6 @@ def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
     ------
     ValueError : a limit that is not positive
     """
-    limit = real_number("limit", limit, above=0.0)
-    check_is_result(result)
     started = time.perf_counter()
     parts = pieces(len(result.folds), PORTION)
     search = Search(result.fit.derivatives, result)
@@ -87,7 +87,8 @@ def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
     )
 
 
-def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = None) -> CVResult:
+@declared
+def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = None) -> CVResult:
     """Replace the unreliable folds of a result by exact refits; the costs of both are added.
 
     check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
@@ -97,7 +98,6 @@ def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = 
     ------
     ValueError : flags that are not one bool a fold
     """
-    check_is_result(result)
     if check is None:
         check = check_result(result)
     if isinstance(check, ResultCheck):

@@ -71,11 +71,6 @@ TODAY = [
     ),
     (
         "names",
-        "np.asarray merges labels of several types",
-        "leave_group_out: of groups; by_class: of groups",
-    ),
-    (
-        "names",
         "nodes 1 ... n beside an array are taken in the order of the graph",
         "HiddenMRF: of nodes",
     ),
@@ -282,11 +277,6 @@ TODAY = [
         "families leave out steps, HMM sequences",
         "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
         "CategoricalHMM: one default of sites; GLMHMM: one default of sites",
-    ),
-    (
-        "folds",
-        "results of other data are compared",
-        "compare_models: of other outcomes",
     ),
     (
         "priors",

@@ -14,7 +14,8 @@ import numpy as np
 
 from ...checks import real_number
 from ...folds import Folds
-from ...protocol import NoFiniteOptimum, checked, number_or_array, own_copy
+from ...model import checked, number_or_array, own_copy
+from ...trials import NoFiniteOptimum
 from ...weighting import site_weights
 from .balance import Balance
 from .families import Family, family_of

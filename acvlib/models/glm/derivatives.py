@@ -9,8 +9,8 @@ from ...concordance import Concordance
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds.checks import end_to_end
+from ...model import override
 from ...parallel import one_blas_thread
-from ...protocol import override
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, SameForAll, Solvable
 from .concordance import concordance_of

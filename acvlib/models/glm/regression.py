@@ -17,8 +17,9 @@ from scipy.sparse import issparse
 from ...checks import real_array, real_number
 from ...folds import Folds
 from ...folds import weights as fold_weights
+from ...model import ModelDefaults, checked, own_copy
 from ...parallel import pieces
-from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
+from ...trials import NoFiniteOptimum
 from .balance import Balance
 from .derivatives import RegressionDerivatives
 from .separation import Columns, separating_direction

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ...folds import Folds
-from ...protocol import NoFiniteOptimum
+from ...trials import NoFiniteOptimum
 
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank
 

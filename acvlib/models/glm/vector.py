@@ -14,7 +14,8 @@ import numpy as np
 from ...checks import check_choice, real_array
 from ...folds import Folds
 from ...folds.folds import emptied
-from ...protocol import NoFiniteOptimum, checked, own_copy
+from ...model import checked, own_copy
+from ...trials import NoFiniteOptimum
 from ...weighting import site_weights
 from .balance import Balance
 from .likelihoods import Gaussian, Multinomial

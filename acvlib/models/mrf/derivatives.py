@@ -13,8 +13,8 @@ from joblib import delayed
 from ...derivatives import Derivatives
 from ...folds import weights as fold_weights
 from ...inference.graph import SumMoments
+from ...model import override
 from ...parallel import threads, track
-from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...checks import check_choice, check_kind, real_number
 from ...folds import Folds
-from ...protocol import ModelDefaults, checked, own_copy
+from ...model import ModelDefaults, checked, own_copy
 from .derivatives import PairwiseDerivatives, site_sums
 from .losses import LOSSES, PairLoss, contrastive, ranking
 
@@ -37,6 +37,7 @@ class PairwiseLinear(ModelDefaults):
     gamma_i: float = 0.1
     block: int = field(default=2**20, repr=False)
     normalised = True
+    sites = "points"
 
     def __post_init__(self):
         for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...concordance import Concordance
 from ...derivatives import Derivatives
-from ...protocol import override
+from ...model import override
 from ...results import Fit
 from ...solvers.inverse import DenseHessian
 from .concordance import RankingConcordance

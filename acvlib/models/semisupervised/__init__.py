@@ -17,7 +17,7 @@ import numpy as np
 
 from ...checks import check_choice, check_kind, real_number
 from ...folds import Folds
-from ...protocol import ModelDefaults, checked, own_copy
+from ...model import ModelDefaults, checked, own_copy
 from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy
 from .losses import LOSSES, Loss

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...concordance import Concordance, NotConcordant
 from ...derivatives import Derivatives
-from ...protocol import override
+from ...model import override
 from ...results import Fit
 from ...solvers.inverse import DenseHessian
 from .concordance import SemiSupervisedConcordance

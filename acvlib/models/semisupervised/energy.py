@@ -11,7 +11,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...checks import one_line
-from ...protocol import own_copy
+from ...model import own_copy
 
 KEPT = 2**25  # numbers that are kept of folds: a quarter of a gigabyte
 

@@ -13,7 +13,7 @@ from acvlib.bounds import theorem1
 from acvlib.certificates import FURTHER, GRADIENT, HESSIAN
 from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM, LinearChainCRF
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum
 
 from ..datasets import load_or_simulate
 from . import general, glm_errors, inexact
