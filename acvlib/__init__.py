@@ -46,14 +46,14 @@ from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
 from .model import EstimatingEquation, Model
-from .parallel import kernel_cache
+from .parallel import keep_kernels
 from .reliability import check_result, refit_unreliable
 from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 __version__ = "0.2.0"
 
-kernel_cache.ensure()
+keep_kernels()
 
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
