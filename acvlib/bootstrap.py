@@ -74,14 +74,18 @@ class _Resampled(Derivatives):
         self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Any, values: bool = True
+    ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
         points = self._points[folds]
         found, gradients, self.hessians[folds] = self._own.weighted(points, self._weights[folds])
         return found, gradients
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None
+    ) -> DenseFolds:
         if (self._points[folds] != params).any():
             self.fold_gradients(params, folds)  # back from a step that did not descend
         return DenseFolds(self.hessians[folds])

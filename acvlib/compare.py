@@ -8,7 +8,7 @@ import numpy as np
 from .certificates import Certificate
 from .declared import declared
 from .extras import require
-from .model import with_defaults
+from .folds.checks import Known
 from .results import AResult, CVResult
 from .scores import error_of_sum
 
@@ -67,16 +67,15 @@ def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
-    named = isinstance(results, Mapping) and len(results) > 0
-    if not named or not all(isinstance(each, CVResult | Certificate) for each in results.values()):
+    named = results.values() if isinstance(results, Mapping) else ()
+    if not named or not all(isinstance(each, CVResult | Certificate) for each in named):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
     certificates = {name: each for name, each in results.items() if isinstance(each, Certificate)}
     results = {**results, **{name: each.result for name, each in certificates.items()}}
     _check_same_folds(*results.items())
     first, *_ = results
     for name, result in results.items():
-        reason = data_difference(results[first].fit.model, result.fit.model)
-        if reason:
+        if reason := data_difference(results[first].fit.model, result.fit.model):
             raise ValueError(f"{first} and {name} have different data: {reason}")
         _check_finite(name, result)
     order = sorted(results, key=lambda name: np.nansum(results[name].pointwise))
@@ -84,23 +83,21 @@ def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
     rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
     pandas = require("pandas", extra="tables")
     table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
-    return table.join(_proved(results, certificates, order)) if certificates else table
+    return table.assign(**_proved(results, certificates, order)) if certificates else table
 
 
 def _proved(results, certificates, order):
     """Bounds of elpd and elpd_diff, one row a model; the best model's difference is 0."""
-    pandas = require("pandas", extra="tables")
     ends = {}
     for name in order:
         own = certificates.get(name)
         both = (own.upper, own.lower) if own else (results[name], results[name])
         ends[name] = [-end.pointwise[end.groups >= 0].sum() for end in both]
-    table = pandas.DataFrame(ends, index=["elpd_low", "elpd_high"]).T
-    best = table.iloc[0]
-    table["diff_low"] = best.elpd_low - table.elpd_high
-    table["diff_high"] = best.elpd_high - table.elpd_low
-    table.loc[order[0], ["diff_low", "diff_high"]] = 0.0
-    return table
+    low, high = np.array(list(ends.values())).T
+    gaps = [low[0] - high, high[0] - low]
+    gaps = np.where(np.arange(len(order)) > 0, gaps, 0.0)
+    names = ["elpd_low", "elpd_high", "diff_low", "diff_high"]
+    return dict(zip(names, [low, high, *gaps], strict=True))
 
 
 def _row(exact, result):
@@ -150,27 +147,20 @@ def _check_comparable(a, b):
 
 def _check_same_folds(named, *others):
     """Raise unless all (name, result) omit and score the same of equally many sites."""
-    first, reference = named
-    for name, result in others:
-        reason = _difference(reference, result)
-        if reason:
-            raise ValueError(
-                f"{first} and {name} were run on different folds ({reason}): "
-                "run both on the same Folds"
-            )
-
-
-def _difference(a, b):
-    """How the folds of two results differ, in words; nothing where they do not."""
-    if a.n_sites != b.n_sites:
-        return f"of {a.n_sites} and of {b.n_sites} sites"
-    if len(a.folds) != len(b.folds):
-        return f"{len(a.folds)} and {len(b.folds)}"
-    if a.folds.same_as(b.folds):
-        return ""
-    pairs = (number for number in range(len(a.folds)))
-    number = next(n for n in pairs if not a.folds[n : n + 1].same_as(b.folds[n : n + 1]))
-    return f"fold {number} the first"
+    first, a = named
+    for name, b in others:
+        if a.n_sites != b.n_sites:
+            reason = f"of {a.n_sites} and of {b.n_sites} sites"
+        elif len(a.folds) != len(b.folds):
+            reason = f"{len(a.folds)} and {len(b.folds)}"
+        elif a.folds.same_as(b.folds):
+            continue
+        else:
+            parts = [slice(n, n + 1) for n in range(len(a.folds))]
+            unlike = (part.start for part in parts if not a.folds[part].same_as(b.folds[part]))
+            reason = f"fold {next(unlike)} the first"
+        found = f"{first} and {name} were run on different folds ({reason})"
+        raise ValueError(f"{found}: run both on the same Folds")
 
 
 def _check_finite(name, result):
@@ -188,14 +178,14 @@ def data_difference(a: Any, b: Any) -> str:
     """How the data of two models differ, in words; nothing where no difference is found."""
     if a.n_sites != b.n_sites:
         return f"{a.n_sites} and {b.n_sites} sites"
-    seen = [with_defaults(model).observed for model in (a, b)]
-    seen = [np.ones(a.n_sites, bool) if each is None else each for each in seen]
-    if not np.array_equal(*seen):
+    seen = [Known.of(model).observed for model in (a, b)]
+    if not np.array_equal(seen[0], seen[1]):
         return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
     for name in OUTCOMES:
-        ours = _outcomes(a, name)
-        theirs = _outcomes(b, name)
-        if ours and theirs and not _same(ours, theirs):
+        ours, theirs = (_outcomes(model, name) for model in (a, b))
+        pairs = zip(ours, theirs, strict=False)
+        alike = all(np.array_equal(x, y, x.dtype.kind == "f") for x, y in pairs)
+        if ours and theirs and not (alike and len(ours) == len(theirs)):
             return f"their {name} are not equal"
     return ""
 
@@ -203,13 +193,6 @@ def data_difference(a: Any, b: Any) -> str:
 def _outcomes(model, name):
     """A list of arrays, empty where there is none; of sequences the channels that are predicted."""
     values = getattr(model, name, [])
-    n_channels = getattr(model, "n_channels", None)
-    if name == "sequences" and n_channels is not None:
-        return [sequence[:, :n_channels] for sequence in values]
-    several = isinstance(values, tuple | list)
-    return [np.asarray(each) for each in (values if several else [values])]
-
-
-def _same(a, b):
-    pairs = zip(a, b, strict=False)
-    return len(a) == len(b) and all(np.array_equal(x, y, x.dtype.kind == "f") for x, y in pairs)
+    if name == "sequences" and hasattr(model, "n_channels"):
+        return [sequence[:, : model.n_channels] for sequence in values]
+    return list(map(np.asarray, values if isinstance(values, tuple | list) else [values]))

@@ -86,37 +86,43 @@ class Real(Check):
         self.names = [d for each in self.shapes for d in each if isinstance(d, str)]
         if not shapes or not all(name.isidentifier() for name in self.names):
             raise TypeError(f"shapes {shapes}: give names and numbers with spaces, as in 'n p'")
+        self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
         self.finite = finite
+        self.bounded = self.whole or max(above, least) > -INF
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        rows = sizes.get(self.shapes[-1][0]) if self.shapes[-1] else None
-        value = value if rows is None else in_order_of(rows[2], name, value)
+        if self.rows in sizes:
+            value = in_order_of(sizes[self.rows][2], name, value)
         array = real_array(name, value, finite=self.finite)
-        fits = [each for each in self.shapes if self._fits(array.shape, each, sizes)]
-        if not fits:
+        for shape in self.shapes:
+            found = dict(zip(shape, array.shape, strict=False))
+            known = [sizes.of(dimension) for dimension in shape]
+            if len(shape) == array.ndim and all(
+                n == (found[d] if k is None else k)
+                for d, k, n in zip(shape, known, array.shape, strict=True)
+            ):
+                break
+        else:
             wanted = " or ".join(_shape(each) for each in self.shapes)
-            raise ValueError(
-                f"{name} of shape {array.shape} must be {wanted}{sizes.told(self.names)}"
-            )
-        labels = (
-            getattr(value, "index", None),
-            getattr(value, "columns", None),
-            *[None] * array.ndim,
-        )
-        for dimension, size, index in zip(fits[0], array.shape, labels, strict=False):
-            if sizes.of(dimension) is None and not size:
-                raise ValueError(f"{name} of shape {array.shape} is empty")
-            sizes.setdefault(dimension, (size, name, index))
-        self._check_bounds(name, array, sizes.of(self.most))
+            told = sizes.told(self.names)
+            raise ValueError(f"{name} of shape {array.shape} must be {wanted}{told}")
+        if None in known:
+            self._bind(name, value, found, sizes)
+        if self.bounded:
+            self._check_bounds(name, array, sizes.of(self.most))
         array = array.astype(np.int64) if self.whole else array
         array.setflags(write=False)
         return array if array.ndim else array.item()
 
-    def _fits(self, shape, wanted, sizes):
-        same = [sizes.of(d) in (None, n) for d, n in zip(wanted, shape, strict=False)]
-        return len(shape) == len(wanted) and all(same)
+    def _bind(self, name, value, found, sizes):
+        labels = (getattr(value, "index", None), getattr(value, "columns", None))
+        for axis, (dimension, size) in enumerate(found.items()):
+            if not size:
+                raise ValueError(f"{name} is empty: {dimension} = 0")
+            if sizes.of(dimension) is None:
+                sizes[dimension] = (size, name, labels[axis] if axis < 2 else None)
 
     def _check_bounds(self, name, array, most):
         bad = (array <= self.above) | (array < self.least) | (array > most)
@@ -232,7 +238,7 @@ def _declared(function: Any) -> Any:
     defaults = {name: shown.parameters[name].default for name in checks}
     defaults = {name: own for name, own in defaults.items() if not _is_unset(own)}
 
-    def taken(name, value, sizes):
+    def taken(name: str, value: Any, sizes: Sizes) -> Any:
         if name not in checks or isbox(value):
             return value
         check, optional = checks[name]

@@ -146,7 +146,7 @@ class Derivatives:
         By differences of fourth order: autograd need not follow a held-out loss.
         """
 
-        def loss(share):
+        def loss(share: float) -> np.ndarray:
             return np.asarray(self.model.heldout_loss(params + share * move, fold))
 
         near = loss(SHARE) - loss(-SHARE)
