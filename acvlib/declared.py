@@ -17,8 +17,8 @@ from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import zip_longest
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from autograd.tracer import isbox
@@ -189,7 +189,9 @@ class Is(Check):
     kind: Any = None
 
     def settled(self, kind: Any) -> "Is":
-        return Is(self.remedy, get_origin(kind) if isinstance(get_origin(kind), type) else kind)
+        origin = get_origin(kind)  # Callable[..., X] is asked whether it is a Callable
+        union = origin in (Union, UnionType)
+        return Is(self.remedy, kind if union or not isinstance(origin, type) else origin)
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         check_kind(name, value, self.kind, self.remedy)

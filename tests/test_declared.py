@@ -42,7 +42,8 @@ class Regression:
     ridge: NonNegative = 0.0
     n_steps: Count = 1
     verbose: Flag = False
-    link: Annotated[Callable, Is()] | None = None
+    link: Annotated[Callable[..., float], Is()] | None = None
+    name: Annotated[str | int, Is()] = "a"
 
     def __post_init__(self):
         assert isinstance(self.X, np.ndarray)  # checked before
@@ -100,6 +101,7 @@ def test_arrays_are_floats_of_their_own_and_read_only():
         ({"ridge": -1}, "ridge = -1: must be >= 0"),
         ({"n_steps": 1.5}, "n_steps = 1.5: must be a whole number"),
         ({"verbose": 1}, "verbose must be of type bool"),
+        ({"name": 0.5}, "name must be of type str or int"),
         ({"link": 3}, "link must be of type Callable"),
     ],
 )

@@ -7,19 +7,23 @@ Source: Zhu and Liu (2021), Eq. 7, Example 3 and Corollary 6.2.
 """
 
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import check_choice, check_kind, real_number
-from ...folds import Folds
-from ...model import ModelDefaults, checked, own_copy
+from ...checks import check_choice
+from ...declared import Count, Is, NonNegative, Params, Real, Rng, declared
+from ...folds import Fold, ModelFolds
+from ...model import ModelDefaults
+from ...weighting import Weights
 from .derivatives import PairwiseDerivatives, site_sums
 from .losses import LOSSES, PairLoss, contrastive, ranking
 
 __all__ = ["PairLoss", "PairwiseLinear", "contrastive", "ranking"]
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class PairwiseLinear(ModelDefaults):
     """Every point is a site; a fold is scored by the pairs inside it.
@@ -31,30 +35,18 @@ class PairwiseLinear(ModelDefaults):
     block : how many pairs are worked out together
     """
 
-    X: np.ndarray = field(repr=False)
-    y: np.ndarray = field(repr=False)
-    loss: PairLoss | str = "ranking"
-    gamma_i: float = 0.1
-    block: int = field(default=2**20, repr=False)
+    X: Annotated[np.ndarray, Real("p D")] = field(repr=False)
+    y: Annotated[np.ndarray, Real("p")] = field(repr=False)
+    loss: Annotated[PairLoss | str, Is()] = "ranking"
+    gamma_i: NonNegative = 0.1
+    block: Count = field(default=2**20, repr=False)
     normalised = True
     sites = "points"
 
     def __post_init__(self):
-        for name in ("X", "y"):  # as floats: differences of unsigned integers would wrap
-            object.__setattr__(self, name, own_copy(getattr(self, name), name=name))
         if isinstance(self.loss, str):
-            object.__setattr__(self, "loss", _loss_of(self.loss))
-        check_kind("loss", self.loss, PairLoss)
-        object.__setattr__(self, "gamma_i", real_number("gamma_i", self.gamma_i, least=0.0))
-        self._check_data()
-
-    def _check_data(self):
-        table = self.X.shape
-        length = self.y.shape
-        if len(table) != 2 or length != table[:1]:
-            raise ValueError(f"X {table} must be 2-d and y {length} have one entry for each row")
-        if not (np.isfinite(self.X).all() and np.isfinite(self.y).all()):
-            raise ValueError("X or y holds NaN or infinity")
+            check_choice("loss", self.loss, LOSSES)
+            object.__setattr__(self, "loss", LOSSES[self.loss]())
         if np.ptp(self.y) == 0.0:
             raise ValueError(f"every y is {self.y[0]}: no two points differ")
 
@@ -76,29 +68,29 @@ class PairwiseLinear(ModelDefaults):
         """Closed forms, block by block."""
         return PairwiseDerivatives(self)
 
-    @checked
-    def pair_losses(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def pair_losses(self, params: Params, fold: Fold) -> np.ndarray:
         """Loss of every pair inside the fold, (len(fold), len(fold))."""
         f = anp.dot(self.X[fold], params)
         y = self.y[fold]
         relation = self.loss.relation(y[:, None], y)
         return self.loss.value(f[:, None] - f, relation)
 
-    @checked
-    def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
+    @declared
+    def objective(self, params: Params, weights: Weights) -> float:
         """F(params, weights), weights >= 0; forms all pairs at once, for small p."""
         losses = self.pair_losses(params, np.arange(self.n_sites))
         total = anp.dot(weights, anp.dot(losses, weights))
         ridge = self.gamma_i * anp.sum(params**2)
         return self.n_sites * (total / anp.sum(weights) ** 2 + ridge)
 
-    @checked
-    def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
+    @declared
+    def heldout_loss(self, params: Params, fold: Fold) -> np.ndarray:
         """Each point's mean loss over its pairs inside the fold: Eq. 8 is the mean of these."""
         return anp.mean(self.pair_losses(params, fold), axis=1)
 
-    @checked
-    def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
+    @declared
+    def initial_params(self, rng: Rng | None = None) -> np.ndarray:
         """Zeros where F is convex; else the direction in which class means differ most."""
         if self.convex:
             return np.zeros(self.X.shape[1])
@@ -107,14 +99,9 @@ class PairwiseLinear(ModelDefaults):
         _, _, directions = np.linalg.svd(means - means.mean(axis=0))
         return directions[0]
 
-    @checked
-    def printed_cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
+    @declared
+    def printed_cross(self, params: Params, folds: ModelFolds) -> np.ndarray:
         """g(w_o) of Theorem 3.1 as printed, (n_folds, D): the fold's own normaliser, held fixed."""
         sums = site_sums(self, params, np.ones(self.n_sites))
         kept = self.n_sites - folds.sizes[:, None]
         return -self.n_sites * (folds.indicator(self.n_sites) @ sums) / kept**2
-
-
-def _loss_of(name):
-    check_choice("loss", name, LOSSES)
-    return LOSSES[name]()
