@@ -27,6 +27,8 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: pass its .filled() or .compressed() numbers")
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} is sparse: pass its .toarray()")
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":

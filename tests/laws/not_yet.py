@@ -46,14 +46,9 @@ TODAY = [
         "GaussianHMM: a table as lists; PoissonHMM: a table as lists; MixtureHMM: a table as lists",
     ),
     (
-        "type",
-        "the refusal names no remedy",
-        "Examples: sparse, where it is not taken; PairwiseLinear: sparse, where it is not taken",
-    ),
-    (
         "names",
         "Series and frames are lined up by place",
-        "GLM gaussian: of sites; VectorGLM: of sites; PairwiseLinear: of sites; HMM: "
+        "GLM gaussian: of sites; VectorGLM: of sites; HMM: "
         "of sites; GLMHMM: of sites; HiddenMRF: of sites; PoissonTraffic: of sites; "
         "HiddenMRF.from_map: of sites",
     ),
