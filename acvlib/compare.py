@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from .certificates import Certificate
 from .declared import declared
 from .extras import require
 from .folds.checks import Known
@@ -45,7 +44,7 @@ def theta_errors(exact: AResult, result: AResult) -> np.ndarray:
     return exact.fit.standard_errors_between(result.params, exact.params)
 
 
-def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
+def compare_models(results: Mapping[str, Any]) -> Any:
     """Tabulate how well models predict the same left-out sites, the best first, as ArviZ does.
 
     A DataFrame, one row a model. rank: 0 is the best; elpd: minus the sum over sites of the
@@ -67,11 +66,12 @@ def compare_models(results: Mapping[str, CVResult | Certificate]) -> Any:
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
-    named = results.values() if isinstance(results, Mapping) else ()
-    if not named or not all(isinstance(each, CVResult | Certificate) for each in named):
+    named = results if isinstance(results, Mapping) else {}
+    certificates = {name: each for name, each in named.items() if hasattr(each, "certified")}
+    named = {**named, **{name: each.result for name, each in certificates.items()}}
+    if not named or not all(isinstance(each, CVResult) for each in named.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
-    certificates = {name: each for name, each in results.items() if isinstance(each, Certificate)}
-    results = {**results, **{name: each.result for name, each in certificates.items()}}
+    results = named
     _check_same_folds(*results.items())
     first, *_ = results
     for name, result in results.items():
