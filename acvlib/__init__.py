@@ -45,14 +45,14 @@ from .methods.frozen_newton import frozen_newton
 from .methods.jackknife import infinitesimal_jackknife
 from .methods.ladder import ladder, no_adjustment
 from .methods.newton_step import newton_step
-from .parallel import kernel_cache
-from .protocol import EstimatingEquation, Model
+from .model import EstimatingEquation, Model
+from .parallel import keep_kernels
 from .results import CVResult, Fit
 from .treecv import CompiledLearner, IncrementalLearner, kfold, treecv
 
 __version__ = "0.2.0"
 
-kernel_cache.ensure()
+keep_kernels()
 
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {

@@ -7,32 +7,33 @@ an observation of a hidden chain or field by the square of its density, with one
 Source: Giordano et al. (2019), sections 2.1 and 3.
 """
 
-import warnings
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import real_array, real_number
+from .checks import warn
+from .declared import NonNegative, Number, Real, declared
 from .derivatives import Derivatives
 from .fit import TOLERANCE, UnconvergedFit
-from .protocol import ModelDefaults, override
-from .results import Fit, check_fit
+from .model import ModelDefaults, override
+from .results import AFit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
 
+Resamples = Annotated[np.ndarray, Real("n_resamples n_sites", least=0.0)]
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity
 
 
-def jackknife_params(fit: Fit, weights: np.ndarray) -> np.ndarray:
+@declared
+def jackknife_params(fit: AFit, weights: Resamples) -> np.ndarray:
     """theta_hat - H^-1 J (w - 1) for each row of weights, (n_resamples, D)."""
-    check_fit(fit)
-    weights = _checked(weights, fit.model.n_sites)
     cross = fit.derivatives.cross_matrix(fit.params, np.ones(fit.model.n_sites))
     products = cross @ (weights - 1.0).T
     return fit.params - fit.hessian.solve(products).T
 
 
-def refits(fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.ndarray:
+@declared
+def refits(fit: AFit, weights: Resamples, tolerance: NonNegative = TOLERANCE) -> np.ndarray:
     """argmin F(., w) for each row of weights, (n_resamples, D): Newton's method from the fit.
 
     Rows that do not reach `tolerance`, or reach it where the curvature has vanished and the optimum
@@ -43,8 +44,6 @@ def refits(fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.nd
     ValueError: weights of another shape, negative or infinite; too many parameters for a Hessian of
         each resample in memory.
     """
-    check_fit(fit)
-    weights = _checked(weights, fit.model.n_sites)
     own = fit.derivatives
     if own.matrix_free:
         size = f"{len(fit.params)} parameters are too many for a Hessian of each resample"
@@ -56,18 +55,8 @@ def refits(fit: Fit, weights: np.ndarray, tolerance: float = TOLERANCE) -> np.nd
     if lost.any():
         found.params[lost] = np.nan
         message = f"{lost.sum()} of {len(lost)} resamples have no optimum, or did not reach it"
-        warnings.warn(message, UnconvergedFit, stacklevel=2)
+        warn(message, UnconvergedFit)
     return found.params
-
-
-def _checked(weights, n_sites):
-    weights = real_array("weights", weights, finite=False)
-    if weights.ndim != 2 or not len(weights) or weights.shape[1] != n_sites:
-        raise ValueError(f"weights {weights.shape} must be (n_resamples, {n_sites})")
-    usable = (weights >= 0.0) & (weights < np.inf)
-    if not usable.all():
-        raise ValueError(f"weights hold {weights[~usable][0]}: they must be finite and >= 0")
-    return weights
 
 
 class _Resampled(Derivatives):
@@ -85,14 +74,18 @@ class _Resampled(Derivatives):
         self.hessians = np.empty((len(weights), n_params, n_params))  # at the points
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Any, values: bool = True
+    ) -> tuple[Any, np.ndarray]:
         self._points[folds] = params
         points = self._points[folds]
         found, gradients, self.hessians[folds] = self._own.weighted(points, self._weights[folds])
         return found, gradients
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Any, damping: float = 0.0, whole: Any = None
+    ) -> DenseFolds:
         if (self._points[folds] != params).any():
             self.fold_gradients(params, folds)  # back from a step that did not descend
         return DenseFolds(self.hessians[folds])
@@ -105,17 +98,19 @@ def _is_curved(hessians, fit):
     return relative[:, 0] > VANISHED
 
 
-def interval(params: np.ndarray, level: float = 0.9) -> np.ndarray:
+@declared
+def interval(
+    params: Annotated[np.ndarray, Real("n_resamples D")],
+    level: Annotated[float, Number(above=0.0, below=1.0)] = 0.9,
+) -> np.ndarray:
     """Percentile interval of each parameter, (2, D), from params (n_resamples, D)."""
-    params = real_array("params", params, 2)
-    if not len(params) or not 0.0 < real_number("level", level) < 1.0:
-        raise ValueError(f"level = {level} of {len(params)} resamples: from 0 to 1, of at least 1")
     tail = 0.5 * (1.0 - level)
     return np.quantile(params, [tail, 1.0 - tail], axis=0)
 
 
+@declared
 def jackknife_after_bootstrap(
-    params: np.ndarray, weights: np.ndarray
+    params: Annotated[np.ndarray, Real("n_resamples D")], weights: Resamples
 ) -> tuple[np.ndarray, np.ndarray]:
     """(standard errors (D,), their own standard errors (D,)) from one set of resamples.
 
@@ -128,11 +123,6 @@ def jackknife_after_bootstrap(
 
     Source: Efron (1992).
     """
-    params = real_array("params", params, 2)
-    weights = real_array("weights", weights, 2)
-    weights = _checked(weights, weights.shape[1])
-    if len(params) != len(weights):
-        raise ValueError(f"params of {len(params)} resamples, weights of {len(weights)}")
     left_out = (weights == 0.0).T
     counts = left_out.sum(axis=1)
     site = np.argmin(counts)

@@ -16,12 +16,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from .checks import one_line, real_number
+from .checks import one_line
 from .concordance import NotConcordant, balls
+from .declared import Positive, declared
 from .derivatives import is_equation, kept_share
 from .methods.exact import exact
 from .parallel import pieces
-from .results import CVResult, check_is_result
+from .results import AResult, CVResult
 
 PORTION = 4096  # folds whose gradients are in memory together
 LOOKS = 5  # at a fold that is undecided
@@ -65,7 +66,8 @@ class ResultCheck:
         return "; ".join([count, *named, *more])
 
 
-def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
+@declared
+def check_result(result: AResult, limit: Positive = 0.5) -> ResultCheck:
     """Estimate how far each fold is from its exact refit, at the price of two gradients for most.
 
     A fold is unreliable where its params are more than `limit` standard errors from the refit's, or
@@ -76,8 +78,6 @@ def check_result(result: CVResult, limit: float = 0.5) -> ResultCheck:
     ------
     ValueError : a limit that is not positive
     """
-    limit = real_number("limit", limit, above=0.0)
-    check_is_result(result)
     started = time.perf_counter()
     search = _Search(result)
     with np.errstate(all="ignore"):  # a step that went far off may overflow: it is marked
@@ -223,7 +223,8 @@ def _are_finite(rows):
     return (np.abs(rows) < HUGE).all(axis=1)
 
 
-def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = None) -> CVResult:
+@declared
+def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = None) -> CVResult:
     """Replace the unreliable folds of a result by exact refits; the costs of both are added.
 
     check: what `check_result` found (it is called, if None), or flags (n_folds,) of your own.
@@ -233,7 +234,6 @@ def refit_unreliable(result: CVResult, check: ResultCheck | np.ndarray | None = 
     ------
     ValueError : flags that are not one bool a fold
     """
-    check_is_result(result)
     if check is None:
         check = check_result(result)
     spent = Counter()

@@ -3,6 +3,8 @@
 And how objects are shown: in one line.
 """
 
+import sys
+import warnings
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
@@ -25,6 +27,8 @@ def real_array(name: str, values: Any, ndim: int | None = None, finite: bool = T
     """Copy real numbers as float64; ValueError names what is none, or not finite."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: pass its .filled() or .compressed() numbers")
+    if hasattr(values, "toarray"):
+        raise ValueError(f"{name} is sparse: pass its .toarray()")
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
@@ -109,6 +113,16 @@ def generator(rng: Any) -> np.random.Generator:
     if isinstance(rng, bool) or not isinstance(rng, int | np.integer | np.random.Generator):
         raise ValueError(f"rng = {rng!r:.60}: pass numpy.random.default_rng(seed), or the seed")
     return np.random.default_rng(rng)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn of the line outside acvlib that asked for what is warned of."""
+    frame = sys._getframe()
+    level = 1
+    while frame and frame.f_globals.get("__name__", "").partition(".")[0] == "acvlib":
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def one_line(self: Any) -> str:

@@ -5,13 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from .checks import check_kind
+from .declared import declared
 from .extras import require
-from .results import CVResult
+from .folds.checks import Known
+from .results import AResult, CVResult
 from .scores import error_of_sum
 
+OUTCOMES = ("y", "counts", "sequences", "labels")  # what a model predicts, under its own name
 
-def compare_methods(exact: CVResult, *others: CVResult) -> Any:
+
+@declared
+def compare_methods(exact: AResult, *others: AResult) -> Any:
     """Tabulate what each method says of one model, how far it is from exact, and what it cost.
 
     A DataFrame, one row a method. loss, se: as in `CVResult`; relative_error: mean over folds of
@@ -26,13 +30,15 @@ def compare_methods(exact: CVResult, *others: CVResult) -> Any:
     return require("pandas", extra="tables").DataFrame(rows).set_index("method")
 
 
-def relative_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+@declared
+def relative_errors(exact: AResult, result: AResult) -> np.ndarray:
     """|loss_o - exact_o| / |exact_o| for each fold (Ghosh et al. 2020, Table 1)."""
     _check_comparable(exact, result)
     return np.abs(result.fold_losses - exact.fold_losses) / np.abs(exact.fold_losses)
 
 
-def theta_errors(exact: CVResult, result: CVResult) -> np.ndarray:
+@declared
+def theta_errors(exact: AResult, result: AResult) -> np.ndarray:
     """Distance of each fold's params from the exact ones, in standard errors of the full fit."""
     _check_comparable(exact, result)
     return exact.fit.standard_errors_between(result.params, exact.params)
@@ -56,7 +62,7 @@ def compare_models(results: Mapping[str, Any]) -> Any:
 
     Raises
     ------
-    ValueError : results on different sites or folds, or losses that are not finite
+    ValueError : results on different sites, folds or data, or losses that are not finite
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
@@ -67,30 +73,31 @@ def compare_models(results: Mapping[str, Any]) -> Any:
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
     results = named
     _check_same_folds(*results.items())
+    first, *_ = results
     for name, result in results.items():
+        if reason := data_difference(results[first].fit.model, result.fit.model):
+            raise ValueError(f"{first} and {name} have different data: {reason}")
         _check_finite(name, result)
     order = sorted(results, key=lambda name: np.nansum(results[name].pointwise))
     best = results[order[0]]
     rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
     pandas = require("pandas", extra="tables")
     table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
-    return table.join(_proved(results, certificates, order)) if certificates else table
+    return table.assign(**_proved(results, certificates, order)) if certificates else table
 
 
 def _proved(results, certificates, order):
     """Bounds of elpd and elpd_diff, one row a model; the best model's difference is 0."""
-    pandas = require("pandas", extra="tables")
     ends = {}
     for name in order:
         own = certificates.get(name)
         both = (own.upper, own.lower) if own else (results[name], results[name])
         ends[name] = [-end.pointwise[end.groups >= 0].sum() for end in both]
-    table = pandas.DataFrame(ends, index=["elpd_low", "elpd_high"]).T
-    best = table.iloc[0]
-    table["diff_low"] = best.elpd_low - table.elpd_high
-    table["diff_high"] = best.elpd_high - table.elpd_low
-    table.loc[order[0], ["diff_low", "diff_high"]] = 0.0
-    return table
+    low, high = np.array(list(ends.values())).T
+    gaps = [low[0] - high, high[0] - low]
+    gaps = np.where(np.arange(len(order)) > 0, gaps, 0.0)
+    names = ["elpd_low", "elpd_high", "diff_low", "diff_high"]
+    return dict(zip(names, [low, high, *gaps], strict=True))
 
 
 def _row(exact, result):
@@ -127,8 +134,6 @@ def _model_row(rank, result, best):
 
 def _check_comparable(a, b):
     """Raise unless two results start from the same fit and have the same folds."""
-    check_kind("a result", a, CVResult)
-    check_kind("a result", b, CVResult)
     same_params = a.fit is b.fit or np.array_equal(a.fit.params, b.fit.params)
     if not same_params or a.fit.objective != b.fit.objective:
         sizes = f"{len(a.fit.params)} parameters, F = {a.fit.objective:.8g}"
@@ -142,28 +147,20 @@ def _check_comparable(a, b):
 
 def _check_same_folds(named, *others):
     """Raise unless all (name, result) omit and score the same of equally many sites."""
-    first, reference = named
-    for name, result in others:
-        reason = _difference(reference, result)
-        if reason:
-            raise ValueError(
-                f"{first} and {name} were run on different folds ({reason}): "
-                "run both on the same Folds"
-            )
-
-
-def _difference(a, b):
-    """How the folds of two results differ, in words; nothing where they do not."""
-    if a.n_sites != b.n_sites:
-        return f"of {a.n_sites} and of {b.n_sites} sites"
-    if len(a.folds) != len(b.folds):
-        return f"{len(a.folds)} and {len(b.folds)}"
-    if a.folds.same_as(b.folds):
-        return ""
-    for number in range(len(a.folds)):
-        if not a.folds[number : number + 1].same_as(b.folds[number : number + 1]):
-            return f"fold {number} the first"
-    return ""
+    first, a = named
+    for name, b in others:
+        if a.n_sites != b.n_sites:
+            reason = f"of {a.n_sites} and of {b.n_sites} sites"
+        elif len(a.folds) != len(b.folds):
+            reason = f"{len(a.folds)} and {len(b.folds)}"
+        elif a.folds.same_as(b.folds):
+            continue
+        else:
+            parts = [slice(n, n + 1) for n in range(len(a.folds))]
+            unlike = (part.start for part in parts if not a.folds[part].same_as(b.folds[part]))
+            reason = f"fold {next(unlike)} the first"
+        found = f"{first} and {name} were run on different folds ({reason})"
+        raise ValueError(f"{found}: run both on the same Folds")
 
 
 def _check_finite(name, result):
@@ -175,3 +172,27 @@ def _check_finite(name, result):
             f"{name}: {bad.size} of {result.n_sites} sites have a held-out loss that is not finite "
             f"({first}), so that elpd is not defined: look at these sites' folds"
         )
+
+
+def data_difference(a: Any, b: Any) -> str:
+    """How the data of two models differ, in words; nothing where no difference is found."""
+    if a.n_sites != b.n_sites:
+        return f"{a.n_sites} and {b.n_sites} sites"
+    seen = [Known.of(model).observed for model in (a, b)]
+    if not np.array_equal(seen[0], seen[1]):
+        return f"not the same sites are observed ({seen[0].sum()} and {seen[1].sum()})"
+    for name in OUTCOMES:
+        ours, theirs = (_outcomes(model, name) for model in (a, b))
+        pairs = zip(ours, theirs, strict=False)
+        alike = all(np.array_equal(x, y, x.dtype.kind == "f") for x, y in pairs)
+        if ours and theirs and not (alike and len(ours) == len(theirs)):
+            return f"their {name} are not equal"
+    return ""
+
+
+def _outcomes(model, name):
+    """A list of arrays, empty where there is none; of sequences the channels that are predicted."""
+    values = getattr(model, name, [])
+    if name == "sequences" and hasattr(model, "n_channels"):
+        return [sequence[:, : model.n_channels] for sequence in values]
+    return list(map(np.asarray, values if isinstance(values, tuple | list) else [values]))

@@ -26,8 +26,8 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from .folds import Folds
+from .model import with_defaults
 from .parallel import blas_for, pieces
-from .protocol import with_defaults
 from .solvers.inverse import FoldSolver
 
 EPSILON = float(np.finfo(float).eps)

@@ -10,15 +10,15 @@
 Functions are declared in the same way; sizes that no argument binds are attributes of a method's
 `self`, such as `n_params`. Arrays are copied and read-only; what has an index, as in pandas, is put
 in the order of the argument that bound its size. None is taken where the annotation or the default
-says so, and defaults are taken as they are. What autograd passes through is untouched.
+says so. What autograd passes through is untouched.
 """
 
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from itertools import zip_longest
-from types import NoneType
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 from autograd.tracer import isbox
@@ -52,11 +52,11 @@ class Sizes(dict):
         bound = self.get(dimension)
         return getattr(self.owner, dimension, None) if bound is None else bound[0]
 
-    def told(self, dimensions: tuple) -> str:
+    def told(self, names: list) -> str:
         """What is known of some names, in words."""
-        known = {name: self.of(name) for name in dimensions if isinstance(name, str)}
+        known = {name: self.of(name) for name in names if self.of(name) is not None}
         where = {name: f" as in {self[name][1]}" if name in self else "" for name in known}
-        return ", ".join(f"{n} = {s}{where[n]}" for n, s in known.items() if s is not None)
+        return "".join(f", {name} = {size}{where[name]}" for name, size in known.items())
 
 
 class Check:
@@ -77,60 +77,61 @@ class Real(Check):
     """
 
     whole = False
+    most: float | str = INF
 
     def __init__(
         self, *shapes: str, above: float = -INF, least: float = -INF, finite: bool = True
     ) -> None:
-        parsed = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
-        names = [d for each in parsed for d in each if isinstance(d, str)]
-        if not shapes or not all(name.isidentifier() for name in names):
+        self.shapes = [tuple(int(d) if d.isdigit() else d for d in each.split()) for each in shapes]
+        self.names = [d for each in self.shapes for d in each if isinstance(d, str)]
+        if not shapes or not all(name.isidentifier() for name in self.names):
             raise TypeError(f"shapes {shapes}: give names and numbers with spaces, as in 'n p'")
-        self.shapes = parsed
+        self.rows = self.shapes[-1][0] if self.shapes[-1] else None
         self.above = above
         self.least = least
-        self.most = INF
         self.finite = finite
+        self.bounded = self.whole or max(above, least) > -INF
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
-        rows = sizes.get(self.shapes[-1][0] if self.shapes[-1] else "")
-        if rows is not None:
-            value = in_order_of(rows[2], name, value)
+        if self.rows in sizes:
+            value = in_order_of(sizes[self.rows][2], name, value)
         array = real_array(name, value, finite=self.finite)
-        fits = [each for each in self.shapes if self._fits(array.shape, each, sizes)]
-        if not fits:
+        for shape in self.shapes:
+            found = dict(zip(shape, array.shape, strict=False))
+            known = [sizes.of(dimension) for dimension in shape]
+            if len(shape) == array.ndim and all(
+                n == (found[d] if k is None else k)
+                for d, k, n in zip(shape, known, array.shape, strict=True)
+            ):
+                break
+        else:
             wanted = " or ".join(_shape(each) for each in self.shapes)
-            known = sizes.told(sum(self.shapes, ()))
-            shown = f"{name} of shape {array.shape} must be {wanted}"
-            raise ValueError(f"{shown}, {known}" if known else shown)
-        labels = (getattr(value, "index", None), getattr(value, "columns", None))
-        for axis, dimension in enumerate(fits[0]):
-            if isinstance(dimension, str) and dimension not in sizes:
-                sizes[dimension] = (array.shape[axis], name, labels[axis] if axis < 2 else None)
-        self._bound(name, array, sizes)
-        if not array.ndim:
-            return float(array)
+            told = sizes.told(self.names)
+            raise ValueError(f"{name} of shape {array.shape} must be {wanted}{told}")
+        if None in known:
+            self._bind(name, value, found, sizes)
+        if self.bounded:
+            self._check_bounds(name, array, sizes.of(self.most))
         array = array.astype(np.int64) if self.whole else array
         array.setflags(write=False)
-        return array
+        return array if array.ndim else array.item()
 
-    def _fits(self, shape, wanted, sizes):
-        if len(shape) != len(wanted):
-            return False
-        return all(sizes.of(d) in (None, n) for d, n in zip(wanted, shape, strict=True))
+    def _bind(self, name, value, found, sizes):
+        labels = (getattr(value, "index", None), getattr(value, "columns", None))
+        for axis, (dimension, size) in enumerate(found.items()):
+            if not size:
+                raise ValueError(f"{name} is empty: {dimension} = 0")
+            if sizes.of(dimension) is None:
+                sizes[dimension] = (size, name, labels[axis] if axis < 2 else None)
 
-    def _bound(self, name, array, sizes):
-        if not self.whole and self.above == self.least == -INF:
-            return
-        most = sizes.of(self.most)
-        bad = ~((array > self.above) & (array >= self.least) & (array <= most))
-        bad |= (array != np.floor(array)) if self.whole else False
-        bad &= self.finite | np.isfinite(array)
+    def _check_bounds(self, name, array, most):
+        bad = (array <= self.above) | (array < self.least) | (array > most)
+        bad |= self.whole & (array != np.floor(array))
         if bad.any():
             place = np.argwhere(bad)[0]
             where = f" at {place.tolist()}" if place.size else ""
             bound = f"above {self.above:g}" if self.above >= self.least else f">= {self.least:g}"
-            if self.whole:
-                bound = f"whole numbers from {self.least:g} to {most:g}"
+            bound = f"whole numbers from {self.least:g} to {most:g}" if self.whole else bound
             raise ValueError(f"{name} must be {bound}; it holds {array[tuple(place)]:g}{where}")
 
 
@@ -141,7 +142,7 @@ class Integers(Real):
 
     def __init__(self, *shapes: str, least: float = 0, most: float | str = MOST) -> None:
         super().__init__(*shapes, least=least)
-        self.most: Any = most
+        self.most = most
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ class Whole(Check):
     most: int | str = MOST
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> int:
-        of = f" of {sizes.of(self.most)} {self.most}" if isinstance(self.most, str) else ""
+        named = isinstance(self.most, str)
+        of = f" of {sizes.of(self.most)} {self.most.removeprefix('n_')}" if named else ""
         return check_whole(name, value, self.least, sizes.of(self.most), of)
 
 
@@ -187,7 +189,9 @@ class Is(Check):
     kind: Any = None
 
     def settled(self, kind: Any) -> "Is":
-        return Is(self.remedy, get_origin(kind) if isinstance(get_origin(kind), type) else kind)
+        origin = get_origin(kind)  # Callable[..., X] is asked whether it is a Callable
+        union = origin in (Union, UnionType)
+        return Is(self.remedy, kind if union or not isinstance(origin, type) else origin)
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         check_kind(name, value, self.kind, self.remedy)
@@ -229,12 +233,14 @@ def _declared(function: Any) -> Any:
     shown = signature(function)
     parameters = shown.parameters.values()
     read = {each.name: _read(function, each) for each in parameters}
-    checks = {name: (check, optional) for name, (check, optional, _) in read.items() if check}
     places = [each.name for each in parameters if each.kind in _BY_PLACE]
     others = next((each.name for each in parameters if each.kind == Parameter.VAR_POSITIONAL), "")
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
+    checks = {name: (check, optional) for name, (check, optional, _) in read.items() if check}
+    defaults = {name: shown.parameters[name].default for name in checks}
+    defaults = {name: own for name, own in defaults.items() if not _is_unset(own)}
 
-    def taken(name, value, sizes):
+    def taken(name: str, value: Any, sizes: Sizes) -> Any:
         if name not in checks or isbox(value):
             return value
         check, optional = checks[name]
@@ -243,8 +249,9 @@ def _declared(function: Any) -> Any:
     @wraps(function)
     def with_checks(*args, **named):
         sizes = Sizes(args[0] if of_object and args else None)
-        given = zip_longest(places[: len(args)], args, fillvalue=others)
-        by_place = [taken(name, value, sizes) for name, value in given]
+        filled = places[: len(args)]
+        by_place = [taken(*pair, sizes) for pair in zip_longest(filled, args, fillvalue=others)]
+        named = {name: own for name, own in defaults.items() if name not in filled} | named
         by_name = {name: taken(name, named[name], sizes) for name in read if name in named}
         return function(*by_place, **named | by_name)
 
@@ -253,6 +260,10 @@ def _declared(function: Any) -> Any:
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
+
+
+def _is_unset(default):
+    return default is None or default is Parameter.empty or repr(default) == "<factory>"
 
 
 def _read(function, parameter):

@@ -14,10 +14,11 @@ from joblib import delayed
 
 from .checks import one_line
 from .concordance import Concordance, NotConcordant, refusal
+from .declared import declared
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
+from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
 from .parallel import parallel, pieces, track
-from .protocol import FoldProducts, Refits, check_is_model, check_overrides, override, with_defaults
 from .solvers.inverse import (
     DenseFolds,
     DenseHessian,
@@ -145,7 +146,7 @@ class Derivatives:
         By differences of fourth order: autograd need not follow a held-out loss.
         """
 
-        def loss(share):
+        def loss(share: float) -> np.ndarray:
             return np.asarray(self.model.heldout_loss(params + share * move, fold))
 
         near = loss(SHARE) - loss(-SHARE)
@@ -248,10 +249,9 @@ class EquationDerivatives(Derivatives):
         return np.linalg.pinv(cross @ cross.T, hermitian=True)
 
 
-def derivatives_of(model: Any) -> Derivatives:
+@declared
+def derivatives_of(model: AModel) -> Derivatives:
     """The derivatives that a model offers, or those by autograd. Raises TypeError for no model."""
-    if isinstance(model, type) or not hasattr(model, "n_sites"):
-        check_is_model(model)  # which says what is missing; F alone has derivatives, too
     kind = EquationDerivatives if is_equation(model) else Derivatives
     return getattr(model, "derivatives", None) or kind(model)
 

@@ -1,16 +1,18 @@
 """Checks of a model of your own, and an estimate of exact cross-validation from few refits."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from .checks import check_whole, generator, real_array, real_number
+from .declared import Positive, Real, Rng, Whole, declared
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import leave_one_out
 from .folds import weights as weights_without
+from .folds.checks import Known
 from .methods.exact import exact
-from .results import CVResult, check_is_result
+from .model import AModel
+from .results import AResult
 
 STEP = 1e-5  # of the differences: their error is then far below the tolerance
 SINGLE_SITES = 300  # left out one by one
@@ -24,17 +26,18 @@ class Estimate(NamedTuple):
     n_exact: int
 
 
-def difference_estimate(result: CVResult, n_exact: int, rng: np.random.Generator) -> Estimate:
+@declared
+def difference_estimate(
+    result: AResult, n_exact: Annotated[int, Whole(2, "n_folds")], rng: Rng
+) -> Estimate:
     """Estimate full exact CV without bias from any method and `n_exact` random exact folds.
 
     `loss` of the method + mean of (exact - method) over the drawn folds, of their totals over the
     mean number of sites that a fold scores: the difference estimator of survey sampling, without
     replacement; its error comes from the differences alone.
     """
-    check_is_result(result)
     n = len(result.folds)
-    check_whole("n_exact", n_exact, 2, n, f" of {n} folds")
-    drawn = generator(rng).choice(n, n_exact, replace=False)
+    drawn = rng.choice(n, n_exact, replace=False)
     refit = exact(result.fit, result.folds[drawn])
     scored = len(np.concatenate(result.folds.scored)) / n
     gaps = (refit.fold_totals - result.fold_totals[drawn]) / scored
@@ -42,12 +45,13 @@ def difference_estimate(result: CVResult, n_exact: int, rng: np.random.Generator
     return Estimate(float(result.loss + gaps.mean()), float(se), n_exact)
 
 
+@declared
 def check_model(
-    model: Any,
-    params: np.ndarray,
-    rng: np.random.Generator,
+    model: AModel,
+    params: Annotated[np.ndarray, Real("n_params")],
+    rng: Rng,
     without: Callable[[np.ndarray], Any] | None = None,
-    tolerance: float = 1e-4,
+    tolerance: Positive = 1e-4,
 ) -> dict[str, float]:
     """Check that a model of your own is what the methods take it for; relative errors by name.
 
@@ -68,14 +72,11 @@ def check_model(
     ValueError : names the errors above `tolerance`, nan and inf among them
     """
     derivatives = derivatives_of(model)
-    params = real_array("params", params, 1)
     start = model.initial_params(np.random.default_rng(0))
     if params.shape != np.shape(start):
         raise ValueError(f"params {params.shape}: initial_params of the model gives {start.shape}")
-    tolerance = real_number("tolerance", tolerance, above=0.0)
-    rng = generator(rng)
     inside = rng.uniform(0.5, 0.9, model.n_sites)
-    sites = _some_sites(model, derivatives, rng)
+    sites = _some_sites(model, rng)
     corner = weights_without(model.n_sites, sites)
     sideways = rng.uniform(-1.0, 1.0, model.n_sites)
     inwards = np.where(corner == 0.0, 1.0, -1.0) * rng.uniform(0.5, 1.0, model.n_sites)
@@ -88,10 +89,10 @@ def check_model(
     if without is not None:
         smaller = derivatives_of(without(sites))
         errors["deletion"] = _deletion_error(derivatives, smaller, params, along, corner)
-    wrong = [f"{name} {error:.2g}" for name, error in errors.items() if not error <= tolerance]
+    wrong = {name: error for name, error in errors.items() if not error <= tolerance}
     if wrong:
-        remedy = [_REMEDIES[name] for name, error in errors.items() if not error <= tolerance]
-        raise ValueError(f"relative errors of {', '.join(wrong)}: {'; '.join(remedy)}")
+        found = ", ".join(f"{name} {error:.2g}" for name, error in wrong.items())
+        raise ValueError(f"relative errors of {found}: {'; '.join(_REMEDIES[n] for n in wrong)}")
     return errors
 
 
@@ -105,17 +106,16 @@ _REMEDIES = {
 }
 
 
-def _some_sites(model, derivatives, rng):
+def _some_sites(model, rng):
     """About a fifth of the observed sites, at least one and not all."""
-    observed = derivatives.defaults.observed
-    sites = np.arange(model.n_sites) if observed is None else np.flatnonzero(observed)
+    sites = Known.of(model).numbers
     size = min(max(1, len(sites) // 5), max(1, len(sites) - 1))
     return np.sort(rng.choice(sites, size, replace=False))
 
 
 def _finite_without(derivatives, params, rng):
     """Whether F and its gradient are finite without single sites, of some hundred."""
-    folds = leave_one_out(derivatives.n_sites, derivatives.defaults.observed)
+    folds = leave_one_out(derivatives.model)
     chosen = rng.permutation(len(folds))[:SINGLE_SITES]
     values, gradients = derivatives.fold_gradients(params, folds[chosen])
     return bool(np.isfinite(values).all() and np.isfinite(gradients).all())
@@ -124,10 +124,10 @@ def _finite_without(derivatives, params, rng):
 def _differences(derivatives, params, weights, along, sideways, one_sided=False):
     """Relative errors of H and J, and of the gradient where there is an objective."""
 
-    def moved(step):
+    def moved(step: float) -> Any:
         return derivatives.value_and_gradient(params + step * along, weights)
 
-    def reweighted(step):
+    def reweighted(step: float) -> Any:
         return derivatives.value_and_gradient(params, weights + step * sideways)[1]
 
     hessian = derivatives.hessian(params, weights)
@@ -166,6 +166,5 @@ def _slope(function, one_sided=False):
 
 def _relative(derivative, difference):
     """|derivative - difference| / |difference|; inf where something is not finite."""
-    size = np.linalg.norm(difference) + 1e-12
-    error = float(np.linalg.norm(derivative - difference) / size)
-    return error if np.isfinite(error) else float("inf")
+    error = np.linalg.norm(derivative - difference) / (np.linalg.norm(difference) + 1e-12)
+    return float(error) if np.isfinite(error) else float("inf")

@@ -1,29 +1,32 @@
 """Fit a weighted model with all its data: L-BFGS, then Newton steps; only these if convex."""
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import LARGEST, generator, real_array, real_number
+from .checks import LARGEST, real_array, warn
+from .declared import Positive, Real, Rng, declared
 from .derivatives import Derivatives, derivatives_of, is_equation
 from .folds import WHOLE
-from .protocol import NoFiniteOptimum, UnconvergedFit
+from .model import AModel
 from .results import Fit
 from .solvers.inverse import IndefiniteHessian, Solvable
 from .solvers.newton import newton
 from .solvers.newton_cg import below_saddle, newton_cg
+from .trials import NoFiniteOptimum, UnconvergedFit
 
+Start = Annotated[np.ndarray, Real("n_params")]
 TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 MAX_SADDLES = 20  # that a fit leaves
 
 
+@declared
 def fit(
-    model: Any,
-    start: np.ndarray | None = None,
-    rng: np.random.Generator | int | None = None,
-    tolerance: float = TOLERANCE,
+    model: AModel,
+    start: Start | None = None,
+    rng: Rng | None = None,
+    tolerance: Positive = TOLERANCE,
 ) -> Fit:
     """argmin F(params, 1), to a Newton decrement of at most `tolerance` standard errors.
 
@@ -40,7 +43,6 @@ def fit(
     matrix_free = derivatives.matrix_free
     near = is_equation(model) or (start is not None and matrix_free)
     start = _initial(model, start, rng)
-    tolerance = real_number("tolerance", tolerance, above=0.0)
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
     elif near or (derivatives.defaults.convex and not matrix_free):
@@ -54,34 +56,24 @@ def fit(
     return result
 
 
-def fit_at(model: Any, params: np.ndarray, iterates: Sequence[np.ndarray] = ()) -> Fit:
+@declared
+def fit_at(model: AModel, params: Start, iterates: Sequence[np.ndarray] = ()) -> Fit:
     """Describe a model at any params (D,), optimal or not, as a `Fit`."""
     derivatives = derivatives_of(model)
-    params = _point(model, "params", params)
     hessian = derivatives.hessian(params, np.ones(model.n_sites))
     return _described(derivatives, params, hessian, iterates)
 
 
-def fit_path(
-    model: Any, start: np.ndarray | None = None, rng: np.random.Generator | int | None = None
-) -> list[np.ndarray]:
+@declared
+def fit_path(model: AModel, start: Start | None = None, rng: Rng | None = None) -> list[np.ndarray]:
     """List the iterates (D,) of L-BFGS from the start on, for the study of inexact optima."""
     derivatives = derivatives_of(model)
     return _lbfgs(derivatives, _initial(model, start, rng))
 
 
 def _initial(model, start, rng):
-    """The start given, or the model's own, from a generator or from its seed."""
-    rng = None if rng is None else generator(rng)
-    return _point(model, "start", model.initial_params(rng) if start is None else start)
-
-
-def _point(model, name, params):
-    point = real_array(name, params, 1)
-    n_params = getattr(model, "n_params", len(point))
-    if len(point) != n_params:
-        raise ValueError(f"{name} ({len(point)},) must be ({n_params},), one for each parameter")
-    return point
+    """The start given, or the model's own."""
+    return real_array("start", model.initial_params(rng), 1) if start is None else start
 
 
 def _described(derivatives, params, hessian, iterates):
@@ -163,9 +155,9 @@ def _lbfgs(derivatives, start):
     return iterates
 
 
-def warn_unconverged(result: Fit, tolerance: float, who: str, stacklevel: int = 3) -> None:
+def warn_unconverged(result: Fit, tolerance: float, who: str) -> None:
     """Say once that `who` starts from, or ended at, a point that is no optimum; it is allowed."""
     if not result.newton_decrement <= tolerance:
         decrement = f"Newton decrement {result.newton_decrement:.3g} is above {tolerance:.0e}"
         message = f"{who}: {decrement}: the point is not an optimum"
-        warnings.warn(message, UnconvergedFit, stacklevel=stacklevel)
+        warn(message, UnconvergedFit)

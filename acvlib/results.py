@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from .checks import check_kind, real_array
+from .declared import Check, Sizes
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
@@ -167,11 +168,24 @@ def _losses_end_to_end(losses):
     return np.concatenate(losses), np.array([np.size(own) for own in losses])
 
 
-def check_fit(fit: Any) -> None:
-    """Raise TypeError unless `fit` is a `Fit`."""
-    check_kind("fit", fit, Fit, ": give acv.fit(model), which keeps its model")
+class OfFit(Check):
+    """A `Fit`, whose model says n_sites and n_params."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        check_kind(name, value, Fit, ": give acv.fit(model), which keeps its model")
+        sizes |= {"n_sites": (value.model.n_sites, name, None)}
+        sizes |= {"n_params": (len(value.params), name, None)}
+        return value
 
 
-def check_is_result(result: Any) -> None:
-    """Raise TypeError unless `result` is a `CVResult`."""
-    check_kind("result", result, CVResult, ": give what a method returns")
+class OfResult(Check):
+    """A `CVResult`, which says n_folds."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        check_kind(name, value, CVResult, ": give what a method returns")
+        sizes |= {"n_folds": (len(value.folds), name, None)}
+        return value
+
+
+AFit = Annotated[Fit, OfFit()]
+AResult = Annotated[CVResult, OfResult()]

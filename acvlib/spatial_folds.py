@@ -8,27 +8,26 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from .checks import check_whole, generator
-from .folds import Folds, leave_one_out
+from .checks import check_whole
+from .declared import Count, Rng, declared
+from .folds import Folds, Margin, leave_one_out
 from .inference.graph import check_edges
 
 
-def distances(n_sites: int, edges: np.ndarray) -> np.ndarray:
+@declared
+def distances(n_sites: Count, edges: np.ndarray) -> np.ndarray:
     """Return the fewest edges between any two sites, (n, n); inf between disconnected parts."""
-    graph = _graph(n_sites, edges)
-    return shortest_path(graph, unweighted=True)
+    return shortest_path(_graph(n_sites, edges), unweighted=True)
 
 
-def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
+@declared
+def balls(n_sites: Count, edges: np.ndarray, radius: Margin) -> Folds:
     """Omit and score each site with all within `radius` edges of it: n folds.
 
     Raises ValueError where some ball holds all sites.
     """
-    check_whole("radius", radius, 0)
-    graph = _graph(n_sites, edges)
-    near = _widened(leave_one_out(n_sites), radius, graph)
-    everything = np.flatnonzero(near.sizes == n_sites)
-    for site in everything:
+    near = _widened(leave_one_out(n_sites), radius, _graph(n_sites, edges))
+    for site in np.flatnonzero(near.sizes == n_sites):
         where = f"radius {radius}: all {n_sites} sites lie that close to site {site}"
         raise ValueError(f"{where}; choose a smaller one")
     return near
@@ -37,12 +36,16 @@ def balls(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
 def buffered(n_sites: int, edges: np.ndarray, radius: int) -> Folds:
     """Omit each ball, the buffer of its centre, and score the centre alone: n folds."""
     near = balls(n_sites, edges, radius)
-    centres = leave_one_out(n_sites)
-    return Folds(near.omitted, centres.omitted, n_sites)
+    return Folds(near.omitted, leave_one_out(n_sites).omitted, n_sites)
 
 
+@declared
 def regions(
-    n_sites: int, edges: np.ndarray, k: int, rng: np.random.Generator | int, buffer: int = 0
+    n_sites: Count,
+    edges: np.ndarray,
+    k: int,
+    rng: Rng,
+    buffer: Margin = 0,
 ) -> Folds:
     """Part the sites into k blocks of nearly equal size, each connected where the graph is.
 
@@ -52,8 +55,6 @@ def regions(
     """
     graph = _graph(n_sites, edges)
     check_whole("k", k, 2, n_sites, f" regions of {n_sites} sites")
-    check_whole("buffer", buffer, 0)
-    rng = generator(rng)
     seeds, distance = _scattered(graph, k, rng)
     block = np.full(n_sites, -1)
     block[seeds] = np.arange(k)
@@ -66,28 +67,22 @@ def regions(
 
 def _graph(n_sites, edges):
     """The adjacency matrix, symmetric."""
-    check_whole("n_sites", n_sites, 1)
     pairs = check_edges(edges, n_sites)
-    back = pairs[:, ::-1]
-    both_ways = np.concatenate([pairs, back])
-    ones = np.ones(len(both_ways))
-    shape = (n_sites, n_sites)
-    return csr_matrix((ones, both_ways.T), shape)
+    both_ways = np.concatenate([pairs, pairs[:, ::-1]])
+    return csr_matrix((np.ones(len(both_ways)), both_ways.T), (n_sites, n_sites))
 
 
 def _widened(folds, radius, graph):
     """Each fold with all sites within `radius` edges of it."""
-    n_sites = graph.shape[0]
-    reach = graph + eye_array(n_sites, format="csr")
-    near = folds.indicator(n_sites)
+    reach = graph + eye_array(graph.shape[0], format="csr")
+    near = folds.indicator(graph.shape[0])
     for _ in range(radius):
         wider = (near @ reach).sign()
         if wider.nnz == near.nnz:
             break
         near = wider
     near.sort_indices()
-    ends = near.indptr[1:-1]
-    return Folds(np.split(near.indices, ends))
+    return Folds(np.split(near.indices, near.indptr[1:-1]))
 
 
 def _scattered(graph, k, rng):
@@ -108,20 +103,14 @@ def _scattered(graph, k, rng):
 def _grow(block, distance, graph):
     """Add a site to the smallest block with a free neighbour, or a part without any seed."""
     free = block < 0
-    taken = block[~free]
-    sizes = np.bincount(taken, minlength=len(distance))
+    sizes = np.bincount(block[~free], minlength=len(distance))
     inner, outer = graph.nonzero()
     border = free[outer] & ~free[inner]
     sites = outer[border]
     if sites.size:
-        beside = inner[border]
-        owners = block[beside]
-        far = distance[owners, sites]
-        order = np.lexsort([sites, far, owners, sizes[owners]])
-        best = order[0]
+        owners = block[inner[border]]
+        best = np.lexsort([sites, distance[owners, sites], owners, sizes[owners]])[0]
         block[sites[best]] = owners[best]
         return
-    stranded = np.argmax(free)
     _, parts = connected_components(graph)
-    same_part = parts == parts[stranded]
-    block[same_part] = np.argmin(sizes)
+    block[parts == parts[np.argmax(free)]] = np.argmin(sizes)

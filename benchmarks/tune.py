@@ -13,7 +13,7 @@ from acvbook import datasets
 from acvbook.studies import tuning
 
 import acvlib as acv
-from acvlib.protocol import attempt
+from acvlib.trials import attempt
 
 MOST = 10  # times as many draws as tune has evaluations
 

@@ -23,7 +23,7 @@ ROWS = [
     {"checks", "extras"},
     {"declared"},
     {"folds", "weighting", "parallel", "scores"},
-    {"protocol", "solvers.inverse", "solvers.krylov"},
+    {"model", "trials", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators", "concordance"},
     {"derivatives", "spatial_folds"},
     {"results"},

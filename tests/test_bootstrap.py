@@ -120,10 +120,10 @@ def test_a_weight_of_two_is_a_sequence_that_is_there_twice():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (np.ones(150), r"weights \(150,\) must be \(n_resamples, 150\)"),
-        (np.ones((2, 149)), r"weights \(2, 149\) must be \(n_resamples, 150\)"),
-        (np.full((1, 150), -1.0), "weights hold -1.0: they must be finite and >= 0"),
-        (np.full((1, 150), np.nan), "weights hold nan"),
+        (np.ones(150), r"weights of shape \(150,\) must be .* n_sites = 150 as in fit"),
+        (np.ones((2, 149)), r"weights of shape \(2, 149\) must be .* n_sites = 150"),
+        (np.full((1, 150), -1.0), r"weights must be >= 0; it holds -1 at \[0, 0\]"),
+        (np.full((1, 150), np.nan), "weights must be finite.*nan"),
     ],
 )
 def test_weights_that_are_none(model, method, weights, message):

@@ -42,7 +42,8 @@ class Regression:
     ridge: NonNegative = 0.0
     n_steps: Count = 1
     verbose: Flag = False
-    link: Annotated[Callable, Is()] | None = None
+    link: Annotated[Callable[..., float], Is()] | None = None
+    name: Annotated[str | int, Is()] = "a"
 
     def __post_init__(self):
         assert isinstance(self.X, np.ndarray)  # checked before
@@ -87,6 +88,7 @@ def test_arrays_are_floats_of_their_own_and_read_only():
         ({"X": [1, 2, 3]}, r"X of shape \(3,\) must be \(n, p\)"),
         ({"X": [[1, np.nan]]}, r"X must be finite.*nan at \[0, 1\]"),
         ({"X": [["a", "b"]]}, "X must be real numbers"),
+        ({"X": np.empty((0, 2))}, "X is empty: n = 0"),
         ({"y": [1.0]}, r"y of shape \(1,\) must be \(n,\), n = 3 as in X"),
         ({"penalty": [1, 2, 3]}, r"penalty of shape \(3,\) must be one number or \(p,\), p = 2"),
         ({"penalty": [1, -2]}, r"penalty must be >= 0; it holds -2 at \[1\]"),
@@ -99,6 +101,7 @@ def test_arrays_are_floats_of_their_own_and_read_only():
         ({"ridge": -1}, "ridge = -1: must be >= 0"),
         ({"n_steps": 1.5}, "n_steps = 1.5: must be a whole number"),
         ({"verbose": 1}, "verbose must be of type bool"),
+        ({"name": 0.5}, "name must be of type str or int"),
         ({"link": 3}, "link must be of type Callable"),
     ],
 )
@@ -187,6 +190,17 @@ def test_bounds_may_be_sizes():
     assert level([1, 2], k=2) == 2
     with pytest.raises(ValueError, match="k = 3 of 2 n: must be a whole number from 1 to 2"):
         level([1, 2], k=3)
+
+
+@declared
+def square(table: Annotated[np.ndarray, Real("n n")]) -> int:
+    return len(table)
+
+
+def test_a_size_that_is_named_twice_is_one_size():
+    assert square(np.ones((2, 2))) == 2
+    with pytest.raises(ValueError, match=r"table of shape \(3, 4\) must be \(n, n\)"):
+        square(np.ones((3, 4)))
 
 
 def test_each_of_several_is_checked():

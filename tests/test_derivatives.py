@@ -8,7 +8,7 @@ from oracles.toy_models import Instruments, Ridge
 
 from acvlib.derivatives import Derivatives, derivatives_of, kept_share
 from acvlib.folds import Folds
-from acvlib.protocol import override
+from acvlib.model import override
 
 RNG = np.random.default_rng(0)
 X, U = RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3))

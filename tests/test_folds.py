@@ -1,6 +1,8 @@
 """Folds: what each scheme promises, and what is refused."""
 
 import re
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -291,3 +293,58 @@ def test_folds_of_groups_have_their_names():
     assert folds.leave_group_out([10, 9, 10]).labels.tolist() == [9, 10]
     with pytest.raises(ValueError, match="3 labels of 2 folds"):
         Folds([[0], [1]], labels="abc")
+
+
+@dataclass
+class Steps:
+    n_sites: int = 12
+    sites: str = "steps"
+    observed: Any = None
+
+
+def test_folds_know_the_sites_of_the_model_that_they_were_made_of():
+    missing = np.arange(12) != 3
+    made = folds.k_fold(Steps(observed=missing), 3)
+    assert (made.n_sites, made.sites) == (12, "steps")
+    assert 3 not in np.concatenate(list(made))
+    assert folds.Folds.of(made[:2], Steps()).sites == "steps"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        folds.leave_one_out,
+        lambda model: folds.k_fold(model, 3, 0),
+        lambda model: folds.blocked(model, 3, 1),
+        lambda model: folds.leave_future_out(model, [5]),
+        lambda model: folds.iid(model, 30, 2, 0),
+        lambda model: folds.contiguous(model, 30, 2, 0),
+    ],
+)
+def test_folds_of_other_sites_are_refused_though_there_are_as_many(make):
+    made = make(Steps(sites="sequences"))
+    with pytest.raises(ValueError, match="leave out sequences, and the model steps: make them of"):
+        folds.Folds.of(made, Steps())
+    assert folds.Folds.of(make(12), Steps()) is not None  # numbers have no kind
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ([10, 9, 10, 2], [2, 9, 10]),
+        ([1, "1", 1, 2.5], [1, "1", 2.5]),
+        ([("b", 1), ("a", 2), ("b", 1), ("a", 1)], [("a", 1), ("a", 2), ("b", 1)]),
+        (np.array(["b", "a", "b", "c"]), ["a", "b", "c"]),
+    ],
+)
+def test_groups_are_what_is_equal_under_their_own_names(labels, expected):
+    made = folds.leave_group_out(labels)
+    assert made.labels.tolist() == expected
+    for label, sites in zip(expected, made, strict=True):
+        assert all((labels[site] == label) == (site in sites) for site in range(4))
+
+
+@pytest.mark.parametrize("labels", [[1, None, 2], [1.0, np.nan], [[1], [2]], "ab", {1: 2}, 3])
+def test_labels_that_are_none_are_refused(labels):
+    with pytest.raises(ValueError, match="labels of shape .* give one a site, none of them nan"):
+        folds.leave_group_out(labels)

@@ -103,7 +103,7 @@ def test_the_folds_omit_more_than_they_score(case):
     assert all(len(a) > len(b) > 0 for a, b in zip(folds.omitted, folds.scored, strict=True))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_method_scores_the_scored_sites_given_what_is_not_omitted(case, method):
     model, observations, folds, _, fit = case
     result = method(fit, folds)
@@ -124,7 +124,7 @@ def test_exact_is_deletion_of_all_that_is_omitted_and_a_refit(case):
         assert_allclose(losses_by_fold(exact)[number], expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_folds_in_another_order_give_the_same_results_in_that_order(case, method):
     model, _, folds, _, fit = case
     order = np.random.default_rng(0).permutation(len(folds))
@@ -135,7 +135,7 @@ def test_folds_in_another_order_give_the_same_results_in_that_order(case, method
         assert_allclose(losses_by_fold(again)[place], losses_by_fold(once)[number], rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_tables_and_lists_of_folds_are_alike(method):
     model, _, folds, _ = glm()
     fit = acv.fit(model)

@@ -36,7 +36,7 @@ def penalised(alpha):
     return models.GLM(X, Y, penalty=alpha[0])
 
 
-class Quadratic(acv.protocol.ModelDefaults):
+class Quadratic(acv.model.ModelDefaults):
     """A model of a user's own."""
 
     n_sites = N

@@ -14,7 +14,7 @@ from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.beyond.tune import OtherOptimum
 from acvlib.models import GaussianHMM
 from acvlib.models.hmm import em
-from acvlib.protocol import AllFailed, NoFiniteOptimum, UnconvergedFit
+from acvlib.trials import AllFailed, NoFiniteOptimum, UnconvergedFit
 
 RNG = np.random.default_rng(2)
 Y = 1.0 + RNG.standard_normal(12)
@@ -24,7 +24,7 @@ FOLDS = acv.folds.k_fold(12, 4)
 FAR = -40.0
 pytestmark = [
     pytest.mark.filterwarnings(
-        "ignore:(choose|approx_tune|from_scratch):acvlib.protocol.UnconvergedFit"
+        "ignore:(choose|approx_tune|from_scratch):acvlib.trials.UnconvergedFit"
     ),
     pytest.mark.filterwarnings("ignore:one start alone:acvlib.beyond.choice.UnrepeatedOptimum"),
 ]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..checks import check_whole, real_array
 from ..folds.checks import observed_mask
-from ..protocol import ModelDefaults, checked
+from ..model import ModelDefaults, checked
 from .checks import check_function, check_functions
 from .derivatives import AdaptedDerivatives
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..derivatives import Derivatives
-from ..protocol import override
+from ..model import override
 from ..solvers.inverse import DenseFolds, DenseHessian
 from ..solvers.operators import HessianOperator
 

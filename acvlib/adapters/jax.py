@@ -35,7 +35,7 @@ def from_jax(
     heldout : (params, sites) -> -log p(x_t | x outside the sites) of each, (len(sites),), in any
         order of the sites
     start : where a fit starts, an array or any pytree of arrays: the form of params
-    observed, convex, normalised : as in `acvlib.protocol.ModelDefaults`
+    observed, convex, normalised : as in `acvlib.model.ModelDefaults`
     dense_limit : parameters above which Hessians are only multiplied with
 
     Functions run in float64, by `jax.enable_x64` around each call: the setting of your process

@@ -15,11 +15,11 @@ from functools import cached_property
 import numpy as np
 
 from ..check import refit_unreliable
-from ..checks import real_number
 from ..concordance import EPSILON, Balls, Concordance, NotConcordant, balls
+from ..declared import Positive, declared
 from ..derivatives import Derivatives
 from ..folds.checks import end_to_end
-from ..results import CVResult, check_is_result
+from ..results import AResult, CVResult
 
 ANCHORS = ("fit", "own gradient", "own Hessian", "further step", "refit")
 FIT, GRADIENT, HESSIAN, FURTHER, REFIT = range(5)  # from where, and by what, a fold was looked at
@@ -82,10 +82,11 @@ class Certificate:
         return f"{count}; exact loss in [{low:.8g}, {high:.8g}]"
 
 
+@declared
 def certify(
-    result: CVResult,
+    result: AResult,
     complete: bool = False,
-    width: float | None = None,
+    width: Positive | None = None,
     sharp: bool = False,
 ) -> Certificate:
     """Bound how far each fold of a result is from its exact refit, and what the refit's loss is.
@@ -109,8 +110,7 @@ def certify(
     ValueError: a width that is not positive
     NoFiniteOptimum: a fold that is to be refitted and has no refit, as its data are separated
     """
-    check_is_result(result)
-    wanted = np.inf if width is None else real_number("width", width, above=0.0)
+    wanted = np.inf if width is None else width
     derivatives = result.fit.derivatives
     if derivatives.defaults.quadratic:
         name = type(derivatives.model).__name__

@@ -3,27 +3,26 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from ..check import refit_unreliable
-from ..checks import NotFinite, check_choice, check_whole, generator
-from ..compare import compare_models
+from ..checks import NotFinite, warn
+from ..compare import compare_models, data_difference
+from ..declared import OneOf, Rng, Whole, declared
 from ..derivatives import is_equation
 from ..folds import Folds
 from ..methods import ladder
 from ..methods.exact import exact
 from ..methods.run import IndefiniteFold
-from ..protocol import UnconvergedFit, check_is_model, with_defaults
-from ..protocol.alike import data_difference
-from ..protocol.trials import attempt_each, reasons
+from ..model import check_is_model, with_defaults
 from ..results import CVResult
+from ..trials import UnconvergedFit, attempt_each, reasons
 from .from_scratch import MOST_STARTS, Restarts, fit_restarts, from_scratch
 
-METHODS = {
-    method.__name__: method for method in ladder.METHODS if method is not ladder.no_adjustment
-} | {"from_scratch": from_scratch}
+METHODS = {**ladder.METHODS, "from_scratch": from_scratch}
+del METHODS["no_adjustment"]
 
 
 class UnrepeatedOptimum(UserWarning):
@@ -54,12 +53,13 @@ class Choice:
         return f"{self.table[columns].round(2).to_string()}\n{chosen}{failed}"
 
 
+@declared
 def choose(
     models: Mapping[str, Any] | Sequence[Any],
     folds: Folds,
-    method: str | None = None,
-    n_starts: int = 10,
-    rng: np.random.Generator | int = 0,
+    method: Annotated[str, OneOf(*METHODS)] | None = None,
+    n_starts: Annotated[int, Whole(1, MOST_STARTS)] = 10,
+    rng: Rng = 0,
 ) -> Choice:
     """Fit each model, cross-validate it, and compare all on the same folds.
 
@@ -89,11 +89,8 @@ def choose(
     Source: one standard error, Breiman et al. (1984).
     """
     models = _named(models)
-    if method is not None:
-        check_choice("method", method, METHODS)
-    n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
     first = next(iter(models.values()))
-    folds = Folds.of(folds, first.n_sites, with_defaults(first).observed)
+    folds = Folds.of(folds, first)
     if len(folds) < 2:
         raise ValueError("one fold: differences between models have no standard error; give more")
 
@@ -105,7 +102,7 @@ def choose(
             raise NotFinite(f"the held-out loss is {result.loss}, of folds {lost.tolist()}")
         return restarts, result
 
-    seed = generator(rng).integers(2**62)  # of each candidate: their order means nothing
+    seed = rng.integers(2**62)  # of each candidate: their order means nothing
     tasks = [(name, model, np.random.default_rng(seed)) for name, model in models.items()]
     found, rejected = attempt_each("candidate", evaluated, tasks, "See where: acv.fit(model)")
     restarts, results = ({name: pair[i] for name, pair in found.items()} for i in range(2))
@@ -135,10 +132,10 @@ def _choice(restarts, results, rejected):
     if unsure:
         names = ", ".join(map(str, unsure))
         message = f"one start alone reached the fit of {names}: raise n_starts"
-        warnings.warn(message, UnrepeatedOptimum, stacklevel=3)
+        warn(message, UnrepeatedOptimum)
     if rejected:
         message = f"choose: rejected candidates: {reasons(rejected)}"
-        warnings.warn(message, UnconvergedFit, stacklevel=3)
+        warn(message, UnconvergedFit)
     close = table[(table.elpd_diff <= table.dse) | (table["rank"] == 0)]
     return Choice(table.index[0], close.n_params.idxmin(), table, restarts, results, rejected)
 

@@ -13,18 +13,19 @@ in alpha, as it is in a ridge or a concentration.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..checks import NotFinite, check_kind, one_line
+from ..checks import NotFinite, one_line
+from ..declared import Is, NonNegative, declared
 from ..fit import TOLERANCE
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..methods.exact import finished
 from ..methods.refits import refit_folds
 from ..methods.run import Run
-from ..protocol import Refits
+from ..model import Refits
 from ..results import CVResult, Fit
 from .near_alpha import NearAlpha, check_alike, checked_alpha
 
@@ -56,14 +57,15 @@ class CVGradient:
         return np.flatnonzero(~self.result.diagnostics["converged"])
 
 
+@declared
 def cv_gradient(
     model_of: Callable[[np.ndarray], Any],
     alpha: np.ndarray,
     folds: Folds,
     params: np.ndarray | None = None,
     bounds: Any = (0.0, np.inf),
-    tolerance: float = TOLERANCE,
-    near: CVGradient | None = None,
+    tolerance: NonNegative = TOLERANCE,
+    near: Annotated[CVGradient, Is()] | None = None,
 ) -> CVGradient:
     """Cross-validate model_of(alpha) exactly, with the gradient of the loss by alpha.
 
@@ -90,7 +92,6 @@ def cv_gradient(
     models = NearAlpha(model_of, alpha, low, high)
     model = models.centre
     if near is not None:
-        check_kind("near", near, CVGradient)
         if near.alpha.shape != alpha.shape:
             raise ValueError(f"near has alpha {near.alpha}, not {alpha.shape}: it is another's")
         check_alike(model, near.model, alpha)

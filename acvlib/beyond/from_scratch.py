@@ -5,24 +5,24 @@ which was found with the sites that the fold leaves out. Of surplus hidden state
 these sites; then held-out losses are too low, and too many states seem to predict better.
 """
 
-import warnings
 from collections import Counter
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from ..checks import NotFinite, check_whole, generator, one_line
+from ..checks import NotFinite, one_line, warn
+from ..declared import Rng, Whole, declared
 from ..derivatives import Derivatives, derivatives_of
 from ..fit import fit as fit_model
 from ..folds import Folds
 from ..folds import weights as fold_weights
 from ..methods.exact import exact
 from ..methods.run import Run
+from ..model import Refits, with_defaults
 from ..parallel import track
-from ..protocol import AllFailed, Refits, UnconvergedFit, with_defaults
-from ..protocol.trials import attempt_each, reasons
-from ..results import CVResult, Fit, check_fit
+from ..results import AFit, CVResult, Fit
+from ..trials import AllFailed, UnconvergedFit, attempt_each, reasons
 
 MOST_STARTS = 10_000
 SAME = 1e-4  # nats: optima closer than that in F count as one
@@ -83,11 +83,12 @@ def _starts(model, n_starts, rng):
     return points(rng, n_starts)
 
 
+@declared
 def from_scratch(
-    fit: Fit,
+    fit: AFit,
     folds: Folds,
-    n_starts: int = 10,
-    rng: np.random.Generator | int = 0,
+    n_starts: Annotated[int, Whole(1, MOST_STARTS)] = 10,
+    rng: Rng = 0,
 ) -> CVResult:
     """Refit each fold from starts that have not seen its sites, and keep the lowest optimum.
 
@@ -106,9 +107,6 @@ def from_scratch(
     TypeError : a model that is not convex and has no `sample_weight`
     ValueError : one whose sample weight 0 is not weight 0; an `HMM` under `drop_latents`
     """
-    n_starts = check_whole("n_starts", n_starts, 1, MOST_STARTS)
-    rng = generator(rng)
-    check_fit(fit)
     model = fit.model
     if with_defaults(model).convex:
         return replace(exact(fit, folds), method="from_scratch")
@@ -140,7 +138,7 @@ def from_scratch(
         found.evaluations["fits"] += n_starts * len(lost)
         rejected[[n for n, _ in lost]] = [reason for _, reason in lost]
         message = f"from_scratch: the losses of {len(lost)} of {len(run.folds)} folds are nan"
-        warnings.warn(f"{message}. {reasons(lost)}", UnconvergedFit, stacklevel=2)
+        warn(f"{message}. {reasons(lost)}", UnconvergedFit)
     return run.finish(
         found.params,
         found.evaluations + Counter(heldout=int(found.converged.sum())),

@@ -14,22 +14,23 @@ Source: Broderick, Giordano and Meager (2020); greedily, Kuschnig, Zens and Cres
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 from autograd.core import make_vjp
 
-from ..checks import check_choice, check_whole, one_line
+from ..checks import check_whole, one_line
+from ..declared import OneOf, declared
 from ..derivatives import is_equation
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds, leave_one_out
 from ..folds.checks import observed_mask
 from ..methods.exact import exact
 from ..methods.newton_step import newton_step
-from ..results import Fit, check_fit
+from ..results import AFit
 from ..solvers.inverse import SameForAll
 from ..solvers.newton import newton
 
-METHODS = ("one_shot", "greedy")
 NUDGE = 1e-3  # standard errors of phi, over which its gradient must agree with differences
 AGREED = 0.05
 
@@ -58,11 +59,12 @@ class Influence:
     params: np.ndarray | None = field(repr=False)
 
 
+@declared
 def most_influential(
-    fit: Fit,
+    fit: AFit,
     phi: Callable[[np.ndarray], float],
     k: int,
-    method: str = "one_shot",
+    method: Annotated[str, OneOf("one_shot", "greedy")] = "one_shot",
     verify: bool = True,
 ) -> Influence:
     """Find the k sites whose removal raises phi(params) most; pass -phi for the other direction.
@@ -79,8 +81,6 @@ def most_influential(
         is not finite or has no gradient that differences confirm
     TypeError : an `EstimatingEquation`, or phi does not pass through autograd
     """
-    check_fit(fit)
-    check_choice("method", method, METHODS)
     warn_unconverged(fit, TOLERANCE, "most_influential")
     model = fit.model
     derivatives = fit.derivatives

@@ -10,7 +10,6 @@ next refit is needed. Scores are expanded about theta_a and theta_b, and mixed i
 """
 
 import time
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,16 +19,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
-from ..checks import check_whole
+from ..checks import check_whole, warn
+from ..declared import Count, declared
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
 from ..methods.refits import refit_folds
+from ..model import Refits
 from ..parallel import one_blas_thread, pieces
-from ..protocol import Refits
-from ..results import Fit, check_fit
+from ..results import AFit, Fit
 from ..scores import HeldOutLosses
 
 AT_ONCE = 2048  # origins whose numbers stay in cache
@@ -99,10 +99,11 @@ def _moved(futures, moves):
     return futures.log_p + np.einsum("nmd,nd->nm", futures.slopes, moves)
 
 
+@declared
 def leave_future_out(
-    fit: Fit,
+    fit: AFit,
     starts: Sequence[int],
-    horizon: int = 1,
+    horizon: Count = 1,  # None would score all from a start on
     gap: int = 0,
     anchors: int = 8,
 ) -> FutureLosses:
@@ -121,7 +122,6 @@ def leave_future_out(
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    check_fit(fit)
     warn_unconverged(fit, TOLERANCE, "leave_future_out")
     origins = _Origins(fit, starts, horizon, gap)
     n = len(origins.starts)
@@ -141,7 +141,6 @@ class _Origins:
         self.n_sites = fit.model.n_sites
         self.fit = fit
         self.observed = observed_mask(self.n_sites, self.derivatives.defaults.observed)
-        horizon = check_whole("horizon", horizon, 1)  # None would score all from a start on
         self.starts, *self.window = check_windows(starts, self.n_sites, horizon, gap)
         self._check()
         n = len(self.starts)
@@ -264,7 +263,7 @@ class _Origins:
         if bad.any():
             worst = f"the largest {self.errors.max():.2g} standard errors"
             message = f"{bad.sum()} of {len(bad)} origins may be off, {worst}: raise anchors"
-            warnings.warn(message, UnreliableOrigins, stacklevel=3)
+            warn(message, UnreliableOrigins)
         sites = self.starts[:, None] + np.arange(horizon)
         losses = np.where(self.observed[sites], -self.log_p[:, -horizon:], np.nan)
         return FutureLosses(

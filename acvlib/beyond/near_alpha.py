@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..checks import real_array
+from ..compare import data_difference
 from ..derivatives import Derivatives, derivatives_of, is_equation
 from ..folds import Folds
 from ..folds.checks import observed_mask
-from ..protocol import check_is_model
-from ..protocol.alike import data_difference
+from ..model import check_is_model
 
 NARROW = 1.01  # bounds must leave room for differences
 STEP = 2e-4  # of alpha

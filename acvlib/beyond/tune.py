@@ -1,18 +1,18 @@
 """argmin CV(alpha), by the gradient of exact cross-validation: L-BFGS on log alpha."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..checks import check_whole, one_line
+from ..checks import one_line, warn
+from ..declared import Count, declared
 from ..fit import TOLERANCE
 from ..folds import Folds
 from ..methods.exact import exact
-from ..protocol import AllFailed, attempt
 from ..results import CVResult, Fit
+from ..trials import AllFailed, attempt
 from .cv_gradient import cv_gradient
 from .near_alpha import checked_alpha
 
@@ -52,13 +52,14 @@ class Tuning:
     result: CVResult = field(repr=False)
 
 
+@declared
 def tune(
     model_of: Callable[[np.ndarray], Any],
     start: np.ndarray,
     folds: Folds,
     params: np.ndarray | None = None,
     bounds: Any = None,
-    max_evaluations: int = 30,
+    max_evaluations: Count = 30,
     tolerance: float = TOLERANCE,
 ) -> Tuning:
     """Minimise the exact cross-validated loss of model_of(alpha) from alpha = start.
@@ -84,13 +85,12 @@ def tune(
     ValueError, TypeError : as `cv_gradient`, and what fits raise, with the alpha that they met
     """
     search = _Search(model_of, start, folds, params, bounds, tolerance)
-    most = check_whole("max_evaluations", max_evaluations, 1)
-    message, converged = search.run(most)
+    message, converged = search.run(max_evaluations)
     best = search.best
     result, reason = attempt(exact, best.fit, best.result.folds, tolerance)
     if reason:
         result = best.result
-        warnings.warn(f"tune: refits from the fit fail: {reason}", OtherOptimum, stacklevel=2)
+        warn(f"tune: refits from the fit fail: {reason}", OtherOptimum)
     _warn_elsewhere(result, best)
     ends = np.array([search.low, search.high])
     return Tuning(
@@ -114,7 +114,7 @@ def _warn_elsewhere(result, best):
     if gap > SAME * _unit(best.result):
         message = f"tune: refits from the fit give loss {result.loss:.6g}, those along alpha "
         message += f"{best.loss:.6g}: some fold has two optima"
-        warnings.warn(message, OtherOptimum, stacklevel=3)
+        warn(message, OtherOptimum)
 
 
 def _unit(result):

@@ -1,20 +1,26 @@
 """Folds: for each one the sites omitted from the fit, and those of them that are scored.
 
 Plain k-fold scores all that it omits. A gap, a buffer, a horizon or a `TimeSeriesSplit` omit more
-than they score. `observed` (n_sites,) is False where a site is missing: such a site is in no fold.
-The random schemes draw every fold independently, so that folds may overlap.
+than they score. `n_sites` is their number, or a model, which knows what its sites are and which are
+missing; folds so made are refused by a model of other sites. `observed` (n_sites,) is False where a
+site is missing: such a site is in no fold. The random schemes draw every fold independently, so
+that folds may overlap.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ..checks import check_whole, generator, real_number
-from .checks import Flags, Fold, as_fold, check_windows, observed_mask
+from ..checks import check_whole
+from ..declared import Count, Number, Rng, Whole, declared
+from .checks import Flags, Fold, Known, as_fold, check_windows, numbered, observed_mask
 from .folds import WHOLE, Folds, ModelFolds, weights
 
 MOST_DRAWN = 10**7  # folds drawn at random: minutes
+Percent = Annotated[float, Number(above=0.0, below=100.0)]
+Drawn = Annotated[int, Whole(1, MOST_DRAWN)]
+Margin = Annotated[int, Whole(0)]
 
 __all__ = [
     "WHOLE",
@@ -35,43 +41,38 @@ __all__ = [
 ]
 
 
-def leave_one_out(n_sites: int, observed: Flags = None) -> Folds:
+def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
-    sites = np.flatnonzero(observed_mask(n_sites, observed))
-    return Folds(sites[:, None], n_sites=n_sites)
+    known = Known.of(n_sites, observed)
+    return Folds(known.numbers[:, None], n_sites=known.n, sites=known.sites)
 
 
-def k_fold(
-    n_sites: int, k: int, rng: np.random.Generator | int | None = None, observed: Flags = None
-) -> Folds:
+@declared
+def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None) -> Folds:
     """Part the sites into k folds of nearly equal size: contiguous, or shuffled by `rng`."""
-    sites = np.flatnonzero(observed_mask(n_sites, observed))
-    n_observed = len(sites)
-    check_whole("k", k, 2, n_observed, f" folds of {n_observed} sites")
+    known = Known.of(n_sites, observed)
+    sites = known.numbers
+    check_whole("k", k, 2, len(sites), f" folds of {len(sites)} sites")
     if rng is not None:
-        sites = generator(rng).permutation(sites)
-    parts = np.array_split(sites, k)
-    return Folds([np.sort(part) for part in parts], n_sites=n_sites)
+        sites = rng.permutation(sites)
+    parts = [np.sort(part) for part in np.array_split(sites, k)]
+    return Folds(parts, n_sites=known.n, sites=known.sites)
 
 
-def blocked(n_sites: int, k: int, buffer: int = 0, observed: Flags = None) -> Folds:
+@declared
+def blocked(n_sites: Any, k: int, buffer: Margin = 0, observed: Flags = None) -> Folds:
     """Part the sites into k contiguous folds; omit, unscored, `buffer` more on both sides of each.
 
     Source: h-block cross-validation, Burman, Chow and Nolan (1994).
     """
-    buffer = check_whole("buffer", buffer, 0)
-    mask = observed_mask(n_sites, observed)
+    known = Known.of(n_sites, observed)
     blocks = k_fold(n_sites, k, observed=observed)
-    omitted = []
-    for block in blocks:
-        first = block[0] - buffer
-        last = block[-1] + buffer
-        omitted.append(_between(mask, first, last + 1))
-    return Folds(omitted, blocks.omitted, n_sites)
+    omitted = [known.between(block[0] - buffer, block[-1] + buffer + 1) for block in blocks]
+    return Folds(omitted, blocks.omitted, known.n, sites=known.sites)
 
 
 def leave_future_out(
-    n_sites: int,
+    n_sites: Any,
     starts: Sequence[int],
     horizon: int | None = None,
     gap: int = 0,
@@ -83,37 +84,23 @@ def leave_future_out(
 
     Source: Ghosh et al. (2020), Appendix E and M.1; horizons after Bürkner et al. (2020).
     """
-    mask = observed_mask(n_sites, observed)
-    omitted = []
-    scored = []
-    firsts, horizon, gap = check_windows(starts, n_sites, horizon, gap)
-    for start in firsts:
-        omitted.append(_between(mask, start - gap, n_sites))
-        scored.append(_between(mask, start, start + (horizon or n_sites)))
-    return Folds(omitted, scored, n_sites)
+    known = Known.of(n_sites, observed)
+    firsts, horizon, gap = check_windows(starts, known.n, horizon, gap)
+    omitted = [known.between(start - gap, known.n) for start in firsts]
+    scored = [known.between(start, start + (horizon or known.n)) for start in firsts]
+    return Folds(omitted, scored, known.n, sites=known.sites)
 
 
-def _between(mask, start, end):
-    """The observed sites from start to end, which is excluded, as far as there are any."""
-    start = max(start, 0)
-    part = mask[start:end]
-    return start + np.flatnonzero(part)
-
-
-def by_class(
-    classes: np.ndarray, per_fold: int, rng: np.random.Generator | int, observed: Flags = None
-) -> Folds:
+@declared
+def by_class(classes: np.ndarray, per_fold: int, rng: Rng, observed: Flags = None) -> Folds:
     """Part the sites so that a class (n_sites,) is omitted whole, `per_fold` classes together."""
-    classes = _labels("classes", classes)
-    mask = observed_mask(len(classes), observed)
-    rng = generator(rng)
-    labels = np.unique(classes[mask])
-    n_classes = len(labels)
-    per_fold = check_whole("per_fold", per_fold, 1, n_classes - 1, f" of {n_classes} classes")
-    n_folds = -(-n_classes // per_fold)
-    parts = np.array_split(rng.permutation(labels), n_folds)
-    omitted = [np.flatnonzero(np.isin(classes, part) & mask) for part in parts]
-    names = [", ".join(map(str, part.tolist())) for part in parts]
+    parts = _sites_of("classes", classes, observed)
+    n = len(parts)
+    per_fold = check_whole("per_fold", per_fold, 1, n - 1, f" of {n} classes")
+    labels = list(parts)
+    drawn = np.array_split(rng.permutation(n), -(-n // per_fold))
+    omitted = [np.sort(np.concatenate([parts[labels[c]] for c in some])) for some in drawn]
+    names = [", ".join(str(labels[c]) for c in some) for some in drawn]
     return Folds(omitted, None, len(classes), names)
 
 
@@ -125,61 +112,46 @@ def leave_group_out(
     labels: of each site, or, given the lengths (of sequences, in sites), of each sequence: several
     sessions of an individual have its label.
     """
-    labels = _labels("labels", labels)
+    parts = _sites_of("labels", labels, observed, lengths)
+    if len(parts) < 2:
+        only = next(iter(parts))
+        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
+    n_sites = len(labels) if lengths is None else int(np.sum(lengths))
+    return Folds(list(parts.values()), None, n_sites, list(parts))
+
+
+def _sites_of(name, labels, observed, lengths=None):
+    """The observed sites of each label, in order."""
+    numbers, names = numbered(name, labels)
     if lengths is not None:
         sizes = as_fold(lengths, "lengths")
-        if sizes.shape != labels.shape or (sizes < 1).any():
-            raise ValueError(f"{len(sizes)} lengths of {len(labels)} labels: one above 0 for each")
-        labels = np.repeat(labels, sizes)
-    mask = observed_mask(len(labels), observed)
-    groups, numbers = np.unique(labels[mask], return_inverse=True)
-    if len(groups) < 2:
-        only = groups.tolist()[0]  # 'a' in place of numpy's np.str_('a')
-        raise ValueError(f"one group, {only!r}, has all sites: nothing would be left to fit")
-    order = np.argsort(numbers, kind="stable")
-    sites = np.flatnonzero(mask)[order]
-    omitted = np.split(sites, np.flatnonzero(np.diff(numbers[order])) + 1)
-    return Folds(omitted, None, len(labels), groups.tolist())
+        if sizes.shape != numbers.shape or (sizes < 1).any():
+            raise ValueError(f"{len(sizes)} lengths of {len(numbers)} labels: one above 0 for each")
+        numbers = np.repeat(numbers, sizes)
+    sites = Known.of(len(numbers), observed).numbers
+    sites = sites[np.argsort(numbers[sites], kind="stable")]
+    parts = np.split(sites, np.flatnonzero(np.diff(numbers[sites])) + 1)
+    return {names[numbers[part[0]]]: part for part in parts}
 
 
-def _labels(name, labels):
-    """Labels as a 1-d array; ValueError for others, and for nan, which is like no label."""
-    try:
-        labels = np.asarray(labels)
-    except ValueError:  # rows of different lengths
-        labels = np.empty((0, 0))
-    if labels.ndim != 1 or (labels != labels).any():
-        shape = labels.shape
-        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
-    return labels
-
-
-def iid(
-    n_sites: int,
-    percent: float,
-    n_folds: int,
-    rng: np.random.Generator | int,
-    observed: Flags = None,
-) -> Folds:
+@declared
+def iid(n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flags = None) -> Folds:
     """Draw `percent` of the observed sites without replacement, anew for each fold.
 
     Source: Celeux and Durand (2008).
     """
-    sites = np.flatnonzero(observed_mask(n_sites, observed))
-    rng = generator(rng)
-    size = _size(percent, len(sites), n_folds)
+    known = Known.of(n_sites, observed)
+    sites = known.numbers
+    size = _share(percent, len(sites))
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
-    drawn = [rng.choice(sites, size, replace=False) for _ in range(n_folds)]
-    return Folds([np.sort(fold) for fold in drawn], n_sites=n_sites)
+    drawn = [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
+    return Folds(drawn, n_sites=known.n, sites=known.sites)
 
 
+@declared
 def contiguous(
-    n_sites: int,
-    percent: float,
-    n_folds: int,
-    rng: np.random.Generator | int,
-    observed: Flags = None,
+    n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flags = None
 ) -> Folds:
     """Draw blocks {t - m, ..., t}, m = floor(percent * n_sites / 100), t uniform.
 
@@ -187,25 +159,16 @@ def contiguous(
 
     Source: Ghosh et al. (2020), Appendix L.1.
     """
-    mask = observed_mask(n_sites, observed)
-    rng = generator(rng)
-    length = _size(percent, n_sites, n_folds)
-    before = np.append(0, np.cumsum(mask))  # how many sites are observed before each
-    first = before[: n_sites - length]
-    beyond = before[length + 1 :]
-    ends = length + np.flatnonzero(beyond > first)
+    known = Known.of(n_sites, observed)
+    length = _share(percent, known.n)
+    before = np.append(0, np.cumsum(known.observed))  # how many sites are observed before each
+    ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
-    blocks = []
-    for end in drawn:
-        start = end - length
-        blocks.append(_between(mask, start, end + 1))
-    return Folds(blocks, n_sites=n_sites)
+    blocks = [known.between(end - length, end + 1) for end in drawn]
+    return Folds(blocks, n_sites=known.n, sites=known.sites)
 
 
-def _size(percent, n_sites, n_folds):
-    if not 0 < real_number("percent", percent) < 100:
-        raise ValueError(f"percent = {percent}: must lie between 0 and 100, both excluded")
-    check_whole("n_folds", n_folds, 1, MOST_DRAWN)
+def _share(percent, n_sites):
     return int(percent * n_sites / 100)  # in this order: 0.29 * 100 is less than 29
 
 
@@ -267,10 +230,8 @@ def pairs_of(cv: Any) -> list:
     return pairs
 
 
-def bootstrap_weights(n_sites: int, n_resamples: int, rng: np.random.Generator | int) -> np.ndarray:
+@declared
+def bootstrap_weights(n_sites: Count, n_resamples: Count, rng: Rng) -> np.ndarray:
     """How often each site is drawn, (n_resamples, n_sites): multinomial, rows sum to n_sites."""
-    check_whole("n_sites", n_sites, 1)
-    check_whole("n_resamples", n_resamples, 1)
-    rng = generator(rng)
     shares = np.full(n_sites, 1.0 / n_sites)
     return rng.multinomial(n_sites, shares, size=n_resamples).astype(float)

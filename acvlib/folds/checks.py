@@ -1,4 +1,4 @@
-"""Sites, flags and numbers as users give them: what is taken, and what is wrong with the rest.
+"""Sites, flags and labels as users give them: what is taken, and what is wrong with the rest.
 
 The sites of all folds are checked end to end: a look at each fold takes ten times as long.
 """
@@ -20,6 +20,32 @@ For a mask: np.flatnonzero(mask). For pairs (training set, test set): folds.from
 For one label a site: [np.flatnonzero(labels == a) for a in np.unique(labels)]."""
 
 
+class Known(NamedTuple):
+    """How many sites there are, which are observed (n,), and what they are: "rows", "steps", ..."""
+
+    n: int
+    observed: np.ndarray
+    sites: str
+
+    @classmethod
+    def of(cls, n_sites: Any, observed: Flags = None) -> "Known":
+        """Of a number of sites, or of a model, which knows what is observed and of what kind."""
+        n = getattr(n_sites, "n_sites", n_sites)
+        observed = getattr(n_sites, "observed", None) if observed is None else observed
+        kind = getattr(n_sites, "sites", "")
+        return cls(n, observed_mask(n, observed), kind if isinstance(kind, str) else "")
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """The observed sites."""
+        return np.flatnonzero(self.observed)
+
+    def between(self, start: int, end: int) -> np.ndarray:
+        """The observed sites from start to end, which is excluded, as far as there are any."""
+        start = max(start, 0)
+        return start + np.flatnonzero(self.observed[start:end])
+
+
 def as_sites(folds: Any) -> Sites:
     """Copy folds: a table as a table, anything else as a list of integer arrays (size,)."""
     dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
@@ -28,11 +54,7 @@ def as_sites(folds: Any) -> Sites:
         raise ValueError(f"folds are {found}, whose keys or digits are no folds.{REMEDY}")
     if dimensions == 2 and folds.dtype.kind in "iu":
         return _as_integers(folds, "folds")
-    copies = []
-    for number, sites in enumerate(folds):
-        name = f"fold {number}"
-        copies.append(as_fold(sites, name))
-    return copies
+    return [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
 
 
 def as_fold(sites: Any, name: str) -> np.ndarray:
@@ -98,50 +120,29 @@ class EndToEnd(NamedTuple):
 
     def keys(self) -> np.ndarray:
         """One number for each (fold, site), in the order of such pairs."""
-        numbers = np.arange(len(self.sizes))
-        firsts = np.repeat(MOST * numbers, self.sizes)
-        return firsts + self.sites
+        return np.repeat(MOST * np.arange(len(self.sizes)), self.sizes) + self.sites
 
     def refuse(self, bad: np.ndarray, says: str) -> None:
-        """Raise ValueError for the first bad one of the sites."""
-        if bad.any():
-            place = np.argmax(bad)
-            ends = np.cumsum(self.sizes)
-            number = np.searchsorted(ends, place, side="right")
-            site = self.sites[place]
-            raise ValueError(f"fold {number} {says.format(site)}")
-
-    def refuse_sizes(self, bad: np.ndarray, says: str) -> None:
-        """Raise ValueError for the first bad one of the sizes."""
-        for number in np.flatnonzero(bad):
-            raise ValueError(f"fold {number} {says}")
-
-
-def as_labels(labels: Any, n_folds: int) -> np.ndarray:
-    """Copy the names of folds, (n_folds,) of objects: numbers and texts stay what they are."""
-    copied = np.empty(len(labels), object)
-    copied[:] = list(labels)
-    if len(copied) != n_folds:
-        raise ValueError(f"{len(copied)} labels of {n_folds} folds: give one a fold")
-    return copied
+        """Raise ValueError for the first bad one of the sites, or of the sizes if none is said."""
+        for place in np.flatnonzero(bad)[:1]:
+            of_sites = "{}" in says
+            fold = np.searchsorted(np.cumsum(self.sizes), place, "right") if of_sites else place
+            raise ValueError(f"fold {fold} {says.format(self.sites[place] if of_sites else '')}")
 
 
 def end_to_end(folds: Sites) -> EndToEnd:
     """The folds' sites in one array."""
     if isinstance(folds, np.ndarray):
-        sizes = np.full(*folds.shape)
-        return EndToEnd(folds.ravel(), sizes)
+        return EndToEnd(folds.ravel(), np.full(*folds.shape))
     sizes = np.array([len(sites) for sites in folds], int)
-    sites = np.concatenate([np.empty(0, int), *folds])
-    return EndToEnd(sites, sizes)
+    return EndToEnd(np.concatenate([np.empty(0, int), *folds]), sizes)
 
 
 def check_range(folds: Sites, n_sites: int) -> EndToEnd:
     """Raise ValueError for a site that is none of 0 ... n_sites - 1."""
     every = end_to_end(folds)
-    negative = every.sites < 0
-    beyond = every.sites >= n_sites
-    every.refuse(negative | beyond, f"holds site {{}}, outside 0 ... {n_sites - 1}")
+    outside = (every.sites < 0) | (every.sites >= n_sites)
+    every.refuse(outside, f"holds site {{}}, outside 0 ... {n_sites - 1}")
     return every
 
 
@@ -149,12 +150,10 @@ def check_distinct(folds: Sites, n_sites: int = MOST) -> None:
     """Raise ValueError for a site that a fold holds twice, or that is not there."""
     every = check_range(folds, n_sites)
     keys = every.keys()
-    steps = np.diff(keys)
-    if (steps > 0).all():
+    if (np.diff(keys) > 0).all():
         return
-    _, firsts = np.unique(keys, return_index=True)
     repeated = np.ones(len(keys), bool)
-    repeated[firsts] = False
+    repeated[np.unique(keys, return_index=True)[1]] = False
     every.refuse(repeated, "holds site {} more than once")
 
 
@@ -163,8 +162,7 @@ def check_scored(omitted: Sites, scored: Sites) -> None:
     if len(omitted) != len(scored):
         raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
     every = end_to_end(scored)
-    outs = end_to_end(omitted)
-    held_out = np.isin(every.keys(), outs.keys())
+    held_out = np.isin(every.keys(), end_to_end(omitted).keys())
     reason = "a site that was fitted cannot be held out"
     every.refuse(~held_out, f"scores site {{}}, which it does not omit from the fit: {reason}")
 
@@ -174,15 +172,12 @@ def check_against(omitted: Sites, scored: Sites, mask: np.ndarray) -> None:
     if not len(omitted):
         raise ValueError("no folds: give a sequence of integer arrays, one for each fold")
     every = check_range(omitted, len(mask))
-    empty = every.sizes == 0
-    every.refuse_sizes(empty, f"{NOT_SITES}: it is empty")
-    missing = ~mask[every.sites]
-    every.refuse(missing, "holds site {}, which is missing: pass `observed`")
-    n_observed = mask.sum()
-    everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
-    every.refuse_sizes(every.sizes == n_observed, everything)
+    every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
+    every.refuse(~mask[every.sites], "holds site {}, which is missing: pass `observed`")
+    everything = f"leaves out all {mask.sum()} observed sites: nothing is left to fit"
+    every.refuse(every.sizes == mask.sum(), everything)
     scores = end_to_end(scored)
-    scores.refuse_sizes(scores.sizes == 0, "scores no site: drop it")
+    scores.refuse(scores.sizes == 0, "scores no site: drop it")
 
 
 def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
@@ -199,3 +194,42 @@ def observed_mask(n_sites: int, observed: Flags) -> np.ndarray:
     if not mask.any():
         raise ValueError("no site is observed: there is nothing to leave out in a fold")
     return mask.astype(bool)
+
+
+def numbered(name: str, labels: Any, observed: Flags = None) -> tuple[np.ndarray, list]:
+    """(the number of each observed site's label, the labels): different labels stay different.
+
+    They are in order where they have one, else as they come. ValueError for what are no labels of
+    sites, and for nan and None, which are like no label.
+    """
+    array = _as_labels(name, labels)
+    kept = array if observed is None else array[observed]
+    if array.dtype != object:
+        different, numbers = np.unique(kept, return_inverse=True)
+        return numbers, different.tolist()
+    firsts: dict = {}
+    numbers = np.array([firsts.setdefault(label, len(firsts)) for label in kept], int)
+    try:
+        order = sorted(firsts)
+    except TypeError:  # of several types
+        return numbers, list(firsts)
+    places = {label: place for place, label in enumerate(order)}
+    return np.array([places[label] for label in firsts])[numbers], order
+
+
+def _as_labels(name, labels):
+    """An array (n,), of objects where a list has several types, which numpy would merge."""
+    array = np.empty((0, 0))
+    if isinstance(labels, list | tuple):
+        array = np.empty(len(labels), object)
+        array[:] = labels
+    elif not isinstance(labels, np.ma.MaskedArray):
+        array = np.asarray(labels)
+    try:
+        usable = array.ndim == 1 and all(label == label for label in set(array.tolist()) - {None})
+    except (TypeError, ValueError):  # lists, arrays, pandas.NA
+        usable = False
+    if not usable or (array.dtype == object and None in array):
+        shape = np.shape(array)
+        raise ValueError(f"{name} of shape {shape}: give one a site, none of them nan")
+    return array

@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from ..checks import check_kind, check_whole
 from ..declared import Check, Sizes
 from . import checks
-from .checks import Flags, Sites, end_to_end, observed_mask
+from .checks import Flags, Known, Sites, end_to_end
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +22,16 @@ class Folds:
     of k-fold expect; `folds[rows]` with a slice or an array of numbers gives `Folds`. ValueError
     for anything else, and for sites that are repeated, or scored but not omitted.
 
-    n_sites: how many sites there are, in and outside folds; a model with another number refuses
-    them. None where that is not known. labels (n_folds,): the user's name of each fold, such as the
-    group that it leaves out; None where folds have no names.
+    n_sites, sites: how many sites there are, in and outside folds, and of what kind, as "steps" or
+    "sequences"; a model of other sites refuses them. None and "" where that is not known. labels
+    (n_folds,): the user's name of each fold, such as the group that it leaves out, or None.
     """
 
     omitted: Sites
     scored: Sites = None
     n_sites: int | None = None
     labels: Any = None
+    sites: str = ""
 
     def __post_init__(self):
         if isinstance(self.omitted, Folds):
@@ -45,23 +46,32 @@ class Folds:
             scored = omitted if _same(omitted, scored) else scored
         if self.n_sites is not None:
             checks.check_range(omitted, check_whole("n_sites", self.n_sites, 1))
-        labels = None if self.labels is None else checks.as_labels(self.labels, len(omitted))
+        labels = self.labels
+        if labels is not None:
+            labels = np.empty(len(self.labels), object)  # numbers and texts stay what they are
+            labels[:] = list(self.labels)
+            if len(labels) != len(omitted):
+                raise ValueError(f"{len(labels)} labels of {len(omitted)} folds: give one a fold")
         self.__dict__.update(omitted=omitted, scored=scored, labels=labels)
 
     @classmethod
-    def of(cls, folds: Any, n_sites: int, observed: Flags = None) -> "Folds":
+    def of(cls, folds: Any, model: Any, observed: Flags = None) -> "Folds":
         """Check folds of any form against a model's sites; ValueError names a bad fold."""
         folds = folds if isinstance(folds, Folds) else cls(folds)
-        if folds.n_sites not in (None, n_sites):
+        known = Known.of(model, observed)
+        remedy = "make them of the model, as by acv.folds.k_fold(model, 5)"
+        if folds.n_sites not in (None, known.n):
             made = (
-                f"these folds were made for {folds.n_sites:,} sites, and the model has {n_sites:,}"
+                f"these folds were made for {folds.n_sites:,} sites, and the model has {known.n:,}"
             )
             raise ValueError(
-                f"{made}: make them with n_sites={n_sites}; to leave out groups of sites, such as "
-                "all steps of a sequence, by acv.folds.leave_group_out"
+                f"{made}: {remedy}, or with n_sites={known.n}; to leave out groups of sites, such "
+                "as all steps of a sequence, by acv.folds.leave_group_out"
             )
-        mask = observed_mask(n_sites, observed)
-        checks.check_against(folds.omitted, folds.scored, mask)
+        if folds.sites and known.sites and folds.sites != known.sites:
+            made = f"these folds leave out {folds.sites}, and the model {known.sites}"
+            raise ValueError(f"{made}: {remedy}")
+        checks.check_against(folds.omitted, folds.scored, known.observed)
         return folds
 
     def __repr__(self) -> str:
@@ -77,11 +87,10 @@ class Folds:
             return self.omitted[rows]
         numbers = np.arange(len(self))[rows]
         omitted = _select(self.omitted, numbers)
-        same = self.scored is self.omitted
-        scored = omitted if same else _select(self.scored, numbers)
+        scored = omitted if self.scored is self.omitted else _select(self.scored, numbers)
         part = object.__new__(Folds)  # a part of what was checked needs no other check
         labels = None if self.labels is None else self.labels[numbers]
-        part.__dict__.update(omitted=omitted, scored=scored, n_sites=self.n_sites, labels=labels)
+        part.__dict__.update(self.__dict__, omitted=omitted, scored=scored, labels=labels)
         return part
 
     def __iter__(self) -> Iterator[np.ndarray]:
@@ -100,11 +109,9 @@ class Folds:
     def indicator(self, n_sites: int) -> csr_matrix:
         """1 - w_o, row by row: a sparse matrix (n_folds, n_sites) with 1 at the omitted sites."""
         check_whole("n_sites", n_sites, 1)
-        every = checks.check_range(self.omitted, n_sites)
-        ends = np.append(0, np.cumsum(every.sizes))
-        ones = np.ones(len(every.sites))
-        shape = (len(self), n_sites)
-        return csr_matrix((ones, every.sites, ends), shape)
+        sites, sizes = checks.check_range(self.omitted, n_sites)
+        ends = np.append(0, np.cumsum(sizes))
+        return csr_matrix((np.ones(len(sites)), sites, ends), (len(self), n_sites))
 
     def pick(self, losses: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
         """Take from the losses of all omitted sites, fold by fold, those of the scored sites."""
@@ -126,8 +133,7 @@ class Folds:
 
     def same_as(self, other: "Folds") -> bool:
         """Whether both omit and score the same sites."""
-        omit_alike = _same(self.omitted, other.omitted)
-        return omit_alike and _same(self.scored, other.scored)
+        return _same(self.omitted, other.omitted) and _same(self.scored, other.scored)
 
 
 class OfModel(Check):
@@ -135,7 +141,7 @@ class OfModel(Check):
 
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Folds:
         check_kind(name, value, Folds)
-        return Folds.of(value, sizes.owner.n_sites, getattr(sizes.owner, "observed", None))
+        return Folds.of(value, sizes.owner)
 
 
 ModelFolds = Annotated[Folds, OfModel()]
@@ -156,9 +162,7 @@ def emptied(folds: Folds, members: np.ndarray) -> tuple[int, int] | None:
 
 def _same(a, b):
     """Whether two lists of folds hold the same sites in the same order."""
-    every = end_to_end(a)
-    others = end_to_end(b)
-    return all(map(np.array_equal, every, others))
+    return all(map(np.array_equal, end_to_end(a), end_to_end(b)))
 
 
 def _span(sizes):

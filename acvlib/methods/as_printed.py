@@ -5,12 +5,14 @@ Source: Zhu and Liu (2021).
 
 from dataclasses import replace
 
+from ..declared import declared
 from ..folds import Folds
-from ..results import CVResult, Fit, check_fit, check_is_result
+from ..results import AFit, AResult, CVResult
 from .run import Run
 
 
-def as_printed(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
+@declared
+def as_printed(fit: AFit, folds: Folds, damping: float = 0.0) -> CVResult:
     """theta - H^-1 g(w_o), g the losses of the fold's sites over s - v and (p - v)^2.
 
     Theorem 3.1 holds these normalisers fixed, though they change with the fold. Its step therefore
@@ -21,7 +23,6 @@ def as_printed(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     ------
     TypeError : a model for which the theorem prints nothing
     """
-    check_fit(fit)
     if not hasattr(fit.model, "printed_cross"):
         name = type(fit.model).__name__
         raise TypeError(f"{name} has no printed_cross: Theorem 3.1 is not about it")
@@ -31,12 +32,12 @@ def as_printed(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     return run.finish(params, {"cross": 1})
 
 
-def linearised(result: CVResult) -> CVResult:
+@declared
+def linearised(result: AResult) -> CVResult:
     """Expand a result's held-out losses to first order about the full fit: Eqs. 10 and 11.
 
     loss(theta_o) becomes loss(theta_hat) + dloss/dtheta (theta_o - theta_hat).
     """
-    check_is_result(result)
     derivatives = result.fit.derivatives
     moves = result.params - result.fit.params
     losses = [

@@ -1,13 +1,11 @@
 """theta_o = argmin F(theta, w_o), continued from theta_hat: what other methods approximate."""
 
-import warnings
-
-from ..checks import real_number
+from ..checks import real_number, warn
 from ..derivatives import is_equation
 from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import Folds
+from ..model import Refits
 from ..parallel import has_machines
-from ..protocol import Refits
 from ..results import CVResult, Fit
 from .refits import refit_folds, refit_in_parts
 from .run import Run
@@ -44,17 +42,17 @@ def exact(fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
 def finished(run: Run, found: Refits) -> CVResult:
     """The result of refits; warns of those that did not converge."""
     run.derivatives.defaults.check_refits(found.params, run.folds)
-    warn_of_refits(run, found, stacklevel=4)
+    warn_of_refits(run, found)
     diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
     if is_equation(run.derivatives.model):
         diagnostics["residual"] = found.residual
     return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
 
 
-def warn_of_refits(run: Run, found: Refits, stacklevel: int = 3) -> None:
+def warn_of_refits(run: Run, found: Refits) -> None:
     """Warn once of the folds that did not converge."""
     if not found.converged.all():
         lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
         worst = found.decrement[~found.converged].max()
         message = f"{run.method}: {lost}; largest decrement {worst:.2g}"
-        warnings.warn(message, UnconvergedFit, stacklevel=stacklevel)
+        warn(message, UnconvergedFit)

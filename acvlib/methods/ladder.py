@@ -1,5 +1,7 @@
 """Every method on the same folds, and the baseline below them: theta_o = theta_hat."""
 
+from collections.abc import Callable
+
 from ..folds import Folds
 from ..results import CVResult, Fit
 from .exact import exact
@@ -14,7 +16,10 @@ def no_adjustment(fit: Fit, folds: Folds) -> CVResult:
     return Run("no_adjustment", fit, folds).finish(fit.params, {})
 
 
-METHODS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
+METHODS: dict[str, Callable[..., CVResult]] = {
+    method.__name__: method
+    for method in (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step, exact)
+}
 
 
 def ladder(fit: Fit, folds: Folds) -> dict[str, CVResult]:
@@ -22,4 +27,4 @@ def ladder(fit: Fit, folds: Folds) -> dict[str, CVResult]:
 
     `compare_methods(*reversed(ladder(...).values()))` is the table of all of them against exact.
     """
-    return {method.__name__: method(fit, folds) for method in METHODS}
+    return {name: method(fit, folds) for name, method in METHODS.items()}

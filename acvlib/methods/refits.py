@@ -5,8 +5,8 @@ from scipy.linalg import solve_triangular
 
 from ..derivatives import Derivatives, at, is_equation, kept_share
 from ..folds import WHOLE, Folds
+from ..model import Refits
 from ..parallel import pieces, spread
-from ..protocol import Refits
 from ..results import Fit
 from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep

@@ -1,17 +1,17 @@
 """What every method does alike: check the folds, take the time, score the left-out sites, count."""
 
 import time
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from ..checks import real_number
+from ..checks import real_number, warn
+from ..declared import declared
 from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
-from ..results import CVResult, Fit, check_fit
+from ..results import AFit, CVResult
 
 
 class IndefiniteFold(UserWarning):
@@ -21,17 +21,17 @@ class IndefiniteFold(UserWarning):
 class Run:
     """One method on one fit: `Run(...)` starts the clock, `finish` scores each fold's params."""
 
-    def __init__(self, method: str, fit: Fit, folds: Any, **settings: Any):
+    @declared
+    def __init__(self, method: str, fit: AFit, folds: Any, **settings: Any):
         self.started = time.perf_counter()
         self.method = method
         self.fit = fit
         self.settings = settings
         self.damping = real_number("damping", settings.get("damping", 0.0), least=0.0)
-        check_fit(fit)
         self.derivatives = fit.derivatives
-        self.folds = Folds.of(folds, fit.model.n_sites, self.derivatives.defaults.observed)
+        self.folds = Folds.of(folds, fit.model)
         self.derivatives.defaults.check_folds(self.folds)
-        warn_unconverged(fit, TOLERANCE, method, stacklevel=4)  # the line that called the method
+        warn_unconverged(fit, TOLERANCE, method)
 
     def finish(
         self,
@@ -59,10 +59,10 @@ class Run:
         )
 
 
-def warn_indefinite(indefinite: np.ndarray, stacklevel: int = 3) -> None:
+def warn_indefinite(indefinite: np.ndarray) -> None:
     """Warn once of folds whose Hessian (n_folds,) is indefinite."""
     if indefinite.any():
         count = f"{indefinite.sum()} of {len(indefinite)} folds have an indefinite Hessian"
         first = f"(first: fold {np.argmax(indefinite)})"
         remedy = "use exact() for them, or pass damping"
-        warnings.warn(f"{count} {first}: {remedy}", IndefiniteFold, stacklevel=stacklevel)
+        warn(f"{count} {first}: {remedy}", IndefiniteFold)

@@ -1,6 +1,6 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
-from ..protocol import NoFiniteOptimum
+from ..trials import NoFiniteOptimum
 from .crf import LinearChainCRF
 from .crf.crfsuite import from_crfsuite
 from .crf.dense import CRFParams

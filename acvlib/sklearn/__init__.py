@@ -23,7 +23,7 @@ from .translation import Translation, routed, unwrap
 base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
 
-METHODS = {method.__name__: method for method in ladder.METHODS}
+METHODS = ladder.METHODS
 APPROXIMATE = ("infinitesimal_jackknife", "frozen_newton", "newton_step")
 
 

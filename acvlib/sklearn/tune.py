@@ -10,8 +10,7 @@ import numpy as np
 from ..checks import NotFinite, one_line, real_array
 from ..extras import require
 from ..fit import fit
-from ..protocol import UnconvergedFit
-from ..protocol.trials import attempt_each, reasons
+from ..trials import UnconvergedFit, attempt_each, reasons
 from . import run
 from .scoring import fold_scores
 from .translation import Translation, routed, unwrap

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..derivatives import Derivatives
 from ..folds import Folds
-from ..protocol import Refits
+from ..model import Refits
 from .inverse import FoldSolver
 
 MAX_STEPS = 40

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..derivatives import Derivatives, at
 from ..folds import Folds
-from ..protocol import Refits
+from ..model import Refits
 from .inverse import FoldSolver, folds_at_once
 
 MAX_STEPS = 60

@@ -14,8 +14,8 @@ from joblib import delayed
 
 from ..derivatives import Derivatives
 from ..folds import WHOLE, Folds
+from ..model import Refits
 from ..parallel import threads, track
-from ..protocol import Refits
 from .krylov import conjugate_gradient
 
 MAX_STEPS = 1000  # through the shallow valleys of a network

@@ -100,7 +100,7 @@ def theorem1(fit, folds, radius=None):
     folds, or 0 where there is none: the theorem then applies to no fold.
     """
     model = fit.model
-    folds = acv.Folds.of(folds, model.n_sites, model.observed)
+    folds = acv.Folds.of(folds, model)
     if radius is None:
         radius = _smallest_radius(model, fit, folds)
     ball = Ball(model, fit.params, radius)

@@ -23,7 +23,7 @@ from acvlib.models import (
 )
 from acvlib.models.semisupervised.affinity import GraphAffinity
 from acvlib.models.semisupervised.energy import ManifoldEnergy
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum
 from acvlib.weighting import hide_labels
 
 METHODS = (

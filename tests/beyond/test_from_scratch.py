@@ -18,7 +18,7 @@ from acvlib.models import (
     HiddenMRF,
     PoissonHMM,
 )
-from acvlib.protocol import AllFailed
+from acvlib.trials import AllFailed
 from acvlib.weighting import drop_latents, keep_latents
 
 RNG = np.random.default_rng(5)

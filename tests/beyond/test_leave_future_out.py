@@ -10,7 +10,7 @@ from oracles.toy_models import simulate_traffic
 import acvlib as acv
 from acvlib.beyond.leave_future_out import UnreliableOrigins
 from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonTraffic
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum
 
 OBSERVED = np.flatnonzero(TRAFFIC.observed)
 STARTS = OBSERVED[OBSERVED >= 500][::3]

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import acvlib as acv
 from acvlib.beyond.tune import OtherOptimum, _warn_elsewhere
 from acvlib.models import GLM
-from acvlib.protocol import AllFailed
+from acvlib.trials import AllFailed
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 6))

@@ -39,11 +39,6 @@ TODAY = [
         "GaussianHMM: a table as lists; PoissonHMM: a table as lists; MixtureHMM: a table as lists",
     ),
     (
-        "type",
-        "the refusal names no remedy",
-        "Examples: sparse, where it is not taken; PairwiseLinear: sparse, where it is not taken",
-    ),
-    (
         "names",
         "Series and frames are lined up by place",
         "HMM: of sites; GLMHMM: of sites; PoissonTraffic: of sites",
@@ -58,11 +53,6 @@ TODAY = [
         "names",
         "codes are places: codes that never occur take probability, large ones are refused",
         "CategoricalHMM: of symbols",
-    ),
-    (
-        "names",
-        "np.asarray merges labels of several types",
-        "leave_group_out: of groups; by_class: of groups",
     ),
     (
         "names",
@@ -222,11 +212,6 @@ TODAY = [
         "families leave out steps, HMM sequences",
         "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
         "CategoricalHMM: one default of sites; GLMHMM: one default of sites",
-    ),
-    (
-        "folds",
-        "results of other data are compared",
-        "compare_models: of other outcomes",
     ),
     (
         "priors",

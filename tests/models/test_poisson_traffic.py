@@ -24,7 +24,7 @@ from acvlib.models import PoissonTraffic, TrafficPrior
 from acvlib.models.traffic import SUGGESTED_PRIOR
 from acvlib.models.traffic.derivatives import BLOCK
 from acvlib.models.traffic.emission import CountClasses, Emission, emission_tables
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum
 
 COUNTS = np.array([9, 14, -1, 30, 12, 0, -1, 21])
 DAY = np.array([2, 2, 2, 2, 5, 5, 0, 0])

@@ -11,7 +11,7 @@ from oracles.wrappers import Counting
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
 from acvlib.folds import Folds
-from acvlib.protocol import Refits
+from acvlib.model import Refits
 from acvlib.solvers.inverse import DenseFolds
 from acvlib.solvers.lockstep import lockstep
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...checks import check_kind, real_array
 from ...inference.smoothing import best_states
-from ...protocol import checked, own_copy
+from ...model import checked, own_copy
 from .dense import SPREAD, ChainDerivatives, CRFParams, split
 from .paths import Paths
 from .tagging import Tagging

@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 from ...concordance import Concordance, NotConcordant
 from ...folds import Folds
 from ...inference.smoothing import factors
+from ...model import override
 from ...parallel import in_blas_threads
-from ...protocol import override
 from ...results import Fit
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check

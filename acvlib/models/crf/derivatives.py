@@ -17,8 +17,8 @@ import numpy as np
 from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
+from ...model import override
 from ...parallel import in_blas_threads, in_threads
-from ...protocol import override
 from ...weighting import check
 from .paths import Paths
 from .tokens import portions, starts_of

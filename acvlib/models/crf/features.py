@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...checks import check_kind, real_array
-from ...protocol import checked, own_copy
+from ...model import checked, own_copy
 from .attributes import Attributes, attributes, listed
 from .paths import FeatureParams, joined
 from .products import FeatureDerivatives

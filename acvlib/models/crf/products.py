@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from ...folds import WHOLE, Folds
-from ...protocol import FoldProducts, override
+from ...model import FoldProducts, override
 from ...solvers.inverse import Solvable
 from ...solvers.operators import HessianOperator
 from .derivatives import TaggingDerivatives

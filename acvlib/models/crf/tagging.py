@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from ...checks import real_array
 from ...folds import Folds
 from ...inference.smoothing import best_states
-from ...protocol import ModelDefaults, checked, number_or_array
+from ...model import ModelDefaults, checked, number_or_array
 from ...weighting import check, hide_labels, sample_weights
 from .derivatives import TaggingDerivatives
 from .paths import FeatureParams, Paths

@@ -19,8 +19,8 @@ from scipy.sparse import issparse
 from ...checks import in_order_of, real_array, real_number
 from ...folds import Folds
 from ...folds import weights as fold_weights
+from ...model import ModelDefaults, checked, number_or_array, own_copy
 from ...parallel import pieces
-from ...protocol import ModelDefaults, checked, number_or_array, own_copy
 from ...weighting import site_weights
 from .balance import Balance
 from .columns import Columns, in_columns_of, one_a_row

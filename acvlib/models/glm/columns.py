@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...checks import real_array
+from ...model import own_copy
 from ...parallel import pieces
-from ...protocol import own_copy
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding

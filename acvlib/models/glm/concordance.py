@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ...concordance import EPSILON, Concordance, NotConcordant, spreads
+from ...concordance import EPSILON, Concordance, NotConcordant
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import one_blas_thread, pieces
@@ -45,12 +45,12 @@ class RegressionConcordance(Concordance):
 
     def lengths(self, vectors: np.ndarray) -> np.ndarray:
         """As of any model, of derivatives in the params of x."""
-        return spreads(self.factor, self.model.columns.standard_gradient(vectors))
+        return super().lengths(self.model.columns.standard_gradient(vectors))
 
     @cached_property
     def units(self) -> np.ndarray:
         """Lengths of the axes (D,) of derivatives in standard params."""
-        return spreads(self.factor, np.eye(len(self.factor)))
+        return super().lengths(np.eye(len(self.factor)))
 
     def rates(self, metric: np.ndarray) -> np.ndarray:
         """The spread of each row that has a weight."""

@@ -9,8 +9,8 @@ from ...derivatives import Derivatives, each_fold
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import end_to_end
+from ...model import override
 from ...parallel import one_blas_thread
-from ...protocol import override
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, SameForAll, Solvable
 from .concordance import concordance_of

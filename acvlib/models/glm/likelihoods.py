@@ -12,7 +12,7 @@ from scipy.linalg import helmert
 from ...concordance import convex_range, widened
 from ...folds import Folds
 from ...folds.folds import emptied
-from ...protocol import NoFiniteOptimum
+from ...trials import NoFiniteOptimum
 from .families import FAMILIES, Family
 from .separation import check_classes
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from ...folds import Folds
-from ...protocol import NoFiniteOptimum
+from ...trials import NoFiniteOptimum
 
 EXTREME = 15.0  # how far apart scores are up to which nothing is separated: no loss below 3e-7
 COLLINEAR = 1e-12  # least eigenvalue, over the largest, of the scaled columns of full rank

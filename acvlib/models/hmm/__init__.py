@@ -16,7 +16,7 @@ from ... import weighting
 from ...checks import check_choice, check_kind, check_whole, real_number
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
-from ...protocol import ModelDefaults, checked, own_copy
+from ...model import ModelDefaults, checked, own_copy
 from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
 from .em import climbed

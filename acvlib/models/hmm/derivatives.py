@@ -9,8 +9,8 @@ from scipy.linalg import cho_factor
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
 from ...inference import prefixes
+from ...model import override
 from ...parallel import parallel, pieces
-from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, CompleteData, ScoreCovariance, block_solve, hessian
 from .posterior import (

@@ -14,7 +14,7 @@ from joblib import delayed
 
 from ...checks import NotFinite, check_whole, generator, real_array, real_number
 from ...parallel import threads
-from ...protocol.trials import FAILURES, AllFailed, reasons
+from ...trials import FAILURES, AllFailed, reasons
 from .posterior import HiddenStates, hidden_states
 from .simplex import log_ratios
 

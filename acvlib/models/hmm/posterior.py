@@ -14,7 +14,7 @@ from ...folds import weights as fold_weights
 from ...inference import smoothing
 from ...inference.prefixes import Chain
 from ...inference.tangent import tangent
-from ...protocol import checked
+from ...model import checked
 from .sequences import Frames
 from .simplex import log_probabilities, log_ratios, score
 

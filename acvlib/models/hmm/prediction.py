@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from ...checks import check_whole, generator, real_array
 from ...inference import smoothing
-from ...protocol import checked
+from ...model import checked
 from .posterior import HiddenStates
 from .sequences import make_frames, read_sequences
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...checks import real_array
-from ...protocol import own_copy
+from ...model import own_copy
 
 LARGEST = 1e100  # the square of what is larger, and of what is smaller than its inverse, is lost
 WINDOW = 5  # frames on either side that count as near

@@ -11,7 +11,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...checks import one_line, real_array
-from ...protocol import NoFiniteOptimum
+from ...trials import NoFiniteOptimum
 
 TINY = 1e-130  # its products with densities do not underflow
 STIFF = 1e6  # an entry moves by the share that its unexpected counts are of this

@@ -18,7 +18,8 @@ from scipy.special import gammaln, logsumexp
 from ...checks import MOST, check_kind, check_whole, in_order_of, real_number
 from ...folds import weights as fold_weights
 from ...inference import graph
-from ...protocol import ModelDefaults, NoFiniteOptimum, checked, own_copy
+from ...model import ModelDefaults, checked, own_copy
+from ...trials import NoFiniteOptimum
 from ...weighting import FactorWeights, check, drop_latents, keep_latents, sample_weights
 from .areas import column_of, outlines_of, read_features
 from .contiguity import neighbours

@@ -12,8 +12,8 @@ from ...derivatives import Derivatives
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...inference.graph import expansion
+from ...model import override
 from ...parallel import threads, track
-from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 
 

@@ -12,10 +12,10 @@ from typing import Annotated
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import check_choice, check_kind
-from ...declared import Count, NonNegative, Params, Real, Rng, declared
+from ...checks import check_choice
+from ...declared import Count, Is, NonNegative, Params, Real, Rng, declared
 from ...folds import Fold, ModelFolds
-from ...protocol import ModelDefaults
+from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import PairwiseDerivatives
 from .losses import LOSSES, PairLoss, contrastive, ranking
@@ -37,16 +37,16 @@ class PairwiseLinear(ModelDefaults):
 
     X: Annotated[np.ndarray, Real("p D")] = field(repr=False)
     y: Annotated[np.ndarray, Real("p")] = field(repr=False)
-    loss: PairLoss | str = "ranking"
+    loss: Annotated[PairLoss | str, Is()] = "ranking"
     gamma_i: NonNegative = 0.1
     block: Count = field(default=2**20, repr=False)
     normalised = True
+    sites = "points"
 
     def __post_init__(self):
         if isinstance(self.loss, str):
             check_choice("loss", self.loss, LOSSES)
             object.__setattr__(self, "loss", LOSSES[self.loss]())
-        check_kind("loss", self.loss, PairLoss)
         if np.ptp(self.y) == 0.0:
             raise ValueError(f"every y is {self.y[0]}: no two points differ")
 

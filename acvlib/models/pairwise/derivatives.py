@@ -7,7 +7,7 @@ With S (p, p) the slopes and C the curvatures of all pairs: the gradient of the 
 import numpy as np
 
 from ...derivatives import Derivatives
-from ...protocol import override
+from ...model import override
 from ...solvers.inverse import DenseHessian
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ...checks import real_array
 from ...declared import Is, NonNegative, OneOf, Params, Positive, Real, Rng, declared
 from ...folds import Fold, ModelFolds
-from ...protocol import ModelDefaults
+from ...model import ModelDefaults
 from ...weighting import Weights
 from .derivatives import SemiSupervisedDerivatives
 from .energy import ManifoldEnergy

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...derivatives import Derivatives
-from ...protocol import override
+from ...model import override
 from ...solvers.inverse import DenseHessian
 
 

@@ -20,7 +20,8 @@ from ...folds import Folds
 from ...folds.folds import emptied
 from ...inference import chain, hidden_chain
 from ...inference.two_state import N_PARAMS
-from ...protocol import ModelDefaults, NoFiniteOptimum, checked
+from ...model import ModelDefaults, checked
+from ...trials import NoFiniteOptimum
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses

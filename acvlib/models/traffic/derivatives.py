@@ -15,8 +15,8 @@ from ...inference import chain
 from ...inference.prefixes import Chain, futures
 from ...inference.smoothing import UNLIKELY
 from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, Smoothed, jit, smooth
+from ...model import override
 from ...parallel import pieces, threads, track
-from ...protocol import override
 from ...solvers.inverse import DenseFolds, DenseHessian
 from ...weighting import check
 from .emission import CompleteData, Emission

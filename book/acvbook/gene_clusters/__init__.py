@@ -16,7 +16,7 @@ import numpy as np
 
 from acvlib.extras import require
 from acvlib.folds import Folds
-from acvlib.protocol import ModelDefaults, own_copy
+from acvlib.model import ModelDefaults, own_copy
 
 from .checks import check_clusters, check_data, check_folds
 from .derivatives import GenomicsDerivatives

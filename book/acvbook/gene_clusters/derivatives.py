@@ -15,8 +15,8 @@ from scipy.sparse.linalg import LinearOperator
 from acvlib.derivatives import EquationDerivatives, at
 from acvlib.folds import Folds
 from acvlib.folds import weights as fold_weights
+from acvlib.model import Refits, override
 from acvlib.parallel import track
-from acvlib.protocol import Refits, override
 
 from .checks import check_clusters
 from .jacobian import FoldJacobians, TwoStageJacobian

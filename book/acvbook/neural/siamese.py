@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from acvlib.protocol import ModelDefaults, own_copy
+from acvlib.model import ModelDefaults, own_copy
 
 from .batches import one_torch_thread
 from .siamese_derivatives import SiameseDerivatives, fold_cross

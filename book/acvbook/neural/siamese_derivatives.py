@@ -9,7 +9,7 @@ from torch.func import grad, grad_and_value, vmap
 
 from acvlib.derivatives import Derivatives
 from acvlib.folds import weights as fold_weights
-from acvlib.protocol import override
+from acvlib.model import override
 
 from .batches import one_torch_thread
 

@@ -12,7 +12,7 @@ import acvlib as acv
 from acvlib.beyond.certify import FURTHER, GRADIENT, HESSIAN
 from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM, LinearChainCRF
-from acvlib.protocol import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum
 
 from ..datasets import load_or_simulate
 from ..theorem1 import theorem1

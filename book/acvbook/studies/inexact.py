@@ -36,7 +36,7 @@ def way(start, stop):
 
 def pulls(model, params, folds):
     """g_o = sum over the fold of d2F / dparams dw at params and w = 1, (n_folds, D)."""
-    return -derivatives_of(model).cross(params, Folds.of(folds, model.n_sites))
+    return -derivatives_of(model).cross(params, Folds.of(folds, model))
 
 
 def loss_slopes(model, params, folds):
@@ -51,7 +51,7 @@ def loss_slopes(model, params, folds):
 
 
 def _fold_losses(model, params, folds):
-    losses = derivatives_of(model).heldout(params, Folds.of(folds, model.n_sites))
+    losses = derivatives_of(model).heldout(params, Folds.of(folds, model))
     return np.array([each.sum() for each in losses])
 
 

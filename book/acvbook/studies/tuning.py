@@ -11,7 +11,7 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.models import GLM, HiddenMRF, PoissonHMM
-from acvlib.protocol import attempt
+from acvlib.trials import attempt
 
 WIDTH = 1e3  # times the start, up and down: the box of every search
 EACH = 2  # exact cross-validations that a search may take for each value with gradient

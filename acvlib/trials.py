@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import NotFinite
+from .checks import NotFinite
 
 
 class NoFiniteOptimum(ValueError):

@@ -1,15 +1,21 @@
 """Threads and progress: how many workers there are, how many threads BLAS has, what is shown.
 
 joblib decides: one worker, unless `with joblib.parallel_config(n_jobs=...)` says more. BLAS threads
-wait for each other and spin on after a call: they pay from `SHARED` on.
+wait for each other and spin on after a call: they pay from `SHARED` on. And where kernels are kept.
 """
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ContextDecorator, nullcontext
 from functools import cache
+from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
@@ -25,7 +31,7 @@ def track(items: Iterable, label: str, total: int | None = None) -> Iterable:
     return tqdm(items, desc=label, total=total, delay=2, leave=False, disable=silent)
 
 
-def parallel(**settings) -> Parallel:
+def parallel(**settings: Any) -> Parallel:
     """Return `joblib.Parallel` with the active n_jobs, which joblib forgets in making threads.
 
     Threads are a new pool each time: one that Ctrl-C stopped midway serves nobody any more.
@@ -49,14 +55,13 @@ def in_threads(
 
     Not by joblib, which polls for results: a hundredth of a second, longer than many kernels take.
     """
-    n_pieces = len(pieces)
-    if n_pieces > 1:  # otherwise there is no need to ask for the cores, which takes a while
-        n_threads = min(n_threads or cpu_count(), n_pieces)
-    if n_pieces <= 1 or n_threads == 1:
-        return _collect(map(function, pieces), label, n_pieces)
+    n_threads = min(n_threads or cpu_count(), len(pieces)) if len(pieces) > 1 else 1
+    shown = (lambda results: track(results, label, len(pieces))) if label else iter
+    if n_threads == 1:
+        return list(shown(map(function, pieces)))
     with ThreadPoolExecutor(n_threads) as pool:
         try:
-            return _collect(pool.map(function, pieces), label, n_pieces)
+            return list(shown(pool.map(function, pieces)))
         except BaseException:  # Ctrl-C does not wait for pieces that have not begun
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -82,18 +87,10 @@ def has_machines() -> bool:
     return "dask" in type(backend).__module__
 
 
-def _collect(results, label, total):
-    return list(track(results, label, total) if label else results)
-
-
 @cache
 def _blas():
     """The BLAS libraries of this process: to look for them takes longer than many kernels do."""
     return ThreadpoolController().select(user_api="blas")
-
-
-def _blas_threads():
-    return max((library["num_threads"] for library in _blas().info()), default=1)
 
 
 class OneThread(ContextDecorator):
@@ -131,11 +128,10 @@ class OneThread(ContextDecorator):
                 self._restore()
 
 
-def _limit_blas():
-    return _blas().limit(limits=1).restore_original_limits
-
-
-one_blas_thread = OneThread(_blas_threads, _limit_blas)
+one_blas_thread = OneThread(
+    lambda: max((library["num_threads"] for library in _blas().info()), default=1),
+    lambda: _blas().limit(limits=1).restore_original_limits,
+)
 
 
 def blas_for(multiplications: float) -> AbstractContextManager:
@@ -153,3 +149,23 @@ def in_blas_threads(function: Callable, pieces: Sequence, label: str | None = No
 def pieces(stop: int, size: int, start: int = 0) -> list[slice]:
     """Return slices of at most `size` that make up start ... stop - 1."""
     return [slice(i, min(i + size, stop)) for i in range(start, stop, size)]
+
+
+def keep_kernels() -> None:
+    """Give numba a folder for this process and its workers, where it would find none and fail.
+
+    Nothing is done where `NUMBA_CACHE_DIR` is set, or one of numba's own places is writable.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    if "NUMBA_CACHE_DIR" in os.environ or any(map(_is_writable, (Path(__file__).parent, home))):
+        return
+    folder = tempfile.mkdtemp(prefix="acvlib-kernels-")  # of nobody else: its content is executed
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    if "numba" in sys.modules:  # which has read the variable already
+        sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def _is_writable(folder):
+    there = [each for each in (folder, *folder.parents) if each.exists()]
+    return folder.is_absolute() and os.access(there[0], os.W_OK | os.X_OK)

@@ -1,39 +1,17 @@
-"""What a model is, and what a method may know of it."""
+"""What a model is, what a method may know of it, and what solvers give back."""
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import wraps
-from inspect import signature
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
-from autograd.tracer import isbox
 
-from .. import weighting
-from ..checks import LARGEST, check_kind, generator, one_line, real_array, real_number
-from ..folds import Folds
-from ..folds.checks import one_fold
-from .refits import Refits
-from .trials import FAILURES, AllFailed, NoFiniteOptimum, UnconvergedFit, attempt
-
-__all__ = [
-    "FAILURES",
-    "AllFailed",
-    "EstimatingEquation",
-    "FoldProducts",
-    "Model",
-    "ModelDefaults",
-    "NoFiniteOptimum",
-    "Refits",
-    "UnconvergedFit",
-    "attempt",
-    "check_is_model",
-    "check_overrides",
-    "checked",
-    "override",
-    "own_copy",
-    "with_defaults",
-]
+from .checks import LARGEST, one_line, real_array, real_number
+from .declared import Check, Params, Rng, Sizes, declared
+from .folds import Fold, Folds, ModelFolds
+from .weighting import Weights
 
 
 @runtime_checkable
@@ -79,15 +57,17 @@ class EstimatingEquation(Protocol):
 class ModelDefaults:
     """What a model may say of itself, and what holds where it says nothing.
 
-    observed (n_sites,): False where a site is missing and can be in no fold; convex: F at w = 1 is
-    convex in params, so that Newton's method finds its minimum from any start; quadratic: it does
-    so in one step; normalised: F divides by the sum of the weights, so that omitting sites takes no
-    curvature away; restart_points(rng, n): a list of n points to fit from, for a model that knows
-    better than n times initial_params.
+    observed (n_sites,): False where a site is missing and can be in no fold; sites: what they are,
+    such as "rows" or "steps": folds of others are refused; convex: F at w = 1 is convex in params,
+    so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
+    normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
+    restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
+    times initial_params.
     """
 
     __repr__ = one_line
     observed: Any = None
+    sites: Any = ""
     convex: Any = False
     quadratic: Any = False
     normalised: Any = False
@@ -151,6 +131,51 @@ class FoldProducts(Protocol):
         """(F (n,), dF/dparams (n, D)) of folds with params of their own."""
 
 
+@dataclass
+class Refits:
+    """Where n refits ended, one entry a fold.
+
+    params (n, D); decrement: the distance that was left, in standard errors; indefinite: whether
+    the last Hessian was; steps; converged; residual: |gradient|; evaluations: what was computed.
+    """
+
+    params: np.ndarray
+    decrement: np.ndarray
+    indefinite: np.ndarray
+    steps: np.ndarray
+    converged: np.ndarray
+    residual: np.ndarray
+    evaluations: Counter = field(default_factory=Counter)
+
+    @classmethod
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go."""
+        return cls(
+            params=np.full((n, n_params), np.nan),
+            decrement=np.full(n, np.inf),
+            indefinite=np.zeros(n, bool),
+            steps=np.zeros(n, int),
+            converged=np.zeros(n, bool),
+            residual=np.full(n, np.nan),
+        )
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All but the evaluations, by name."""
+        return {name: array for name, array in vars(self).items() if name != "evaluations"}
+
+    def part(self, rows: slice) -> "Refits":
+        """Those of some folds, in the same memory, with the same `evaluations`."""
+        views = {name: array[rows] for name, array in self.arrays.items()}
+        return Refits(**views, evaluations=self.evaluations)
+
+    def take(self, rows: slice, refits: "Refits") -> None:
+        """Write what others found of some folds."""
+        for name, array in self.arrays.items():
+            array[rows] = getattr(refits, name)
+        self.evaluations.update(refits.evaluations)
+
+
 def own_copy(values: Any, dtype: Any = float, name: str = "data") -> np.ndarray:
     """Copy an array that a model is given, read-only: the caller may change theirs."""
     copied = real_array(name, values, finite=False) if dtype is float else np.array(values, dtype)
@@ -176,53 +201,29 @@ def number_or_array(
     return copied
 
 
+_BY_NAME = {"params": Params, "weights": Weights, "fold": Fold, "folds": ModelFolds, "rng": Rng}
+
+
 def checked(method: Callable) -> Callable:
-    """Have a model's method check its params, weights, fold, folds and rng, by these names.
-
-    What autograd passes through is its own business.
-    """
-    names = signature(method)
-
-    @wraps(method)
-    def with_checks(self, *args, **named):
-        bound = names.bind(self, *args, **named)
-        for name in bound.arguments.keys() & _CHECKS.keys():
-            value = bound.arguments[name]
-            if not isbox(value) and value is not names.parameters[name].default:
-                bound.arguments[name] = _CHECKS[name](self, value)
-        return method(*bound.args, **bound.kwargs)
-
-    return with_checks
+    """`declared`, of a method whose params, weights, fold, folds and rng are known by name."""
+    annotations = method.__annotations__
+    annotations.update({name: kind for name, kind in _BY_NAME.items() if name in annotations})
+    return declared(method)
 
 
-def _checked_params(model, params):
-    params = real_array("params", params, 1, finite=False)
-    if len(params) != model.n_params:
-        raise ValueError(f"params ({len(params)},) must be ({model.n_params},), as a fit's are")
-    return params
+class IsModel(Check):
+    """A model, which says n_sites, and n_params where it has them."""
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        if isinstance(value, type) or not hasattr(value, "n_sites"):
+            check_is_model(value)  # which says what is missing; F alone has derivatives, too
+        sizes |= {"n_sites": (value.n_sites, name, None)}
+        if hasattr(value, "n_params"):
+            sizes |= {"n_params": (value.n_params, name, None)}
+        return value
 
 
-def _checked_weights(model, weights):
-    weighting.check(weights, model.n_sites)
-    weights = np.asarray(weights, float)
-    total = weights.sum()
-    if model.normalised and not 1.0 / LARGEST < total < LARGEST:
-        raise ValueError(f"weights sum to {total}: F divides by the square of that")
-    return weights
-
-
-def _checked_folds(model, folds):
-    check_kind("folds", folds, Folds)
-    return Folds.of(folds, model.n_sites, model.observed)
-
-
-_CHECKS = {
-    "params": _checked_params,
-    "weights": _checked_weights,
-    "fold": lambda model, fold: one_fold(fold, model.n_sites),
-    "folds": _checked_folds,
-    "rng": lambda model, rng: generator(rng),
-}
+AModel = Annotated[Any, IsModel()]
 
 
 def check_is_model(model: Any) -> None:
