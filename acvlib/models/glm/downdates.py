@@ -21,9 +21,9 @@ from ...derivatives import at
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import in_blas_threads, pieces
-from ...solvers.inverse import CONDITIONED, least_share
+from ...solvers.inverse import CONDITIONED, FoldSolver, least_share
 from .hessians import Hessian
-from .point import Around, Point
+from .point import Point
 from .separation import singular
 from .sums import row_sums, span
 
@@ -62,7 +62,7 @@ def fold_keys(model: Any, folds: Folds) -> np.ndarray:
     return np.column_stack([model.balance.factors(folds), omitted])
 
 
-class Downdates(Around):
+class Downdates(FoldSolver):
     """Those of folds of few rows, solved for tile by tile."""
 
     def __init__(self, point: Point, folds: Folds, bases: Bases, damping: float):

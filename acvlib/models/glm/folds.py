@@ -11,7 +11,7 @@ from ...folds import Folds
 from ...solvers.inverse import FoldSolver, absolute_solve, least_share
 from .downdates import SINGULAR, Bases, Downdates, fold_keys, matrix_of
 from .hessians import Hessian
-from .point import Around, Point
+from .point import Point
 from .separation import singular
 from .sums import gram
 
@@ -39,7 +39,7 @@ def hessians_around(point: Point, folds: Folds, damping: float, together: bool) 
     return Blocks(hessians, point)
 
 
-class Blocks(Around):
+class Blocks(FoldSolver):
     """Hessians of the folds' own, around one point or, if that is None, at many."""
 
     def __init__(self, hessians: Sequence[Hessian], point: Point | None = None):

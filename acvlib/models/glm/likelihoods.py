@@ -33,7 +33,6 @@ class Elementwise:
         self.n_outputs = n_outputs
         self.name = family.name
         self.quadratic = family is FAMILIES["gaussian"]
-        self.self_concordant = family.self_concordant
 
     def loss(self, eta: Any, y: np.ndarray) -> Any:
         """-log p(y | eta), (..., n)."""
@@ -96,7 +95,6 @@ class Multinomial:
 
     name = "multinomial"
     quadratic = False
-    self_concordant = True  # a Hessian changes at most by exp(|how far scores move apart|)
     separated = (
         "linear combinations of the columns separate some classes (fitted scores up to {:.3g} "
         "apart)"

@@ -7,7 +7,6 @@ import numpy as np
 
 from ...folds import Folds
 from ...parallel import one_blas_thread
-from ...solvers.inverse import FoldSolver
 from .hessians import Hessian
 from .sums import by_rows, gram, row_sums
 
@@ -91,30 +90,3 @@ class Point:
             return row_sums(self.whole.multiply(moves[rows]), moves[rows])
 
         return np.sqrt(by_rows(squares, len(moves)))
-
-    @cached_property
-    def reach(self) -> float:
-        """How far scores of a site move (apart), at most, by a standard error."""
-        leverages = self.whole.leverages(self.model.columns.standard)
-        return self.model.likelihood.spreads(leverages).max()
-
-
-class Around(FoldSolver):
-    """Hessians at one point, of losses whose curvature changes slowly if `self_concordant`."""
-
-    point: Point | None
-
-    def contraction(
-        self, before: np.ndarray, after: np.ndarray, rows: np.ndarray | None = None
-    ) -> np.ndarray:
-        """exp(M) - 1, M < 1 a bound on how far any score is from here along the step; else inf.
-
-        By self-concordance every curvature stays within exp(+-M) of its value here, hence the mean
-        Hessian H' of the step has |I - H(w_o)^-1/2 H' H(w_o)^-1/2| <= exp(M) - 1.
-        """
-        if self.point is None or not self.point.model.likelihood.self_concordant:
-            return super().contraction(before, after, rows)
-        inward = self.point.model.columns.inward
-        moves = (inward(params - self.point.params) for params in (before, after))
-        furthest = self.point.reach * np.maximum(*map(self.point.distances, moves))
-        return np.where(furthest < 1.0, np.expm1(np.minimum(furthest, 1.0)), np.inf)
