@@ -59,7 +59,6 @@ kernel_cache.ensure()
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
     "bounds": ".bounds",
-    "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
     "learners": ".treecv.learners",
     "models": ".models",
