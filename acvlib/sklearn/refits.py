@@ -132,6 +132,9 @@ class Refits:
                 if len(rows):
                     self.results.append(self._result(own, rows, folds, method, unreliable))
                     points[rows] = self.results[-1].params
+                    lost = rows[np.isnan(points[rows]).any(axis=1)].tolist()
+                    self.by_theirs |= {fold: self._refit(fold) for fold in lost}
+                    self.unreliable[lost] = True
             self.seconds = time.perf_counter() - started
         self.coefficients = self._coefficients(params)
 

@@ -107,8 +107,8 @@ def _by_fold(refits, name, scorer, folds):
     """([{name: score} of each of these folds], {fold: why it has none}), by scikit-learn."""
     scorer = metrics.check_scoring(refits.whole, scorer)
     scores = []
-    reasons: dict = {}
-    heard: dict = {}
+    reasons = {}
+    heard = {}
     for fold in folds.tolist():
         data = (utils._safe_indexing(each, refits.tests[fold]) for each in (refits.X, refits.y))
         with warnings.catch_warnings(record=True) as said:

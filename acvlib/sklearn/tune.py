@@ -112,8 +112,10 @@ def approx_tune(
 def _scores_of_folds(refits, scoring):
     """The score of each fold; raises NotFinite where one says nothing of a value."""
     if scoring is None:
-        return -np.sum([result.fold_losses for result in refits.results], axis=0)
-    scores, undefined = fold_scores(refits, scoring)
+        losses = [result.fold_losses for result in refits.results] or [np.array([np.nan])]
+        scores, undefined = {"score": -np.sum(losses, axis=0)}, {"score": {}}
+    else:
+        scores, undefined = fold_scores(refits, scoring)
     if list(scores) != ["score"]:
         raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
     of_folds = scores["score"]

@@ -33,7 +33,7 @@ from sklearn.model_selection import (
 
 import acvlib as acv
 from acvlib.models import GLM
-from acvlib.sklearn import wide
+from acvlib.sklearn import refits, wide
 
 RNG = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -350,3 +350,16 @@ def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
         )
         with pytest.raises(ValueError, match="no row of class b: unreliable='refit'"):
             acv.approx_cross_validate(model, frame, y, cv=cv, unreliable="raise")
+
+
+def test_a_fold_that_a_method_cannot_do_is_refitted_by_scikit_learn(monkeypatch):
+    def broken(fit, folds):
+        result = acv.exact(fit, folds)
+        result.params[2] = np.nan
+        return result
+
+    model = Ridge().fit(X, VALUES)
+    monkeypatch.setitem(refits.METHODS, "exact", broken)
+    ours = acv.approx_cross_validate(model, X, VALUES, method="exact")
+    assert_allclose(ours["test_score"], cross_validate(model, X, VALUES)["test_score"], rtol=1e-6)
+    assert np.flatnonzero(ours["unreliable"]).tolist() == [2]
