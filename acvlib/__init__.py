@@ -57,7 +57,6 @@ keep_kernels()
 # Loaded when first named: numba, matplotlib and scikit-learn import slowly.
 _LAZY_MODULES = {
     "bootstrap": ".bootstrap",
-    "estimators": ".sklearn.estimators",
     "graph": ".inference.graph",
     "learners": ".treecv.learners",
     "models": ".models",

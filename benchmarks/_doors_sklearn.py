@@ -13,11 +13,9 @@ from sklearn.model_selection import KFold, LeaveOneOut, cross_validate
 
 import acvlib as acv
 from acvlib.models import GLM
-from acvlib.sklearn import run
-from acvlib.sklearn.estimators import fit_from
-from acvlib.sklearn.translation import Translation
+from acvlib.sklearn.refits import Refits
 
-SCORERS = ("accuracy", "neg_log_loss", "balanced_accuracy", "f1")
+SCORERS = ("accuracy", "neg_log_loss")
 
 
 def regression(n, dim, rng):
@@ -48,10 +46,8 @@ def scoring(rng):
     model = LogisticRegression().fit(X, y)
 
     def without():
-        translation = Translation(model, X, y)
-        return run(
-            translation, fit_from(translation.start, translation.model), X, y, cv=LeaveOneOut()
-        )
+        refits = Refits(model, X, y, None, None, LeaveOneOut())
+        return refits.leave_out("newton_step", "refit")
 
     for name in SCORERS:
 

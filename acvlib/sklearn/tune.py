@@ -1,22 +1,19 @@
 """The choice of C or alpha by approximate cross-validation, for one fit a value."""
 
 import warnings
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..checks import NotFinite, one_line, real_array
+from ..checks import NotFinite, check_choice, one_line, real_array
 from ..extras import require
-from ..fit import fit
 from ..trials import UnconvergedFit, attempt_each, reasons
-from . import run
+from .refits import ACTIONS, Refits
 from .scoring import fold_scores
-from .translation import Translation, routed, unwrap
 
+base = require("sklearn.base", extra="sklearn")
 model_selection = require("sklearn.model_selection", extra="sklearn")
-validation = require("sklearn.utils.validation", extra="sklearn")
 
 REMEDY = (
     "A score such as r2 needs several rows a fold: pass cv=10, say, or another scoring. Fits that "
@@ -30,7 +27,7 @@ class Tuned:
 
     best: the value with the highest mean score; values, scores (means over folds), errors (their
     standard errors), each (n_values,), nan of those in `rejected`, (value, why it cannot be
-    evaluated); estimator: with the best value, fitted to all rows.
+    evaluated); estimator: the whole estimator or Pipeline, with the best value, fitted to all rows.
     """
 
     __repr__ = one_line
@@ -43,16 +40,27 @@ class Tuned:
 
 
 def approx_tune(
-    estimator: Any, X: Any, y: Any, values: np.ndarray, *, scoring: Any = None, **settings: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    values: np.ndarray,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    scoring: Any = None,
+    params: dict | None = None,
+    method: str = "newton_step",
+    unreliable: str = "refit",
 ) -> Tuned:
     """Choose C or alpha by approximate cross-validation: one fit and its folds for each value.
 
     Parameters
     ----------
-    estimator: a fitted estimator or Pipeline with C or alpha, whatever its value.
+    estimator: a fitted estimator, Pipeline or search with C or alpha, whatever its value.
     values: (n_values,) positive numbers for C or alpha.
+    cv: as for `approx_cross_validate`; leave-one-out if None. All values have the same folds.
     scoring: one scorer; minus the model's held-out loss (log loss, half the deviance) if None.
-    settings: of `approx_cross_validate`; cv is leave-one-out unless given.
+    groups, params, method, unreliable: as for `approx_cross_validate`.
 
     A value is rejected, and warned of by `UnconvergedFit`, if its fit or a fold is singular, has no
     finite optimum or does not converge, or if a fold's score is not finite.
@@ -61,37 +69,35 @@ def approx_tune(
     ------
     AllFailed: all values are rejected
     TypeError: an estimator without C or alpha
-    ValueError: values that are not positive
+    ValueError: values that are not positive, or several scorers
     """
     values = real_array("values", values, 1)
     if not (len(values) and values.min() > 0.0):
         raise ValueError(f"values {values} must be one or more positive numbers")
-    settings = {"cv": model_selection.LeaveOneOut()} | settings
-    groups = settings.pop("groups", None)
-    sample_weight, groups = routed(estimator, settings.pop("params", None), groups, scoring)
-    estimator, X = unwrap(estimator, X)
-    name = _penalty_of(estimator)
-
+    check_choice("unreliable", unreliable, ACTIONS)
+    whole = getattr(estimator, "best_estimator_", estimator)
+    cv = model_selection.LeaveOneOut() if cv is None else cv
+    refits = Refits(whole, X, y, params, groups, cv, scoring)
+    name = next((name for name in ("C", "alpha") if name in refits.last.get_params()), None)
+    if name is None:
+        kind = type(refits.last).__name__
+        raise TypeError(
+            f"{kind} has neither C nor alpha: pass a LogisticRegression or a Ridge, say"
+        )
     scores = np.full(len(values), np.nan)
     errors = scores.copy()
+    start = refits.start
 
     def trial(row, value):
-        nonlocal estimator
-        changed = copy(estimator).set_params(**{name: value})
-        translation = Translation(changed, X, y, sample_weight)
-        start = fit(translation.model, translation.start)  # from the value before
-        result, tests, _ = run(translation, start, X, y, groups, **settings)
-        of_folds = -result.fold_losses
-        if scoring is not None:
-            found = fold_scores(translation, scoring, result.params, X, np.asarray(y), tests)
-            of_folds = found["test_score"]
-        undefined = np.flatnonzero(~np.isfinite(of_folds))
-        if undefined.size:
-            raise NotFinite(f"fold {undefined[0]} has score {of_folds[undefined[0]]}")
-        estimator = translation.estimator_at(start.params)
+        nonlocal start
+        changed = refits.with_setting(name, value)
+        changed.leave_out(method, unreliable, start)
+        of_folds = _scores_of_folds(changed, scoring)
+        start = [fit.params for fit in changed.fits]  # of the next value
         scores[row] = of_folds.mean()
-        errors[row] = of_folds.std(ddof=1) / np.sqrt(len(of_folds))
-        return estimator
+        if len(of_folds) > 1:
+            errors[row] = of_folds.std(ddof=1) / np.sqrt(len(of_folds))
+        return changed.estimator()
 
     tasks = ((value, row, value) for row, value in enumerate(values.tolist()))
     fitted, rejected = attempt_each("value", trial, tasks, REMEDY)
@@ -102,12 +108,23 @@ def approx_tune(
     return Tuned(best, values, scores, errors, fitted[best], rejected)
 
 
-def _penalty_of(estimator):
-    validation.check_is_fitted(estimator)
-    names = [name for name in ("C", "alpha") if name in estimator.get_params()]
-    if not names:
-        kind = type(estimator).__name__
-        raise TypeError(
-            f"{kind} has neither C nor alpha: pass a LogisticRegression or a Ridge, say"
-        )
-    return names[0]
+def _scores_of_folds(refits, scoring):
+    """The score of each fold; raises NotFinite where one says nothing of a value."""
+    if scoring is None:
+        losses = [result.fold_losses for result in refits.results] or [np.array([np.nan])]
+        scores, undefined = {"score": -np.sum(losses, axis=0)}, {"score": {}}
+    else:
+        scores, undefined = fold_scores(refits, scoring)
+    if list(scores) != ["score"]:
+        raise ValueError(f"scoring gives {list(scores)}: pass the one scorer to choose by")
+    of_folds = scores["score"]
+    for fold, reason in undefined["score"].items():
+        undefined_there = isinstance(reason, str) or type(reason) is ValueError
+        raise NotFinite(f"fold {fold} has score nan: {reason}") if undefined_there else reason
+    if not np.isfinite(of_folds).all():
+        fold = np.argmin(np.isfinite(of_folds))
+        raise NotFinite(f"fold {fold} has score {of_folds[fold]}")
+    single = max(map(len, refits.tests)) == 1 and len(of_folds) > 1
+    if single and not base.is_classifier(refits.last) and np.ptp(of_folds) == 0.0:
+        raise NotFinite(f"every row has score {of_folds[0]:g}, whatever its fold predicts")
+    return of_folds

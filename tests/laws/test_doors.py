@@ -10,7 +10,7 @@ from .doors import DOORS
 from .law import TESTED, is_here
 from .not_yet import NOT_YET
 
-MODULES = ("", "models", "learners", "folds", "estimators", "bootstrap", "plots")
+MODULES = ("", "models", "learners", "folds", "bootstrap", "plots")
 MODULES += ("spatial_folds", "graph", "weighting")
 RESULT = "the library makes it, users read it"
 BASE = "a protocol, a base class or a law of its own that users write or pass"
@@ -24,7 +24,6 @@ NO_DOORS = {
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
     "Folds folds.Folds folds.* spatial_folds.* weighting.*": FOLDS,
-    "estimators.*": "behind approx_*, whose doors these are",
     "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
         "of the same weights and params as bootstrap.refits"
     ),

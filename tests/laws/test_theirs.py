@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
     LogisticRegression,
@@ -61,7 +62,10 @@ def score_cases(rng):
     _, count = plain(rng, "poisson")
     frame = pd.DataFrame(X, columns=["x", "exposure"])
     rare = count * (X[:, 0] > 5)  # a line through these is below 0 where they are 0
-    scaled = make_pipeline(StandardScaler(), Ridge(1.0))
+
+    def scaled(A):  # the other steps of a Pipeline stay as they are for all rows
+        return make_pipeline(FrozenEstimator(StandardScaler().fit(A)), Ridge(1.0))
+
     base = LogisticRegression(C=0.1, **NEWTON)
     chosen = {"Cs": [0.1], "cv": 3, "l1_ratios": (0,), "use_legacy_attributes": False}
     deviance = {"scoring": "neg_mean_poisson_deviance"}
@@ -95,10 +99,10 @@ def score_cases(rng):
             deviance | {"cv": LeaveOneOut()},
         ),
         "deviance of negative targets": (LinearRegression(), X, y - y.mean(), deviance),
-        "scorer that reads X": (scaled, X, y, {"scoring": weighed}),
-        "scorer that reads X by name": (scaled, frame, y, {"scoring": by_name}),
+        "scorer that reads X": (scaled(X), X, y, {"scoring": weighed}),
+        "scorer that reads X by name": (scaled(frame), frame, y, {"scoring": by_name}),
         "scorer that reads the steps": (
-            scaled,
+            scaled(X),
             X,
             y,
             {"scoring": lambda m, A, b: 1.0 * len(m.steps)},

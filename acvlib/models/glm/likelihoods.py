@@ -31,6 +31,7 @@ class Elementwise:
     def __init__(self, family: Family, n_outputs: int = 1):
         self.family = family
         self.n_outputs = n_outputs
+        self.spread = np.eye(n_outputs)
         self.name = family.name
         self.quadratic = family is FAMILIES["gaussian"]
 

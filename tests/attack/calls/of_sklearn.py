@@ -7,11 +7,11 @@ import pandas as pd
 from scipy.sparse import csr_array
 
 import acvlib as acv
-from acvlib import estimators, models
+from acvlib import models
 
 from .. import inputs as odd
 from .call import N, add, dyadic
-from .of_models import BINARY, X_and_y, probe
+from .of_models import BINARY, X_and_y
 
 
 def weighing(call):
@@ -127,38 +127,6 @@ add(
     lambda power: models.tweedie(power).loss(np.ones(3), np.ones(3)),
     lambda rng: {"power": 1.5},
     power=odd.NUMBER,
-)
-add(
-    "estimators.as_glm",
-    lambda estimator, X, y, sample_weight: probe(estimators.as_glm(estimator, X, y, sample_weight)),
-    lambda rng: (
-        dict(zip(("estimator", "X", "y"), logistic(), strict=True)) | {"sample_weight": np.ones(N)}
-    ),
-    estimator=odd.OBJECTS,
-    X=SK_X | odd.kinds("refuse", sparse=csr_array),
-    y=SK_Y,
-    sample_weight=odd.without(odd.TABLE, "None ", "bool", "int8", "int64", "uint8", "uint64"),
-)
-add(
-    "estimators.fit_of",
-    lambda estimator, model: estimators.fit_of(estimator, model),
-    lambda rng: {"estimator": logistic()[0], "model": estimators.as_glm(*logistic())},
-    estimator=odd.OBJECTS,
-    model=odd.OBJECTS,
-)
-add(
-    "estimators.params_of",
-    estimators.params_of,
-    lambda rng: {"estimator": logistic()[0]},
-    estimator=odd.OBJECTS,
-)
-add(
-    "estimators.with_params",
-    lambda **a: estimators.params_of(estimators.with_params(**a)),
-    lambda rng: {"estimator": logistic()[0], "params": np.ones(3)},
-    unbounded=True,
-    estimator=odd.OBJECTS,
-    params=odd.PARAMS,
 )
 
 

@@ -1,0 +1,278 @@
+"""What stands around an estimator, the names of what is passed on, and what is refused."""
+
+import doctest
+import importlib
+
+import numpy as np
+import pytest
+import sklearn
+from numpy.testing import assert_allclose
+from sklearn.compose import make_column_transformer
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.datasets import load_iris
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
+from sklearn.linear_model import (
+    Lasso,
+    LogisticRegression,
+    PoissonRegressor,
+    Ridge,
+    TweedieRegressor,
+)
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    cross_val_predict,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
+
+import acvlib as acv
+from acvlib.fit import UnconvergedFit
+from acvlib.sklearn import pipelines
+
+RNG = np.random.default_rng(0)
+IRIS, SPECIES = load_iris(return_X_y=True)
+X = RNG.normal(size=(80, 4)) + 0.5
+ETA = 0.6 * X @ np.array([1.0, -0.5, 0.3, 0.0])
+LABELS = np.where(RNG.random(80) < 1 / (1 + np.exp(-ETA)), "yes", "no")
+COUNTS = RNG.poisson(np.exp(ETA))
+TIMES = RNG.gamma(2.0, np.exp(ETA) / 2.0)
+VALUES = ETA + RNG.normal(size=80)
+TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(80, 3))
+WEIGHTS = RNG.uniform(0.5, 2.0, 80)
+THREE = np.array(["a", "b", "c", "a"] * 20)
+TIGHT = {"tol": 1e-9, "max_iter": 10_000}
+
+
+def test_the_example_in_the_docstring():
+    assert doctest.testmod(importlib.import_module("acvlib.sklearn")).failed == 0
+
+
+@pytest.mark.parametrize("steps", [[FunctionTransformer(np.tanh)], [], ["passthrough"] * 2])
+def test_a_pipeline_whose_steps_learn_nothing_equals_its_refits(steps):
+    pipe = make_pipeline(*steps, Ridge(alpha=2.0)).fit(X, VALUES)
+    theirs = cross_validate(pipe, X, VALUES, cv=5)["test_score"]
+    ours = acv.approx_cross_validate(pipe, X, VALUES, cv=5, method="exact")["test_score"]
+    assert_allclose(ours, theirs, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [StandardScaler(), PCA(3)],
+        [VarianceThreshold()],
+        [make_union(StandardScaler(), PCA(2))],
+        [make_column_transformer((StandardScaler(), [0]), remainder="passthrough")],
+    ],
+    ids=lambda steps: type(steps[-1]).__name__,
+)
+def test_other_steps_stay_as_fitted(steps):
+    pipe = make_pipeline(*steps, LogisticRegression(**TIGHT)).fit(X, LABELS)
+    settings = {"cv": 5, "scoring": "neg_log_loss"}
+    inner = cross_validate(pipe[-1], pipe[:-1].transform(X), LABELS, **settings)["test_score"]
+    for whole in (pipe, GridSearchCV(pipe, {"logisticregression__C": [1.0]}).fit(X, LABELS)):
+        ours = acv.approx_cross_validate(whole, X, LABELS, method="exact", **settings)
+        assert_allclose(ours["test_score"], inner, rtol=1e-5)
+
+
+def test_predictions_of_a_pipeline():
+    pipe = make_pipeline(StandardScaler(), Ridge()).fit(X, VALUES)
+    ours = acv.approx_cross_val_predict(pipe, X, VALUES, cv=LeaveOneOut())
+    inner = cross_val_predict(Ridge(), pipe[:-1].transform(X), VALUES, cv=LeaveOneOut())
+    assert_allclose(ours, inner, rtol=1e-8)
+    with pytest.raises(ValueError, match="no predict_proba"):
+        acv.approx_cross_val_predict(pipe, X, VALUES, output="predict_proba")
+    with pytest.raises(ValueError, match="no partition"):
+        acv.approx_cross_val_predict(pipe, X, VALUES, cv=ShuffleSplit(3))
+
+
+def test_a_step_that_learns_from_y_is_refused():
+    """Noise from which the best columns are selected on all rows would score above chance."""
+    rng = np.random.default_rng(0)
+    noise, y = rng.normal(size=(60, 500)), rng.integers(0, 2, 60)
+    pipe = make_pipeline(StandardScaler(), SelectKBest(k=10), LogisticRegression()).fit(noise, y)
+    honest = cross_validate(pipe, noise, y)["test_score"].mean()
+    leaking = cross_validate(pipe[-1], pipe[:-1].transform(noise), y)["test_score"].mean()
+    assert leaking > honest + 0.15
+    with pytest.raises(ValueError, match="'selectkbest' learns from y"):
+        acv.approx_cross_validate(pipe, noise, y)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SelectFromModel(LogisticRegression()),
+        TargetEncoder(random_state=0),
+        PLSRegression(2),
+        make_union(StandardScaler(), SelectKBest(k=2)),
+        make_pipeline(StandardScaler(), SelectKBest(k=2)),
+        make_column_transformer((SelectKBest(k=1), [0, 1]), remainder="passthrough"),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+def test_whatever_learns_from_y_is_found(step):
+    assert not pipelines._fits_without_y(step, np.round(X))
+
+
+def test_a_search_counts_as_its_best_estimator():
+    search = GridSearchCV(Ridge(), {"alpha": [0.1, 10.0]}).fit(X, VALUES)
+    ours = acv.approx_cross_validate(search, X, VALUES)["test_score"]
+    best = acv.approx_cross_validate(search.best_estimator_, X, VALUES)["test_score"]
+    assert_allclose(ours, best)
+
+
+def test_params_have_the_names_of_cross_validate():
+    pipe = make_pipeline(FunctionTransformer(), Ridge()).fit(X, ETA, ridge__sample_weight=WEIGHTS)
+    params = {"ridge__sample_weight": WEIGHTS}
+    theirs = cross_validate(pipe, X, ETA, params=params)["test_score"]
+    ours = acv.approx_cross_validate(pipe, X, ETA, params=params)["test_score"]
+    assert_allclose(ours, theirs, rtol=1e-8)
+    with pytest.raises(ValueError, match=r"params \['sample_weight'\]: only ridge__sample_weight"):
+        acv.approx_cross_validate(pipe, X, ETA, params={"sample_weight": WEIGHTS})
+    with pytest.raises(TypeError, match="params must be of type dict"):
+        acv.approx_cross_validate(pipe, X, ETA, params=WEIGHTS)
+
+
+def test_metadata_routing():
+    params = {"sample_weight": WEIGHTS, "groups": np.repeat(np.arange(8), 10)}
+    settings = {"params": params, "cv": GroupKFold(3)}
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = Ridge().set_fit_request(sample_weight=True).fit(X, ETA, WEIGHTS)
+        scorer = make_scorer(lambda y, mean: -np.mean((y - mean) ** 2))
+        theirs = cross_validate(model, X, ETA, scoring=scorer, **settings)["test_score"]
+        ours = acv.approx_cross_validate(model, X, ETA, scoring=scorer, **settings)["test_score"]
+        assert_allclose(ours, theirs, rtol=1e-8)
+        tuned = acv.approx_tune(model, X, ETA, [1.0], scoring=scorer, **settings)
+        assert_allclose(tuned.scores, theirs.mean())
+        weighing = scorer.set_score_request(sample_weight=True)
+        with pytest.raises(ValueError, match="weighs fitting alone"):
+            acv.approx_cross_validate(model, X, ETA, scoring=weighing, **settings)
+        with pytest.raises(ValueError, match="set_fit_request"):
+            acv.approx_cross_validate(Ridge().fit(X, ETA), X, ETA, **settings)
+
+
+def test_an_estimator_of_other_data_is_warned_of():
+    model = Ridge().fit(X, VALUES + 3 * X[:, 0])
+    with pytest.warns(UnconvergedFit, match="was it fitted to these data") as caught:
+        acv.approx_cross_validate(model, X, VALUES)
+    assert caught[0].filename == __file__
+
+
+def logistic(y=LABELS, **settings):
+    return LogisticRegression(**settings).fit(X, y)
+
+
+def tweedie(**settings):
+    return TweedieRegressor(alpha=1.0, max_iter=1000, **settings).fit(np.abs(X), TIMES)
+
+
+def without(label, y=LABELS):
+    """One fold that holds all rows of a class."""
+    return [(np.flatnonzero(y != label), np.flatnonzero(y == label))]
+
+
+REFUSED = {
+    "lasso": (
+        lambda: Lasso().fit(X, VALUES),
+        {"y": VALUES},
+        TypeError,
+        "Lasso has no translation to a GLM",
+    ),
+    "unfitted": (LogisticRegression, {}, NotFittedError, "not fitted"),
+    "l1": (lambda: logistic(l1_ratio=1.0, solver="saga", **TIGHT), {}, ValueError, "L1 penalty"),
+    "liblinear": (lambda: logistic(solver="liblinear"), {}, ValueError, "penalises the intercept"),
+    "positive": (
+        lambda: Ridge(positive=True).fit(X, VALUES),
+        {"y": VALUES},
+        ValueError,
+        "positive=False",
+    ),
+    "power": (
+        lambda: tweedie(power=3),
+        {"X": np.abs(X), "y": TIMES},
+        ValueError,
+        "power=3.*1 <= power <= 2",
+    ),
+    "link": (
+        lambda: tweedie(power=1.5, link="identity"),
+        {"X": np.abs(X), "y": TIMES},
+        ValueError,
+        "link.*1 <= power <= 2",
+    ),
+    "targets of a Poisson regression": (
+        lambda: PoissonRegressor().fit(X, COUNTS),
+        {"y": X},
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(80, 4\)",
+    ),
+    "other columns": (logistic, {"X": X[:, :2]}, ValueError, "fitted to 4 columns"),
+    "masked X": (logistic, {"X": np.ma.masked_equal(X, X[0, 0])}, ValueError, "a masked array"),
+    "masked y": (logistic, {"y": np.ma.masked_equal(LABELS, "no")}, ValueError, "a masked array"),
+    "complex X": (logistic, {"X": X + 1j}, ValueError, "X must be real numbers"),
+    "rows of two lengths": (logistic, {"X": [[1.0, 2.0], [3.0]]}, ValueError, "X must be real"),
+    "labels of two lengths": (logistic, {"y": [[1.0, 2.0], [3.0]]}, ValueError, "y holds rows"),
+    "numbers for cv": (logistic, {"cv": np.ones(3)}, ValueError, "split 0 must be a pair"),
+    "one number, as an array": (logistic, {"cv": np.array(3)}, ValueError, "split 0 must be a"),
+    "folds of other sites": (
+        logistic,
+        {"cv": acv.folds.k_fold(70, 5)},
+        ValueError,
+        "made for 70 sites",
+    ),
+    "unknown labels": (logistic, {"y": THREE}, ValueError, "has not seen"),
+    "unknown method": (
+        logistic,
+        {"method": "magic"},
+        ValueError,
+        "unknown method 'magic': one of no_adjustment",
+    ),
+    "unknown scorer": (logistic, {"scoring": "magic"}, ValueError, "magic"),
+    "repeated rows": (logistic, {"cv": [([0, 0, 1], [2])]}, ValueError, "repeats a row"),
+    "overlap": (logistic, {"cv": [([0, 1], [1])]}, ValueError, "shares one with its test set"),
+    "an empty test": (logistic, {"cv": [([0, 1], [])]}, ValueError, "scores no site: drop it"),
+    "one class": (
+        logistic,
+        {"cv": without("yes"), "unreliable": "ignore"},
+        ValueError,
+        "at least 2 classes in the data",
+    ),
+    "a class that a fold leaves out": (
+        lambda: logistic(THREE),
+        {"y": THREE, "cv": without("b", THREE), "unreliable": "raise"},
+        ValueError,
+        "fold 0 leaves no row of class b: unreliable='refit'",
+    ),
+    "separable classes": (
+        lambda: LogisticRegression(C=np.inf, max_iter=3000).fit(IRIS, SPECIES),
+        {"X": IRIS, "y": SPECIES},
+        ValueError,
+        "separate some classes",
+    ),
+    "two alphas for three targets": (
+        lambda: Ridge().fit(X, TARGETS).set_params(alpha=[1.0, 2.0]),
+        {"y": TARGETS},
+        ValueError,
+        "2 values of alpha: pass one, or one a target",
+    ),
+    "a target missing": (
+        lambda: Ridge().fit(X, TARGETS),
+        {"y": np.where(TARGETS > 2.0, np.nan, TARGETS)},
+        ValueError,
+        "nan",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("make", "changes", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
+)
+def test_what_cannot_be_done_is_refused(make, changes, error, message):
+    arguments = {"X": X, "y": LABELS} | changes
+    with pytest.raises(error, match=message):
+        acv.approx_cross_validate(make(), **arguments)

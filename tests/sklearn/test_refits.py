@@ -1,0 +1,365 @@
+"""Every estimator beside its refits by scikit-learn: conventions, splitters, weights, shapes."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from scipy.sparse import csr_array, random_array
+from sklearn.datasets import load_iris
+from sklearn.linear_model import (
+    GammaRegressor,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    Ridge,
+    RidgeCV,
+    TweedieRegressor,
+)
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_validate,
+)
+
+import acvlib as acv
+from acvlib.models import GLM
+from acvlib.sklearn import refits, wide
+
+RNG = np.random.default_rng(0)
+IRIS, SPECIES = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])[SPECIES]
+N = 90
+X = RNG.normal(size=(N, 4)) + 0.5
+ETA = 0.6 * X @ np.array([1.0, -0.5, 0.3, 0.0])
+LABELS = np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "yes", "no")
+RARE = np.where(RNG.random(N) < 0.3 / (1 + np.exp(-ETA)), "rare", "usual")
+THREE = np.where(ETA + RNG.normal(size=N) > 1.0, "c", np.where(RNG.random(N) < 0.3, "b", "a"))
+EXPOSURE = RNG.uniform(0.5, 3.0, N)
+COUNTS = RNG.poisson(EXPOSURE * np.exp(ETA))
+TIMES = RNG.gamma(2.0, np.exp(ETA) / 2.0)
+CLAIMS = np.where(RNG.random(N) < 0.4, 0.0, TIMES)
+VALUES = ETA + RNG.normal(size=N)
+TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(N, 3))
+WEIGHTS = RNG.integers(0, 4, N) / 2.0
+GROUPS = np.repeat(np.arange(18), 5)
+WIDE = RNG.normal(size=(40, 150))
+REPEATED = np.vstack([WIDE[:35], WIDE[:5]])  # rows that are there twice: X X' is singular
+SPARSE = random_array((40, 150), density=0.1, rng=RNG, format="csr")
+WIDE_LABELS = (WIDE[:, 0] + RNG.normal(size=40) > 0).astype(int)
+WIDE_VALUES = WIDE[:, :5].sum(axis=1) + RNG.normal(size=40)
+TALL = random_array((N, 6), density=0.5, rng=RNG, format="csr")
+TIGHT = {"tol": 1e-9, "max_iter": 10_000}
+NEWTON = TIGHT | {"solver": "newton-cholesky"}
+TWO = ["neg_log_loss", "accuracy", "balanced_accuracy", "roc_auc"]
+MORE = ["neg_log_loss", "accuracy", "neg_brier_score", "roc_auc_ovr"]
+ERRORS = ["neg_mean_squared_error", "neg_root_mean_squared_error", "neg_mean_absolute_error", "r2"]
+COUNTING = ["neg_mean_poisson_deviance", "neg_mean_absolute_error"]
+STRATA = StratifiedKFold(5, shuffle=True, random_state=0)
+FOLDS = KFold(6, shuffle=True, random_state=1)
+
+
+def logistic(**settings):
+    return LogisticRegression(**TIGHT | settings)
+
+
+OBJECTS = {
+    "logistic": (logistic(C=0.3), X, LABELS, TWO, None),
+    "newton-cholesky": (logistic(solver="newton-cholesky"), X, LABELS, TWO, None),
+    "no penalty": (logistic(C=np.inf), X, LABELS, TWO, None),
+    "class weights": (logistic(class_weight={"yes": 3.0}), X, LABELS, TWO, None),
+    "no intercept": (logistic(fit_intercept=False), X, LABELS, TWO, None),
+    "iris": (logistic(), IRIS, NAMES, MORE, None),
+    "iris, newton-cholesky": (logistic(solver="newton-cholesky", C=0.3), IRIS, NAMES, MORE, None),
+    "three, no penalty": (logistic(C=np.inf), X, THREE, MORE, None),
+    "three, no intercept": (logistic(fit_intercept=False), X, THREE, MORE, None),
+    "three, class weights": (logistic(class_weight={"b": 3.0}), X, THREE, MORE, None),
+    "balanced": (logistic(class_weight="balanced"), X, THREE, MORE, None),
+    "balanced, weights": (logistic(class_weight="balanced"), X, THREE, MORE, WEIGHTS + 0.5),
+    "balanced, two": (logistic(class_weight="balanced", C=0.5), X, RARE, TWO, None),
+    "balanced, two, no intercept": (
+        logistic(class_weight="balanced", fit_intercept=False),
+        X,
+        RARE,
+        TWO,
+        WEIGHTS + 0.5,
+    ),
+    "least squares": (LinearRegression(), X, VALUES, ERRORS, None),
+    "ridge": (Ridge(5.0), X, VALUES, ERRORS, WEIGHTS),
+    "ridge, no intercept": (Ridge(5.0, fit_intercept=False), X, VALUES, ERRORS, None),
+    "targets": (Ridge(2.0), X, TARGETS, ERRORS, WEIGHTS),
+    "one target": (Ridge(2.0), X, TARGETS[:, :1], ERRORS, None),
+    "one alpha a target": (Ridge([0.5, 2.0, 50.0]), X, TARGETS, ERRORS, WEIGHTS),
+    "targets, no intercept": (Ridge(2.0, fit_intercept=False), X, TARGETS, ERRORS, None),
+    "targets, least squares": (LinearRegression(), X, TARGETS, ERRORS, None),
+    "poisson": (PoissonRegressor(alpha=0.5, **NEWTON), X, COUNTS, COUNTING, WEIGHTS),
+    "poisson, no penalty": (PoissonRegressor(alpha=0.0, **TIGHT), X, COUNTS, COUNTING, None),
+    "rates": (PoissonRegressor(alpha=0.1, **NEWTON), X, TIMES, COUNTING, None),
+    "gamma": (GammaRegressor(alpha=0.1, **TIGHT), X, TIMES, ["neg_mean_gamma_deviance"], None),
+    "tweedie": (TweedieRegressor(power=1.5, alpha=0.1, **TIGHT), X, CLAIMS, ERRORS, None),
+    "tweedie, gaussian": (TweedieRegressor(power=0, alpha=0.1, **TIGHT), X, VALUES, ERRORS, None),
+    "tweedie, poisson": (TweedieRegressor(power=1, alpha=0.1, **TIGHT), X, COUNTS, COUNTING, None),
+    "sparse": (Ridge(1.0, solver="sparse_cg", tol=1e-12), TALL, VALUES, ERRORS, None),
+    "wide": (logistic(C=0.5), WIDE, WIDE_LABELS, TWO, None),
+    "wide, ridge": (Ridge(3.0), WIDE, WIDE_VALUES, ERRORS, None),
+    "wide, repeated rows": (Ridge(3.0), REPEATED, WIDE_VALUES, ERRORS, None),
+    "wide, targets": (Ridge(2.0), WIDE, TARGETS[:40], ERRORS, None),
+    "wide, sparse": (logistic(C=2.0), SPARSE, WIDE_LABELS, TWO, None),
+    "wide, three": (logistic(C=2.0), SPARSE, THREE[:40], MORE[:3], None),
+    "wide, balanced": (
+        logistic(C=2.0, class_weight="balanced"),
+        SPARSE,
+        THREE[:40] == "a",
+        TWO,
+        None,
+    ),
+    "wide, mean of losses": (
+        PoissonRegressor(alpha=0.5, **TIGHT),
+        SPARSE,
+        abs(WIDE_VALUES),
+        COUNTING,
+        None,
+    ),
+}
+QUADRATIC = (LinearRegression, Ridge)
+
+
+def fitted(name):
+    """(estimator, X, y, settings) of both libraries' cross_validate."""
+    estimator, x, y, scoring, weights = OBJECTS[name]
+    params = None if weights is None else {"sample_weight": weights}
+    cv = STRATA if isinstance(estimator, LogisticRegression) else FOLDS
+    estimator.fit(x, y, **params or {})
+    return estimator, x, y, {"cv": cv, "params": params, "scoring": scoring}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_scores_equal_those_of_refits(name):
+    estimator, x, y, settings = fitted(name)
+    theirs = cross_validate(estimator, x, y, **settings)
+    ours = acv.approx_cross_validate(estimator, x, y, method="exact", **settings)
+    assert set(theirs) <= set(ours)
+    for metric in settings["scoring"]:
+        assert_allclose(ours[f"test_{metric}"], theirs[f"test_{metric}"], rtol=2e-5, atol=1e-6)
+    if x is WIDE:
+        results = ours["cv_result"]
+        for result in results if y.ndim == 2 else [results]:
+            assert result.params.shape[1] <= 41
+    score = settings["scoring"][0]
+    by_default, unmoved = (
+        acv.approx_cross_validate(estimator, x, y, **settings, **how)[f"test_{score}"]
+        for how in ({}, {"method": "no_adjustment"})
+    )
+    want = theirs[f"test_{score}"]
+    if isinstance(estimator, QUADRATIC):
+        assert_allclose(by_default, want, rtol=1e-8)
+    else:
+        assert abs(by_default - want).mean() < abs(unmoved - want).mean() / 3
+        if not isinstance(estimator, LogisticRegression) and settings["params"] is None:
+            assert_allclose(by_default, want, rtol=0.02, atol=0.01)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTS if "class weights" not in name])
+def test_predictions_equal_those_of_refits(name):  # which forget the names of class weights
+    estimator, x, y, settings = fitted(name)
+    del settings["scoring"]
+    outputs = ["predict"] + ["predict_proba"] * hasattr(estimator, "classes_")
+    for output in outputs:
+        theirs = cross_val_predict(estimator, x, y, method=output, **settings)
+        ours = acv.approx_cross_val_predict(
+            estimator, x, y, output=output, method="exact", **settings
+        )
+        assert ours.shape == theirs.shape
+        if ours.dtype.kind == "f":
+            assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+        else:
+            assert (ours == theirs).all()
+
+
+SPLITTERS = {
+    "5": 5,
+    "loo": LeaveOneOut(),
+    "k": KFold(7, shuffle=True, random_state=0),
+    "groups": GroupKFold(4),
+    "random": ShuffleSplit(4, train_size=0.6, test_size=0.2, random_state=0),
+    "time": TimeSeriesSplit(3),
+    "pairs": list(LeavePOut(2).split(X[:20])),
+    "ours": acv.folds.blocked(N, 5, buffer=3),
+}
+
+
+@pytest.mark.parametrize("cv", SPLITTERS.values(), ids=SPLITTERS.keys())
+@pytest.mark.parametrize("name", ["logistic", "balanced", "ridge", "targets", "poisson"])
+def test_every_splitter_is_followed(name, cv):
+    estimator, x, y, settings = fitted(name)
+    settings |= {"groups": GROUPS if isinstance(cv, GroupKFold) else None, "cv": cv}
+    scorer = "neg_mean_absolute_error" if settings["scoring"] in (ERRORS, COUNTING) else "accuracy"
+    settings["scoring"] = scorer
+    ours = acv.approx_cross_validate(estimator, x, y, method="exact", **settings)["test_score"]
+    if isinstance(cv, acv.Folds):
+        rows = np.arange(N)
+        settings["cv"] = [
+            (np.setdiff1d(rows, out), test) for out, test in zip(cv.omitted, cv.scored, strict=True)
+        ]
+    theirs = cross_validate(estimator, x, y, **settings)["test_score"]
+    assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["logistic", "balanced", "balanced, two", "iris", "poisson"])
+def test_each_rung_is_nearer_to_refits_row_by_row(name):
+    estimator, x, y, settings = fitted(name)
+    is_classifier = isinstance(estimator, LogisticRegression)
+    settings = {"cv": LeaveOneOut(), "params": settings["params"]}
+    output = "predict_proba" if is_classifier else "predict"
+    theirs = cross_val_predict(estimator, x, y, method=output, **settings)
+    errors = []
+    for method in ("newton_step", "infinitesimal_jackknife", "no_adjustment"):
+        ours = acv.approx_cross_val_predict(
+            estimator, x, y, output=output, method=method, unreliable="ignore", **settings
+        )
+        errors.append(abs(ours - theirs).mean())
+    assert errors[0] < errors[1] / 3
+    assert errors[1] < errors[2] / 3
+
+
+CV_SETTINGS = {"l1_ratios": (0.0,), "scoring": "neg_log_loss", "use_legacy_attributes": False}
+CHOSEN = {
+    "RidgeCV": (RidgeCV([0.1, 5.0]), VALUES, lambda m: Ridge(m.alpha_)),
+    "RidgeCV, targets": (
+        RidgeCV([0.1, 1.0, 10.0], alpha_per_target=True),
+        TARGETS,
+        lambda m: Ridge(m.alpha_),
+    ),
+    "LogisticRegressionCV": (
+        LogisticRegressionCV(Cs=3, cv=3, **CV_SETTINGS, **TIGHT),
+        LABELS,
+        lambda m: logistic(C=float(np.ravel(m.C_)[0])),
+    ),
+    "LogisticRegressionCV, three": (
+        LogisticRegressionCV(Cs=3, cv=3, **CV_SETTINGS, **TIGHT),
+        THREE,
+        lambda m: logistic(C=float(np.ravel(m.C_)[0])),
+    ),
+}
+
+
+@pytest.mark.parametrize(("chosen", "y", "plain"), CHOSEN.values(), ids=CHOSEN.keys())
+def test_estimators_that_chose_their_penalty_count_as_what_they_chose(chosen, y, plain):
+    scoring = "neg_log_loss" if y.dtype.kind == "U" else None
+    chosen.fit(X, y)
+    same = cross_validate(plain(chosen), X, y, scoring=scoring)["test_score"]
+    ours = acv.approx_cross_validate(chosen, X, y, scoring=scoring, method="exact")
+    assert_allclose(ours["test_score"], same, rtol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_ridge_leave_one_out_equals_ridgecv(intercept):
+    grid = RidgeCV(alphas=[3.0], fit_intercept=intercept, store_cv_results=True).fit(X, VALUES)
+    ridge = Ridge(alpha=3.0, fit_intercept=intercept).fit(X, VALUES)
+    settings = {"cv": LeaveOneOut(), "scoring": "neg_mean_squared_error"}
+    scores = acv.approx_cross_validate(ridge, X, VALUES, **settings)
+    assert_allclose(-scores["test_score"], grid.cv_results_[:, 0], rtol=1e-10, atol=1e-10)
+
+
+def test_the_weights_of_balanced_classes_are_not_those_of_all_rows():
+    """What fixed weights, passed as a dict, would get wrong."""
+    y = np.sort(RARE)[np.argsort(RNG.random(N) < 0.2)]
+    model = logistic(class_weight="balanced").fit(X, y)
+    counts = pd.Series(y).value_counts()
+    fixed = {label: N / (2 * count) for label, count in counts.items()}
+    other = logistic(class_weight=fixed).fit(X, y)
+    settings = {"cv": KFold(3), "scoring": "neg_log_loss"}
+    theirs = cross_validate(model, X, y, **settings)["test_score"]
+    settings["method"] = "exact"
+    assert_allclose(
+        acv.approx_cross_validate(model, X, y, **settings)["test_score"], theirs, rtol=1e-5
+    )
+    wrong = acv.approx_cross_validate(other, X, y, **settings)["test_score"]
+    assert abs(wrong - theirs).max() > 0.01
+
+
+def test_rates_weighted_by_their_exposure_equal_counts_with_an_offset():
+    model = PoissonRegressor(alpha=0.0, **TIGHT).fit(X, COUNTS / EXPOSURE, sample_weight=EXPOSURE)
+    params = {"sample_weight": EXPOSURE}
+    ours = acv.approx_cross_validate(model, X, COUNTS / EXPOSURE, params=params)["cv_result"]
+    offset = GLM(X, COUNTS, "poisson", offset=np.log(EXPOSURE))
+    assert_allclose(ours.params, acv.newton_step(acv.fit(offset), ours.folds).params, atol=1e-6)
+
+
+def test_a_sparse_x_too_large_to_be_dense_is_reduced_to_its_rows_or_refused(monkeypatch):
+    model, x, y, settings = fitted("wide, sparse")
+    expected = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
+    monkeypatch.setattr(wide, "LARGEST", 1000)
+    found = acv.approx_cross_validate(model, x, y, **settings)["test_neg_log_loss"]
+    assert_allclose(found, expected, rtol=1e-10)
+    for table, values in ((X, VALUES), (REPEATED, WIDE_VALUES)):
+        table = csr_array(table)
+        with pytest.raises(TypeError, match=r"would take 0\.0 GB .* TruncatedSVD"):
+            acv.approx_cross_validate(Ridge().fit(table, values), table, values)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_pass_without_warnings(kind):
+    """Frames with names; labels of text and of nullable integers; scorers that see the rows."""
+    frame = kind(dict(zip("abcd", X.T, strict=True)))
+    series = (pd.Series if kind is pd.DataFrame else pl.Series)(THREE)
+    nullable = pd.Series(np.unique(THREE, return_inverse=True)[1], dtype="Int64")
+    for y in (series, nullable):
+        model = logistic().fit(frame, y)
+        settings = {"cv": STRATA, "scoring": [*MORE, "f1_macro"]}
+        theirs = cross_validate(model, frame, y, **settings)
+        ours = acv.approx_cross_validate(model, frame, y, method="exact", **settings)
+        for name in settings["scoring"]:
+            assert_allclose(ours[f"test_{name}"], theirs[f"test_{name}"], rtol=1e-4)
+    y = kind(dict(zip("pqr", TARGETS.T, strict=True)))
+    ridge = Ridge().fit(frame, y)
+    ours, theirs = (cross(ridge, frame, y) for cross in (acv.approx_cross_validate, cross_validate))
+    assert_allclose(ours["test_score"], theirs["test_score"])
+
+
+def test_a_fold_without_a_class_is_refitted_by_scikit_learn_and_named():
+    y = THREE.copy()
+    y[y == "b"] = "a"
+    y[7] = "b"
+    frame = pd.DataFrame(X, columns=list("pqrs"))
+    model = logistic().fit(frame, y)
+    for cv in (FOLDS, LeaveOneOut()):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the class of one row
+            theirs = cross_validate(model, frame, y, cv=cv)["test_score"]
+            shares = cross_val_predict(model, frame, y, cv=cv, method="predict_proba")
+            fold = [7 in test for _, test in cv.split(frame, y)]
+        settings = {"cv": cv, "method": "exact"}
+        with pytest.warns(acv.sklearn.UnreliableFolds, match="leaves no row of class b"):
+            ours = acv.approx_cross_validate(model, frame, y, **settings)
+        assert_allclose(ours["test_score"], theirs)
+        assert (ours["unreliable"] == fold).all()
+        assert ours["cv_result"].folds.labels.tolist() == np.flatnonzero(~np.array(fold)).tolist()
+        settings |= {"unreliable": "ignore", "output": "predict_proba"}
+        assert_allclose(
+            acv.approx_cross_val_predict(model, frame, y, **settings), shares, atol=1e-5
+        )
+        with pytest.raises(ValueError, match="no row of class b: unreliable='refit'"):
+            acv.approx_cross_validate(model, frame, y, cv=cv, unreliable="raise")
+
+
+def test_a_fold_that_a_method_cannot_do_is_refitted_by_scikit_learn(monkeypatch):
+    def broken(fit, folds):
+        result = acv.exact(fit, folds)
+        result.params[2] = np.nan
+        return result
+
+    model = Ridge().fit(X, VALUES)
+    monkeypatch.setitem(refits.METHODS, "exact", broken)
+    ours = acv.approx_cross_validate(model, X, VALUES, method="exact")
+    assert_allclose(ours["test_score"], cross_validate(model, X, VALUES)["test_score"], rtol=1e-6)
+    assert np.flatnonzero(ours["unreliable"]).tolist() == [2]

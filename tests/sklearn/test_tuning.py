@@ -1,0 +1,112 @@
+"""`approx_tune` beside a grid search, and what comes back of it."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import acvlib as acv
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 4)) + 0.5
+ETA = 0.6 * X @ np.array([1.0, -0.5, 0.3, 0.0])
+LABELS = np.where(RNG.random(80) < 1 / (1 + np.exp(-ETA)), "yes", "no")
+COUNTS = RNG.poisson(np.exp(ETA))
+VALUES = ETA + RNG.normal(size=80)
+TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(80, 3))
+TIGHT = {"tol": 1e-9, "max_iter": 10_000}
+GRID = np.logspace(-3, 2, 11)
+SQUARES = "neg_mean_squared_error"
+CASES = {
+    "ridge": (Ridge(), X, VALUES, SQUARES, LeaveOneOut()),
+    "targets": (Ridge(), X, TARGETS, "r2", KFold(5)),
+    "logistic": (LogisticRegression(**TIGHT), X, LABELS, "neg_log_loss", KFold(5)),
+    "poisson": (
+        PoissonRegressor(tol=1e-6, max_iter=1000),
+        X,
+        COUNTS,
+        "neg_mean_poisson_deviance",
+        LeaveOneOut(),
+    ),
+    "wide": (Ridge(), RNG.normal(size=(80, 99)), VALUES, SQUARES, KFold(5)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_tuning_chooses_what_a_grid_search_chooses(name):
+    estimator, x, y, scoring, cv = CASES[name]
+    parameter = "C" if name == "logistic" else "alpha"
+    step = type(estimator).__name__.lower()
+    pipe = make_pipeline(StandardScaler(), estimator)
+    wholes = ((estimator, parameter, cv), (pipe, f"{step}__{parameter}", KFold(3)))
+    for whole, key, cv in wholes:
+        grid = GridSearchCV(whole, {key: GRID}, cv=cv, scoring=scoring).fit(x, y)
+        tuned = acv.approx_tune(whole.fit(x, y), x, y, GRID, scoring=scoring, cv=cv)
+        assert tuned.best == grid.best_params_[key] == tuned.estimator.get_params()[key]
+        if whole is estimator:
+            assert_allclose(tuned.scores, grid.cv_results_["mean_test_score"], rtol=0.01)
+        assert tuned.errors.shape == GRID.shape
+        new = x + RNG.normal(size=x.shape)
+        ours, theirs = (each.predict(new) for each in (tuned.estimator, grid))
+        if y is LABELS:
+            assert (ours == theirs).all()
+        else:
+            assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+        assert whole.get_params()[key] == 1.0  # what was given is as it was
+
+
+def test_the_default_score_is_minus_the_held_out_loss():
+    model = LogisticRegression(**TIGHT).fit(X, LABELS)
+    tuned = acv.approx_tune(model, X, LABELS, GRID, method="exact")
+    settings = {"cv": LeaveOneOut(), "scoring": "neg_log_loss", "method": "exact"}
+    models = [LogisticRegression(C=C, **TIGHT).fit(X, LABELS) for C in GRID]
+    each = [acv.approx_cross_validate(model, X, LABELS, **settings) for model in models]
+    assert_allclose(tuned.scores, [found["test_score"].mean() for found in each], rtol=1e-5)
+
+
+def test_random_folds_are_the_same_for_all_values():
+    cv = KFold(5, shuffle=True)
+    tuned = acv.approx_tune(Ridge().fit(X, VALUES), X, VALUES, [2.0, 2.0], cv=cv, scoring="r2")
+    assert tuned.scores[0] == pytest.approx(tuned.scores[1], rel=1e-9)
+
+
+RIDGE = (Ridge(), VALUES)
+REFUSED = {
+    "no value": (RIDGE, [], {}, ValueError, "one or more positive numbers"),
+    "zero": (RIDGE, [0.0, 1.0], {}, ValueError, "one or more positive numbers"),
+    "negative": (RIDGE, [-1.0], {}, ValueError, "one or more positive numbers"),
+    "no penalty": (
+        (LinearRegression(), VALUES),
+        [1.0],
+        {},
+        TypeError,
+        "LinearRegression has neither C nor alpha",
+    ),
+    "certify": (RIDGE, [1.0], {"unreliable": "certify"}, ValueError, "unknown unreliable"),
+    "two scorers": (
+        RIDGE,
+        [1.0],
+        {"scoring": ["r2", SQUARES], "cv": 5},
+        ValueError,
+        r"scoring gives \['r2', 'neg_mean_squared_error'\]: pass the one scorer",
+    ),
+    "a score that is one number": (
+        RIDGE,
+        [1.0, 2.0],
+        {"scoring": "explained_variance"},
+        ValueError,
+        "whatever its fold predicts.*pass cv=10",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "values", "settings", "error", "message"), REFUSED.values(), ids=REFUSED.keys()
+)
+def test_what_cannot_be_tuned_is_refused(case, values, settings, error, message):
+    model, y = case
+    with pytest.raises(error, match=message):
+        acv.approx_tune(model.fit(X, y), X, y, values, **settings)
