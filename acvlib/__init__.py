@@ -7,7 +7,7 @@ The front doors, by what you have:
 
 models               GLM, HMM, HiddenMRF, LinearChainCRF and more; or your own class, see Model
 approx_*             a fitted scikit-learn estimator: cross-validate, predict, tune
-from_hmmlearn        a fitted HMM; also from_dynamax, from_nemos
+from_hmmlearn        a fitted HMM
 from_crfsuite        a fitted CRF of sklearn-crfsuite
 from_jax, from_torch a loss written in JAX or PyTorch
 treecv, kfold        a learner that reads rows once, see learners, and Examples of rows or a file
@@ -80,9 +80,7 @@ _LAZY_NAMES = {
     "from_crfsuite": ".models.crf.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
-    "from_dynamax": ".models.hmm.adapters",
     "from_hmmlearn": ".models.hmm.adapters",
-    "from_nemos": ".models.hmm.adapters",
 }
 
 # By a part of the lazy module's name: the package that it cannot be imported without.

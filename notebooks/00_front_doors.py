@@ -38,7 +38,7 @@
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
 # | a fitted model, to look inside | `decode`, `posterior`, `predict`, `sample` | [States, predictions and draws](#door-decode) | largest {value}`beyond.doors.decode` | – |
-# | parameters of dynamax or nemos | `from_dynamax`, `from_nemos` | as for hmmlearn; this page does without these packages, the tests have them | – | – |
+# | parameters of another package | `HMM.pack` | [parameters from elsewhere](#parameters-from-elsewhere) | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
 # | a fitted sklearn-crfsuite model | `from_crfsuite` | [A fitted sklearn-crfsuite model](#door-crfsuite) | {value}`beyond.doors.crfsuite` | {value}`beyond.doors.crfsuite baseline` |
@@ -415,6 +415,8 @@ for k, fit in fits.items():
     print(f"{k} states: loss {results[k].loss:.3f} a session that was left out")
 
 # %% tags=["hide-input"]
+from dataclasses import replace
+
 import numpy as np
 
 ours, refits, none = [], [], []
@@ -422,8 +424,7 @@ for k, model in models.items():
     ours.extend(results[k].fold_losses)
     none.extend(acv.no_adjustment(fits[k], folds).fold_losses)
     for n in range(12):
-        own, given = (one[:n] + one[n + 1 :] for one in (choices, inputs))
-        rest = GLMHMM(own, given, k, sites="sequences")
+        rest = replace(model, sequences=model.sequences[:n] + model.sequences[n + 1 :], sample_weight=1)
         refit = acv.fit(rest, fits[k].params)
         refits.append(model.heldout_loss(refit.params, [n])[0])
 print("losses by refits:", *np.reshape(refits, (3, 12)).mean(axis=1).round(3))
@@ -502,6 +503,20 @@ doors.near("hmmlearn", cv.fold_losses[:3], refits, none)
 ours = -model.sequence_losses(params).sum()
 print("log likelihood, ours and hmmlearn's:", end=" ")
 doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
+
+# %% [markdown]
+# (parameters-from-elsewhere)=
+# Parameters of another package, such as dynamax or nemos, are brought by `pack`, from arrays by their names:
+#
+# ```python
+# model = GaussianHMM(emissions, n_states=3)
+# named = model.unpack(model.initial_params())
+# law = named.emission._replace(mean=theirs.emissions.means, sd=theirs.emissions.scale_diags)
+# chain = {"initial": theirs.initial.probs, "transition": theirs.transitions.transition_matrix}
+# params = model.pack(named._replace(**chain, emission=law))
+# ```
+#
+# There `model.sequence_losses(params)` is minus their log-likelihood. Priors are ours: `acv.fit(model, params)` moves a little.
 
 # %% [markdown]
 # (door-decode)=

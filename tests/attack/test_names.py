@@ -39,8 +39,6 @@ LEFT_OUT = {
     "acv.Certificate": RESULT,
     "acv.NotConcordant": RAISED,
     "acv.Model": USERS,
-    "acv.from_dynamax": "of a package that may be missing: tests/models/test_hmm_adapters.py",
-    "acv.from_nemos": "of a package that may be missing: tests/models/test_hmm_adapters.py",
     "bounds.Theorem1": RESULT,
     "estimators.fit_from": "attacked through estimators.fit_of",
     "estimators.model_of": "attacked through estimators.as_glm",

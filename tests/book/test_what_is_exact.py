@@ -21,8 +21,6 @@ DOORS = {
     "MixtureHMM",
     "GLMHMM",
     "from_hmmlearn",
-    "from_dynamax",
-    "from_nemos",
     "PoissonTraffic",
     "HiddenMRF",
     "LinearChainCRF",

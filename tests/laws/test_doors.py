@@ -23,7 +23,6 @@ NO_DOORS = {
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
-    "from_dynamax from_nemos": "leave this edition: a recipe in the book",
     "Folds folds.Folds folds.* spatial_folds.* weighting.*": FOLDS,
     "estimators.*": "behind approx_*, whose doors these are",
     "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
