@@ -36,7 +36,8 @@ _jit = njit(
 class Factors(NamedTuple):
     """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,).
 
-    Where no state is possible, the row is 0. log_density (M, K): where they are known, what `scaled` may have lost to underflow.
+    Where no state is possible, the row is 0. log_density (M, K): where they are known, what
+    `scaled` may have lost to underflow.
     """
 
     scaled: np.ndarray
@@ -85,7 +86,7 @@ def smooth(
     """
     log_end = np.zeros_like(log_start) if log_end is None else log_end
     potentials = [log_start, log_transition, log_end]
-    if not all(map(_is_near, potentials)) or _underflows(density, potentials):
+    if not all(map(_is_near, potentials)) or underflows(density, potentials):
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
@@ -103,7 +104,7 @@ def _is_near(potentials):
     return np.ptp(possible) <= UNLIKELY if possible.size else True
 
 
-def _underflows(density, potentials):
+def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:
     """Whether something is impossible, and a density that is not underflows beside others."""
     if density.scaled.min(initial=1.0) >= np.exp(-UNLIKELY):
         return False

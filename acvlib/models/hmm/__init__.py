@@ -31,7 +31,7 @@ from .starts import in_order, k_means
 __all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
 
 SITES = ("sequences", "steps")
-IMPOSSIBLE = -1e6  # the log of a 0, where sums are to stay finite
+IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
@@ -149,7 +149,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """R, without inputs."""
         return self.sequences[0].shape[1] - self.emission.n_inputs
 
-    @property
+    @cached_property
     def n_sites(self) -> int:
         """Sequences or frames."""
         if self.sites == "sequences":
@@ -277,4 +277,4 @@ class HMM(Parameters, Predictions, ModelDefaults):
 
 def _finite(logs):
     """Logarithms, of 0 one whose exp is 0: 0 times -inf is nan. Differentiable."""
-    return anp.where(logs > IMPOSSIBLE, logs, IMPOSSIBLE)
+    return anp.where(logs == -np.inf, IMPOSSIBLE, logs)

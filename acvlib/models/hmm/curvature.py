@@ -94,8 +94,8 @@ class Curvature:
         if repeats > 1:
             parts += [(matrix, repeats) for matrix in own]
         else:
-            kept = model.kept_in_states
-            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(own, kept, strict=True)]
+            places = map(np.flatnonzero, model.kept_in_states)
+            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(own, places, strict=True)]
         blocks = []
         start = 0
         for matrix, repeats in parts:

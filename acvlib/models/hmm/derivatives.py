@@ -156,7 +156,7 @@ def _filter_tables(hidden):
     for row in range(k + 1):
         of_chain[row, :, row * k : (row + 1) * k] = moved[row]
     parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
-    free = np.concatenate([*parts, *map(np.take, own, model.kept_in_states)])[-model.n_params :]
+    free = np.concatenate([*parts, own[model.kept_in_states]])[-model.n_params :]
     tables = prefixes.Chain(
         row=np.where(hidden.frames.observed, every, -1),
         log_density=hidden.log_density,

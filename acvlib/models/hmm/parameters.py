@@ -46,31 +46,23 @@ class Parameters:
     def n_params(self: Any) -> int:
         """D."""
         n_front = self.n_nuisance if self.held is None else 0
-        return n_front + sum(map(len, self.kept_in_states))
+        return n_front + int(self.kept_in_states.sum())
 
     @cached_property
-    def kept_in_states(self: Any) -> list[np.ndarray]:
-        """The places in each state's d parameters of those that are free."""
-        size = np.prod(self.emission.state_shape(self.n_channels))
+    def kept_in_states(self: Any) -> np.ndarray:
+        """(K, d) which of the states' own parameters are free."""
         kept = self.emission.kept(self.n_states, self.n_channels)
-        kept = np.ones((self.n_states, size), bool) if kept is None else kept
-        return [np.flatnonzero(row) for row in kept]
+        size = np.prod(self.emission.state_shape(self.n_channels))
+        return np.ones((self.n_states, size), bool) if kept is None else kept
 
     @cached_property
     def _places(self: Any):
-        """Of the chain's log weights and of the states' parameters: their places in params.
+        """Of log weights (K + 1, K) their places among the chain's parameters, likewise (K, d).
 
         What is fixed has place -1, where a 0 is appended.
         """
-        kept = self.chain_prior.kept
-        chain = np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1)
-        size = np.prod(self.emission.state_shape(self.n_channels))
-        states = np.full((self.n_states, size), -1)
-        start = self.n_nuisance
-        for row, places in zip(states, self.kept_in_states, strict=True):
-            row[places] = start + np.arange(len(places))
-            start += len(places)
-        return chain, states
+        both = self.chain_prior.kept, self.kept_in_states
+        return [np.where(kept, np.cumsum(kept).reshape(kept.shape) - 1, -1) for kept in both]
 
     @checked
     def hold(self: Any, params: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -92,13 +84,15 @@ class Parameters:
             front = np.zeros((*lead, self.n_nuisance)) if lead else self.held
             params = anp.concatenate([front, params], axis=-1)
         chain, states = self._places
-        padded = anp.concatenate([params, np.zeros((*lead, 1))], axis=-1)
-        if (states >= 0).all():  # many times as fast
-            own = anp.reshape(params[..., self.n_nuisance :], (*lead, *states.shape))
-        else:
-            own = padded[..., states]
+        zero = np.zeros((*lead, 1))
+        front = anp.concatenate([params[..., : self.n_chain], zero], axis=-1)
+        own = params[..., self.n_nuisance :]
+        if (states < 0).any():
+            own = anp.concatenate([own, zero], axis=-1)[..., states]
+        else:  # many times as fast
+            own = anp.reshape(own, (*lead, *states.shape))
         shared = params[..., None, self.n_chain : self.n_nuisance] * np.ones((self.n_states, 1))
-        return padded[..., chain], anp.concatenate([shared, own], axis=-1)
+        return front[..., chain], anp.concatenate([shared, own], axis=-1)
 
     def join(self: Any, chain: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Derivatives by params (..., D) from those by what `split` gives."""

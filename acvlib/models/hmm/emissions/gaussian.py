@@ -134,32 +134,28 @@ class Gaussian(Standardised):
         else:
             spread = (scale / P)[:, : len(self._on_diagonal)]
         spread = spread[0] if self.tied else spread
-        if self.order == 0:
-            kind = CovarianceParams if self.covariance == "full" else GaussianParams
-            return kind(centre + scale * weights[:, :, 0], spread)
-        if self.tied and self.covariance == "spherical":
-            spread = spread[0]
         lags = anp.reshape(weights[:, :, :-1], (len(rows), n_channels, self.order, n_channels))
         lags = anp.transpose(lags, (0, 2, 1, 3)) * (scale[:, None] / scale)
-        level = centre - anp.sum(anp.dot(lags, centre), axis=1)
-        return AutoRegressionParams(spread, lags, scale * weights[:, :, -1] + level)
+        level = scale * weights[:, :, -1] + centre - anp.sum(anp.dot(lags, centre), axis=1)
+        if self.order:
+            common = self.tied and self.covariance == "spherical"
+            return AutoRegressionParams(spread[0] if common else spread, lags, level)
+        kind = CovarianceParams if self.covariance == "full" else GaussianParams
+        return kind(level, spread)
 
     def pack(self, named):
-        centre, scale = np.array(self.centre), np.array(self.scale)
-        if self.order:
-            lags = named.coefficients
-            intercept = named.intercept - centre + (lags @ centre).sum(axis=1)
-            lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3)
-            rows = lags.reshape(len(lags), self._n, -1)
-            weights = np.dstack([rows, intercept / scale])
-        else:
-            weights = ((named.mean - centre) / scale)[:, :, None]
-        if self.covariance == "full":
-            spread = named.sd if self.order else named.covariance
-            scaled = np.reshape(spread, (-1, self._n, self._n)) / np.outer(scale, scale)
-            return self._rows(np.linalg.cholesky(np.linalg.inv(scaled)), weights)
-        width = len(self._on_diagonal)
-        return self._rows(scale[:width] / np.reshape(named.sd, (-1, width)), weights)
+        scale, n, p = np.array(self.scale), self._n, self.order
+        lags = named.coefficients if p else np.zeros((len(named.mean), 0, n, n))
+        level = named.intercept if p else named.mean
+        level = level - self.centre + (lags @ np.array(self.centre)).sum(axis=1)
+        lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3).reshape(-1, n, p * n)
+        weights = np.dstack([lags, level / scale])
+        if self.covariance != "full":
+            width = len(self._on_diagonal)
+            return self._rows(scale[:width] / np.reshape(named.sd, (-1, width)), weights)
+        covariance = named.sd if p else named.covariance
+        covariance = np.reshape(covariance, (-1, n, n)) / np.outer(scale, scale)
+        return self._rows(np.linalg.cholesky(np.linalg.inv(covariance)), weights)
 
     def minus_log_prior(self, rows):
         shape, scale = self.variance_prior
@@ -259,7 +255,7 @@ class Gaussian(Standardised):
             groups = sums.reshape(*gram.shape[:2], -1, gram.shape[-1])
             moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
         weights = weights + np.reshape(moves, weights.shape)
-        squares, _ = expected.about(weights)
+        squares, _ = expected.summed(weights)
         return self._rows(self._likeliest(squares, expected.count), weights)
 
     def _likeliest(self, squares, count):

@@ -28,19 +28,23 @@ class Moments:
 
     def __init__(self, weights: Any, frames: Frames, mass: Any, has_lags: bool, is_full: bool):
         self.weights = weights
-        self._is_full = is_full
+        self._kind = has_lags, is_full
         self._parts = [(frames.rows(used), counts) for used, counts in likely(mass)]
-        squares, met = [], []
+        by_channel = not has_lags and not is_full
+        self.count = mass.T @ frames.seen if by_channel else mass.sum(axis=0)[:, None]
+        self.squares, self.met = self.summed(weights)
+
+    def summed(self, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+        """(squares, met) of x - V y, of weights V, from the frames: exact however far V is."""
+        has_lags, is_full = self._kind
         by_pair = "nr,ns->rs" if is_full else "nr,nr->r"
+        squares, met = [], []
         for own, (part, counts) in zip(weights, self._parts, strict=True):
             gap = residual(own, part, has_lags)
             weighted = counts[:, None] * gap
             met.append(weighted.T @ part.design if has_lags else counts @ gap)
             squares.append(np.einsum(by_pair, weighted, gap, optimize=is_full))
-        self.met = np.reshape(met, weights.shape)
-        self.squares = np.array(squares)
-        by_channel = not has_lags and not is_full
-        self.count = mass.T @ frames.seen if by_channel else mass.sum(axis=0)[:, None]
+        return np.array(squares), np.reshape(met, weights.shape)
 
     @cached_property
     def gram(self):
@@ -50,12 +54,12 @@ class Moments:
         return np.array(grams)[:, None]
 
     def about(self, weights):
-        """(squares, met) of x - V y, of other weights V."""
+        """The same of weights V nearby, real or complex, from the sums."""
         d = weights - self.weights
         if not d.any():
             return self.squares, self.met
         met = self.met - np.squeeze(d[:, :, None] @ self.gram, 2)
-        if self._is_full:
+        if self._kind[1]:
             lost = self.met @ d.swapaxes(1, 2)
             return self.squares - lost - d @ met.swapaxes(1, 2), met
         return self.squares - np.einsum("krq,krq->kr", d, self.met + met), met
