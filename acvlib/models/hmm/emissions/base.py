@@ -12,7 +12,7 @@ from ....checks import one_line
 from ..sequences import Frames
 
 STEP = 1e-30  # of complex steps, whose square is lost to rounding
-NEGLIGIBLE = 1e-25  # an expected count that no sum of scores would show
+NEGLIGIBLE = 1e-20  # an expected count that no sum of scores would show
 MAX_STEPS = 10  # of Newton's method in one M-step
 SMALLEST = 1e-6  # share of a step that is still tried
 ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is not worth its time

@@ -148,7 +148,7 @@ class Gaussian(Standardised):
         lags = named.coefficients if p else np.zeros((len(named.mean), 0, n, n))
         level = named.intercept if p else named.mean
         level = level - self.centre + (lags @ np.array(self.centre)).sum(axis=1)
-        lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3).reshape(-1, n, p * n)
+        lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3).reshape(len(lags), n, p * n)
         weights = np.dstack([lags, level / scale])
         if self.covariance != "full":
             width = len(self._on_diagonal)

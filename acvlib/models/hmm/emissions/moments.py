@@ -9,6 +9,8 @@ import numpy as np
 from ..sequences import Frames
 from .base import likely
 
+ENOUGH = 1e-9  # an expected count that second derivatives take: see `curvature.THRESHOLD`
+
 
 def residual(weights: Any, frames: Frames, has_lags: bool) -> Any:
     """x - W y (n, R) of one state's weights (R, q), 0 where missing; differentiable."""
@@ -50,7 +52,11 @@ class Moments:
     def gram(self):
         if self.weights.shape[2] == 1:
             return self.count[:, :, None, None]
-        grams = [(part.design.T * counts) @ part.design for part, counts in self._parts]
+        grams = []
+        for part, counts in self._parts:
+            used = abs(counts) > ENOUGH
+            y, counts = part.design[used], counts[used]
+            grams.append((y.T * counts) @ y)
         return np.array(grams)[:, None]
 
     def about(self, weights):
