@@ -415,6 +415,8 @@ for k, fit in fits.items():
     print(f"{k} states: loss {results[k].loss:.3f} a session that was left out")
 
 # %% tags=["hide-input"]
+from dataclasses import replace
+
 import numpy as np
 
 ours, refits, none = [], [], []
@@ -422,8 +424,9 @@ for k, model in models.items():
     ours.extend(results[k].fold_losses)
     none.extend(acv.no_adjustment(fits[k], folds).fold_losses)
     for n in range(12):
-        own, given = (one[:n] + one[n + 1 :] for one in (choices, inputs))
-        rest = GLMHMM(own, given, k, sites="sequences")
+        rest = replace(
+            model, sequences=model.sequences[:n] + model.sequences[n + 1 :], sample_weight=1
+        )
         refit = acv.fit(rest, fits[k].params)
         refits.append(model.heldout_loss(refit.params, [n])[0])
 print("losses by refits:", *np.reshape(refits, (3, 12)).mean(axis=1).round(3))

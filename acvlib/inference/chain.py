@@ -27,8 +27,10 @@ _jit = njit(cache=True, nogil=True, error_model="numpy")
 
 @_jit
 def _log_sum(terms):
-    """log sum exp, for finite terms of any size."""
+    """log sum exp, for terms of any size; of -inf alone, -inf."""
     top = terms.max()
+    if top == -np.inf:
+        return top
     total = 0.0
     for x in terms:
         total += np.exp(x - top)
@@ -48,7 +50,8 @@ def _filter(node, edge):
                 reach[i] = messages[t - 1, i] + edge[t - 1, i, j]
             messages[t, j] += _log_sum(reach)
         log_norm = _log_sum(messages[t])
-        messages[t] -= log_norm
+        if log_norm > -np.inf:
+            messages[t] -= log_norm
         log_z += log_norm
     return messages, log_z
 
@@ -61,8 +64,8 @@ def _reversed(per_site, per_edge):
 def _normalised(log_rows):
     """Probabilities proportional to exp(log_rows), each row of which sums to 1."""
     top = reduce(np.maximum, log_rows.T)  # many times as fast as a maximum over short rows
-    rows = np.exp(log_rows - top[:, None])
-    return rows / sum(rows.T)[:, None]
+    rows = np.exp(log_rows - np.where(top > -np.inf, top, 0.0)[:, None])
+    return rows / np.maximum(sum(rows.T), np.finfo(float).tiny)[:, None]
 
 
 def _checked(node, edge):
@@ -87,7 +90,8 @@ def smooth_finite(node: np.ndarray, edge: np.ndarray) -> tuple[np.ndarray, ...]:
     """`smooth` unchecked, for kernels: contiguous floats whose sums are finite."""
     past, log_z = _filter(node, edge)
     future = _filter(*_reversed(node, edge))[0][::-1]  # own node included, as in past
-    gamma = _normalised(past + (future - node))
+    with np.errstate(invalid="ignore"):  # of -inf less -inf, where a state is impossible
+        gamma = _normalised(np.where(node > -np.inf, past + (future - node), -np.inf))
     pairs = past[:-1, :, None] + edge + future[1:, None]
     xi = _normalised(pairs.reshape(-1, node.shape[1] ** 2))
     return gamma, xi.reshape(edge.shape), past, log_z

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from .smoothing import UNLIKELY
+from .smoothing import TINY, UNLIKELY, factors, underflows
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 _inline = njit(inline="always", error_model="numpy", fastmath=_FAST)
@@ -54,11 +54,16 @@ class Futures(NamedTuple):
 def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures:
     """Of windows that begin at ascending starts, given all sites before the gap.
 
-    Raises ValueError where a transition is so unlikely that a path would underflow.
+    Raises ValueError where a transition, or a density beside forbidden ones, is so unlikely that a
+    path would underflow.
     """
-    if np.ptp(chain.log_transition) > UNLIKELY:
-        least = chain.log_transition.min()
+    possible = chain.log_transition[chain.log_transition > -np.inf]
+    if np.ptp(possible) > UNLIKELY:
+        least = possible.min()
         raise ValueError(f"a transition has log probability {least:.3g}: hold it, or use a prior")
+    potentials = [chain.log_initial, chain.log_transition]
+    if underflows(factors(chain.log_density), potentials):
+        raise ValueError("densities underflow beside states or moves that cannot happen")
     n_values = 1 if horizon == 1 else 1 + horizon
     n_params = chain.initial_score.shape[1]
     shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
@@ -69,8 +74,7 @@ def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures
 
 def _tables(chain):
     """Densities scaled to a maximum of 1, their scale, scores and places; first law; moves."""
-    top = chain.log_density.max(axis=1)
-    factor = np.exp(chain.log_density - top[:, None])
+    factor, top, _ = factors(chain.log_density)
     tables = [chain.row.astype(np.int64), factor, top, chain.density_score, chain.places]
     tables += [np.exp(chain.log_initial), chain.initial_score]
     tables += [np.exp(chain.log_transition), chain.transition_score]
@@ -148,7 +152,7 @@ def _step(tables, t, seeing, p, u, source, target):
         reach = first[k] if t == 0 else 0.0
         for j in range(n_states if t > 0 else 0):
             reach += p[source, j] * transition[j, k]
-        inverse = 1.0 / reach
+        inverse = 1.0 / (reach + TINY)
         for d in range(n_params):
             u[target, k, d] = first_score[k, d] if t == 0 else 0.0
         for j in range(n_states if t > 0 else 0):
@@ -159,7 +163,7 @@ def _step(tables, t, seeing, p, u, source, target):
             u[target, k, places[k, i]] += score[r, k, i]
         p[target, k] = reach * (factor[r, k] if r >= 0 else 1.0)
         norm += p[target, k]
-    inverse = 1.0 / norm
+    inverse = 1.0 / (norm + TINY)
     for k in range(n_states):
         p[target, k] *= inverse
     return np.log(norm) + log_scale[r] if r >= 0 else 0.0

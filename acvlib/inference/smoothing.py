@@ -10,7 +10,9 @@ Rows of densities are divided by their largest entry, forward messages by their 
 pass goes from posterior to posterior, gamma_{t-1}(j) = filtered_{t-1}(j) sum_k A_jk gamma_t(k) /
 predicted_t(k), and has no beta that could overflow. A path that underflows is lost to one that
 jumps, as long as no jump is nearly impossible: chains with a potential `UNLIKELY` nats below the
-largest of its kind are summed in logarithms by `chain` instead, which is exact and slower.
+largest of its kind, or where a jump or a state is impossible (-inf) and densities underflow, are
+summed in logarithms by `chain` instead, which is exact and slower. Where no path is possible, log Z
+is -inf and all posteriors are 0.
 """
 
 from functools import cache, reduce
@@ -23,6 +25,7 @@ from numba import njit
 from . import chain
 
 UNLIKELY = 460.0  # log 1e200: underflow, at 1e-308, then hides a share of at most 1e-100
+TINY = 1e-307  # beside a divisor, which may be 0: 0 / 0 is 0 here
 UNROLLED = 12  # states up to which a kernel of constant length is faster, 1.2 to 2 times
 
 _jit = njit(
@@ -33,7 +36,8 @@ _jit = njit(
 class Factors(NamedTuple):
     """Densities without their scale: `scaled` (M, K), each row with maximum 1; `log_scale` (M,).
 
-    log_density (M, K): where they are known, what `scaled` may have lost to underflow.
+    Where no state is possible, the row is 0. log_density (M, K): where they are known, what
+    `scaled` may have lost to underflow.
     """
 
     scaled: np.ndarray
@@ -59,8 +63,9 @@ class Smoothed(NamedTuple):
 
 
 def factors(log_density: np.ndarray) -> Factors:
-    """`Factors` of log_density (M, K); -inf forbids a state, but not all of a row."""
+    """`Factors` of log_density (M, K); -inf forbids a state."""
     log_scale = reduce(np.maximum, log_density.T)
+    log_scale[log_scale == -np.inf] = 0.0
     return Factors(np.exp(log_density - log_scale[:, None]), log_scale, log_density)
 
 
@@ -77,19 +82,38 @@ def smooth(
     ----------
     density: `factors` of the (M, K) log-densities, or log-potentials, of the sites.
     starts: (N + 1,) first row of each sequence, of one row or more, and M.
-    log_start, log_transition, log_end: (K,), (K, K), (K,) finite log-potentials of any scale.
+    log_start, log_transition, log_end: (K,), (K, K), (K,) log-potentials of any scale, or -inf.
     """
     log_end = np.zeros_like(log_start) if log_end is None else log_end
     potentials = [log_start, log_transition, log_end]
-    if max(np.ptp(part) for part in potentials) > UNLIKELY:
+    if not all(map(_is_near, potentials)) or underflows(density, potentials):
         return _smooth_in_logarithms(density, starts, *potentials)
     tops = [part.max() for part in potentials]
     start, transition, end = (np.exp(p - top) for p, top in zip(potentials, tops, strict=True))
     gamma, filtered, ahead, norm = passes(density.scaled, starts, transition, start, end)
-    log_z = np.add.reduceat(np.log(norm) + density.log_scale, starts[:-1])
+    with np.errstate(divide="ignore"):
+        log_z = np.add.reduceat(np.log(norm) + density.log_scale, starts[:-1])
     n_moves = np.diff(starts) - 1
     log_z += tops[0] + tops[2] + n_moves * tops[1]
     return Smoothed(log_z, gamma, filtered, ahead, transition)
+
+
+def _is_near(potentials):
+    """Whether those that are possible are of a size."""
+    possible = potentials[potentials > -np.inf]
+    return np.ptp(possible) <= UNLIKELY if possible.size else True
+
+
+def underflows(density: Factors, potentials: list[np.ndarray]) -> bool:
+    """Whether something is impossible, and a density that is not underflows beside others."""
+    if density.scaled.min(initial=1.0) >= np.exp(-UNLIKELY):
+        return False
+    rare = density.scaled < np.exp(-UNLIKELY)
+    forbidden = any((part == -np.inf).any() for part in potentials)
+    if density.log_density is None:
+        return forbidden
+    finite = density.log_density[rare] > -np.inf
+    return bool(finite.any() and (forbidden or not finite.all()))
 
 
 def passes(
@@ -136,7 +160,7 @@ def _kernel(constant):
                 for j in range(K):
                     filtered[t, j] = ahead[t, j] * factor[t, j]
                     total += filtered[t, j]
-                inverse = 1.0 / total
+                inverse = 1.0 / (total + TINY)
                 for j in range(K):
                     filtered[t, j] *= inverse
                 norm[t] = total
@@ -144,12 +168,13 @@ def _kernel(constant):
             for j in range(K):
                 gamma[last, j] = filtered[last, j] * end[j]
                 total += gamma[last, j]
+            inverse = 1.0 / (total + TINY)
             for j in range(K):
-                gamma[last, j] /= total
+                gamma[last, j] *= inverse
             norm[last] *= total
             for t in range(last, first, -1):
                 for j in range(K):
-                    ahead[t, j] = gamma[t, j] / ahead[t, j]
+                    ahead[t, j] = gamma[t, j] / (ahead[t, j] + TINY)
                     gamma[t - 1, j] = 0.0
                 for j in range(K):
                     ratio = ahead[t, j]
@@ -172,7 +197,7 @@ def _smooth_in_logarithms(density, starts, log_start, log_transition, log_end):
     if node is None:
         with np.errstate(divide="ignore"):
             node = np.log(density.scaled) + density.log_scale[:, None]
-    node = np.maximum(node, np.finfo(float).min / 1e10)  # sums of logarithms must stay finite
+    node = node.copy()
     node[starts[:-1]] += log_start
     node[starts[1:] - 1] += log_end
     for n, (first, stop) in enumerate(pairwise(starts)):

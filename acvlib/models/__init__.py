@@ -7,7 +7,7 @@ from .crf.dense import CRFParams
 from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM
 from .glm.families import FAMILIES, Family, tweedie
-from .hmm import HMM
+from .hmm import HMM, ImpossibleSequence
 from .hmm.families import (
     GLMHMM,
     AutoRegressiveHMM,
@@ -17,7 +17,7 @@ from .hmm.families import (
     NeuralHMM,
     PoissonHMM,
 )
-from .hmm.posterior import HMMParams
+from .hmm.parameters import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
 from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
@@ -49,6 +49,7 @@ __all__ = [
     "HMM",
     "HMMParams",
     "HiddenMRF",
+    "ImpossibleSequence",
     "Islands",
     "LinearChainCRF",
     "ManifoldEnergy",

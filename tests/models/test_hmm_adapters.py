@@ -119,14 +119,14 @@ def test_a_left_to_right_chain_stays_one():
     model, params = acv.from_hmmlearn(theirs, X, [60] * 4)
     fit = acv.fit(model, params)
     named = model.unpack(acv.exact(fit, [[0]]).params[0])
-    assert (named.transition[theirs.transmat_ == 0.0] < 1e-100).all()
+    assert (named.transition[theirs.transmat_ == 0.0] == 0.0).all()
     assert_allclose(-model.sequence_losses(params).sum(), theirs.score(X, [60] * 4), rtol=1e-8)
 
 
 def test_a_prior_of_ours_may_be_asked_for():
     theirs, X = fitted("diag")
     model, params = acv.from_hmmlearn(theirs, X, LENGTHS, concentration=1.5)
-    assert model.fixed is None
+    assert np.isnan(model.fixed).all()
     assert acv.fit(model, params).newton_decrement < 1e-6
 
 
@@ -136,8 +136,8 @@ def test_a_prior_of_ours_may_be_asked_for():
         ({"fitted": hmm.GaussianHMM(2)}, ValueError, "not fitted: call its fit"),
         ({"fitted": hmm.MultinomialHMM(2)}, TypeError, "MultinomialHMM .*: take CategoricalHMM"),
         ({"fitted": 3}, TypeError, "int is no kind of hmmlearn"),
-        ({"lengths": [120, 80]}, ValueError, "lengths sum to 200, .*: X has 300 rows"),
-        ({"lengths": [300, 0]}, ValueError, "sum to 300"),
+        ({"lengths": [120, 80]}, ValueError, r"X is \(300, 2\) and lengths, .* sum to 200"),
+        ({"lengths": [300, 0]}, ValueError, "positive lengths"),
         ({"X": np.ones((300, 3))}, ValueError, "X has 3 columns: this GaussianHMM was fitted to 2"),
         ({"X": np.ones(300)}, ValueError, r"X \(300,\): 2-d"),
     ],
@@ -152,7 +152,6 @@ def test_what_cannot_be_brought_is_named(change, error, message):
     ("name", "settings", "message"),
     [
         ("diag", {"covariance_type": "round"}, "covariance_type 'round': one of diag"),
-        ("diag", {"transmat_prior": 2.0}, "startprob_prior and transmat_prior are"),
         ("diag", {"means_weight": 1.0}, "means_weight is above 0"),
         ("diag", {"covars_prior": [[1.0, 2.0]]}, "covars_prior are"),
         ("poisson", {"lambdas_weight": 1.0}, "lambdas_prior or lambdas_weight is not 0"),

@@ -25,7 +25,7 @@ from acvlib.models import (
     PoissonHMM,
 )
 from acvlib.models.hmm import em
-from acvlib.models.hmm.emissions import Emission, Mixture, Normal, Poisson, Prior
+from acvlib.models.hmm.emissions import Emission, Mixture, Poisson, normal
 from acvlib.models.hmm.posterior import hidden_states
 
 LENGTHS = (9, 14, 7)
@@ -43,13 +43,14 @@ class Laplace(Emission):
         return states
 
     def pack(self, named):
-        return np.ravel(named)
+        return named
 
-    def prior(self, n_states, n_channels):
-        return Prior(((Normal(0.0, 0.1), np.arange(n_states * n_channels)[:, None]),))
+    def minus_log_prior(self, rows):
+        value, slopes = normal(rows, 0.0, 0.1)
+        return anp.sum(value, axis=-1), slopes
 
-    def log_density(self, state, frames):
-        return -anp.sum(anp.sqrt(1.0 + (frames.x - state) ** 2), axis=1)
+    def log_density(self, row, frames):
+        return -anp.sum(anp.sqrt(1.0 + (frames.x - row) ** 2), axis=1)
 
 
 def regimes(rng, lengths=LENGTHS):
@@ -165,21 +166,34 @@ def close(found, expected, accuracy=1e-8):
 
 def test_rows_have_the_derivatives_of_autograd(case):
     model, params = case
-    _, states = model.split(params)
-    mass = np.random.default_rng(2).uniform(size=len(model.frames.x)) * model.frames.observed
-    rows = np.flatnonzero(model.frames.observed)
-    frames = model.frames.rows(rows)
+    emission = model.emission
+    _, rows = model.split(params)
+    mass = np.random.default_rng(2).uniform(size=(len(model.frames.x), 2))
+    mass *= model.frames.observed[:, None]
+    expected = emission.expected(rows, model.frames, mass)
+    across, own = emission.information(rows, expected, False)
+    assert across.shape[1] == emission.n_shared
+    for k in range(2):
 
-    def density(row):
-        return model.emission.log_density(row, frames)
+        def density(row, k=k):
+            every = anp.concatenate([rows[:k], row[None], rows[k + 1 :]])
+            return emission.log_densities(every, model.frames)[:, k]
 
-    close(model.emission.scores(states[1], frames), jacobian(density)(states[1]), 1e-12)
-    expected = -dense_hessian(lambda row: mass[rows] @ density(row))(states[1])
-    close(model.emission.information(states[1], frames, mass[rows]), expected, 1e-12)
-    prior = model.emission_prior
-    own = params[model.n_chain :]
-    close(prior.gradient(own), grad(prior.minus_log)(own), 1e-12)
-    close(prior.hessian(own).toarray(), dense_hessian(prior.minus_log)(own), 1e-12)
+        def total(row, k=k, density=density):
+            return mass[:, k] @ density(row)
+
+        seen = model.frames.observed
+        close(emission.scores(rows, k, model.frames)[seen], jacobian(density)(rows[k])[seen], 1e-12)
+        close(emission.slopes(rows, expected)[k], grad(total)(rows[k]), 1e-12)
+        curved = -dense_hessian(total)(rows[k])
+        n_shared = emission.n_shared
+        assert_allclose(across[k], curved[:n_shared], atol=1e-11 * abs(curved).max(), rtol=0.0)
+        close(own[k], curved[n_shared:, n_shared:], 1e-11)
+
+    def prior(flat):
+        return emission.minus_log_prior(anp.reshape(flat, rows.shape))[0]
+
+    close(emission.minus_log_prior(rows)[1].ravel(), grad(prior)(rows.ravel()), 1e-12)
 
 
 def test_derivatives_equal_autograd(case):

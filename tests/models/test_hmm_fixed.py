@@ -11,7 +11,7 @@ from acvlib.derivatives import derivatives_of
 from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
-from acvlib.models.hmm.simplex import Dirichlet
+from acvlib.models.hmm.simplex import Simplex
 
 FREE = np.nan
 LEFT_TO_RIGHT = [[1, 0, 0], [FREE, FREE, 0], [0, FREE, FREE], [0, 0, 1]]
@@ -50,8 +50,7 @@ def test_fixed_entries_stay_through_em_fit_and_folds(fixed):
     for params in (start.params, fit.params, *acv.exact(fit, [[0], [1, 2]]).params):
         named = model.unpack(params)
         rows = np.vstack([named.initial, named.transition])
-        assert_allclose(rows[kept], model.fixed[kept], atol=1e-4)
-        assert (rows[model.fixed == 0.0] < 1e-100).all()
+        assert (rows[kept] == model.fixed[kept]).all()
     assert np.diff(start.objectives).max() < 1e-9 * abs(start.objectives[-1])
 
 
@@ -88,12 +87,14 @@ def test_a_probability_that_runs_to_zero_is_named():
     assert acv.fit(model, model.params_of_labels(labels)).newton_decrement < 1e-6
 
 
-def test_the_prior_of_fixed_entries_pulls_to_them():
-    prior = Dirichlet.fixing(MIXED, (4, 3), 1.5)
-    rows = np.full((4, 3), 1.0 / 3.0)
-    kept = prior.rows(100.0 * rows)
-    assert_allclose(kept.sum(axis=1), 1.0)
-    assert_allclose(prior.counts(np.log(kept))[~np.isnan(prior.fixed)], 0.0, atol=1e-8)
+def test_rows_keep_what_is_fixed():
+    law = Simplex((4, 3), 1.5, MIXED)
+    rows = law.rows(np.full((4, 3), 100.0 / 3.0))
+    assert_allclose(rows.sum(axis=1), 1.0)
+    assert_allclose(np.exp(law.log_p(law.weights(rows))), rows, rtol=1e-14)
+    assert law.kept.sum(axis=1).tolist() == [1, 1, 2, 1]
+    with pytest.raises(ValueError, match="where fixed"):
+        law.weights(np.full((4, 3), 1.0 / 3.0))
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,17 @@ z_1 ~ initial;  z_t | z_t-1 ~ transition;  x_t | z_t = k, x_t-1 ... x_t-p ~ emis
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import autograd.numpy as anp
 import numpy as np
 from scipy.special import logsumexp
 
 from ... import weighting
-from ...checks import check_choice, check_kind, check_whole, real_number
+from ...checks import check_choice, check_whole
 from ...folds import weights as fold_weights
 from ...inference import chain, hidden_chain
 from ...model import ModelDefaults, checked, own_copy
@@ -21,14 +22,16 @@ from ...weighting import keep_latents
 from .derivatives import HMMDerivatives
 from .em import climbed
 from .emissions import Emission, Gaussian
-from .emissions.base import k_means
-from .emissions.priors import Prior
-from .posterior import HiddenStates, HMMParams, Parameters, hidden_states
+from .parameters import HMMParams, Parameters
+from .posterior import HiddenStates, ImpossibleSequence, check_explained, hidden_states
 from .prediction import Predictions
 from .sequences import Frames, check_channels, check_observed, make_frames, read_sequences
-from .simplex import Dirichlet, log_probabilities
+from .starts import in_order, k_means
+
+__all__ = ["HMM", "HMMParams", "ImpossibleSequence"]
 
 SITES = ("sequences", "steps")
+IMPOSSIBLE = -1e9  # the log of a 0, where sums are to stay finite
 STAY = 0.9  # share of a start's transition probability that stays in its state
 
 
@@ -36,8 +39,9 @@ STAY = 0.9  # share of a start's transition probability that stays in its state
 class HMM(Parameters, Predictions, ModelDefaults):
     """Maximise the posterior density of a K-state HMM.
 
-    Params (D,) are log ratios to the last state of the initial and of each transition row, then the
-    emission's parameters. States may be permuted. Sites and frames are counted without `context`.
+    Params (D,) are log ratios of the initial and of each transition row to the last entry that is
+    free, then the emission's parameters. States may be permuted. Sites and frames are counted
+    without `context`.
 
     Parameters
     ----------
@@ -78,11 +82,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def __post_init__(self):
         self._check_settings()
         object.__setattr__(self, "sequences", read_sequences(self.sequences, self.context))
-        given = [sequence[:, : self.n_channels] for sequence in self.sequences]
-        check_channels(given)
-        object.__setattr__(self, "emission", self.emission.settled(given))
-        object.__setattr__(self, "fixed", self.chain_prior.fixed)
         self._weigh()
+        for name in ("concentration", "fixed"):
+            object.__setattr__(self, name, getattr(self.chain_prior, name))
         seen = int(self.frames.observed.sum())
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
@@ -105,26 +107,27 @@ class HMM(Parameters, Predictions, ModelDefaults):
             object.__setattr__(self, "context", order)
         for name, least in {"n_states": 1, "context": order, "dense_limit": 0}.items():
             object.__setattr__(self, name, check_whole(name, getattr(self, name), least))
-        object.__setattr__(self, "concentration", self._checked_concentration())
-
-    def _checked_concentration(self):
-        given = own_copy(self.concentration, name="concentration")
-        if given.ndim == 0:
-            return real_number("concentration", self.concentration, least=1.0)
-        rows = self.n_states + 1
-        usable = (given >= 1.0) & (given < np.inf)
-        if given.shape not in ((rows, 1), (rows, self.n_states)) or not usable.all():
-            shapes = f"one number, ({rows}, 1) or ({rows}, {self.n_states})"
-            raise ValueError(f"concentration {given.tolist()} must be >= 1 and finite: {shapes}")
-        return given
 
     def _weigh(self):
+        """Check the sample weights; give the emission what it takes from frames that have one."""
         weights = weighting.site_weights(self.sample_weight, self.n_sites)
         if self.scheme is not keep_latents and (weights != 1.0).any():
             raise ValueError(
                 "sample_weight needs scheme keep_latents: under others edges count s^2"
             )
         object.__setattr__(self, "sample_weight", weights)
+        lengths = [len(x) for x in self.sequences]
+        if self.sites == "sequences":
+            of_frames = np.repeat(weights, lengths)
+        else:
+            n_sites = np.array(lengths) - self.context
+            parts = np.split(weights, np.cumsum(n_sites)[:-1])
+            of_frames = np.concatenate([np.pad(w, (self.context, 0), "edge") for w in parts])
+        every = np.concatenate(self.sequences)[of_frames > 0.0]
+        x, inputs = np.split(every, [self.n_channels], axis=1)
+        check_channels(x)
+        settled = self.emission.settled(x, inputs, of_frames[of_frames > 0.0])
+        object.__setattr__(self, "emission", settled)
 
     # sites
 
@@ -146,10 +149,12 @@ class HMM(Parameters, Predictions, ModelDefaults):
         """R, without inputs."""
         return self.sequences[0].shape[1] - self.emission.n_inputs
 
-    @property
+    @cached_property
     def n_sites(self) -> int:
         """Sequences or frames."""
-        return len(self.sequences) if self.sites == "sequences" else len(self.frames.x)
+        if self.sites == "sequences":
+            return len(self.sequences)
+        return sum(len(x) - self.context for x in self.sequences)
 
     @cached_property
     def observed(self) -> np.ndarray:
@@ -168,70 +173,67 @@ class HMM(Parameters, Predictions, ModelDefaults):
     @cached_property
     def derivatives(self) -> HMMDerivatives | None:
         """By compiled smoothing, under scheme A; None, which means autograd, under others."""
-        return HMMDerivatives(self) if self.scheme is keep_latents else None
+        if self.scheme is not keep_latents:
+            return None
+        check_explained(self)
+        return HMMDerivatives(self)
 
     @checked
     def log_densities(self, params: np.ndarray) -> np.ndarray:
         """log p(x_t | z_t = k, lags), (M, K), zero where missing; differentiable."""
-        _, states = self.split(params)
-        return self.emission.log_densities(states, self.frames)
+        return self.log_densities_of(params, self.frames)
+
+    def log_densities_of(self, params: np.ndarray, frames: Frames) -> np.ndarray:
+        """The same of other frames."""
+        _, rows = self.split(params)
+        return anp.where(frames.observed[:, None], self.emission.log_densities(rows, frames), 0.0)
 
     @checked
     def log_chain(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(log initial (K,), log transition (K, K)); differentiable."""
-        rows = self._log_rows(params)
+        rows = self.chain_prior.log_p(self.split(params)[0])
         return rows[0], rows[1:]
-
-    @cached_property
-    def chain_prior(self) -> Dirichlet:
-        """The prior of initial and transition probabilities."""
-        shape = (self.n_states + 1, self.n_states)
-        return Dirichlet.fixing(self.fixed, shape, self.concentration)
-
-    @cached_property
-    def emission_prior(self) -> Prior:
-        """The `Prior` of the emission's parameters."""
-        return self.emission.prior(self.n_states, self.n_channels)
 
     @checked
     def log_prior(self, params: np.ndarray) -> float:
         """log p(initial, transition, emission) up to a constant; differentiable."""
-        return self._log_prior(params)
+        chain, rows = self.split(params)
+        of_chain = self.chain_prior.log_density(self.chain_prior.log_p(chain))
+        return of_chain - self.emission.minus_log_prior(rows)[0]
 
-    def _log_prior(self, params):
-        emission = self.whole(params)[self.n_chain :]
-        of_emission = self.emission_prior.minus_log(emission)
-        return self.chain_prior.log_density(self._log_rows(params)) - of_emission
+    def prior_slopes(self, params: np.ndarray) -> np.ndarray:
+        """The gradients of minus the log prior at params (n, D)."""
+        if self.held is not None:
+            params = np.hstack([np.tile(self.held, (len(params), 1)), params])
+            return replace(self, held=None).prior_slopes(params)[:, self.n_nuisance :]
+        chain, rows = self.split(params)
+        p = np.exp(self.chain_prior.log_p(chain))
+        of_chain = -self.chain_prior.score(self.chain_prior.pseudo_counts, p)
+        return self.join(of_chain, self.emission.minus_log_prior(rows)[1])
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise `NoFiniteOptimum` where a flat prior lets a probability run to 0."""
         if self.held is not None:
             return
         hidden = HiddenStates(self, params, self.frames, prior=False)
-        laws = [(self.chain_prior, hidden.counts.sum(axis=1), hidden.p)]
-        for law, places in self.emission_prior.parts:
-            if isinstance(law, Dirichlet):
-                p = np.exp(log_probabilities(params[self.n_chain + places]))
-                laws.append((law, hidden.mass.sum(axis=0), p))
-        for law, totals, p in laws:
-            law.check_optimum(totals, p)
+        self.chain_prior.check_optimum(hidden.counts)
+        self.emission.check_optimum(hidden.rows, hidden.expected)
 
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F = -log p(x; params, weights) - log p(params); differentiable."""
-        _, states = self.split(params)
-        densities = self.emission.log_densities(states, self.frames)
-        rows = self._log_rows(params)
+        densities = _finite(self.log_densities_of(params, self.frames))
+        initial, transition = map(_finite, self.log_chain(params))
         weights = weights * self.sample_weight
         log_p = 0.0
         for n, frames in enumerate(self.pieces()):
             own = densities[frames]
             by_step = self.sites == "steps"
             steps = weights[frames] if by_step else np.ones(len(own))
-            potentials = hidden_chain.potentials(self.scheme, steps, own, rows[0], rows[1:])
+            potentials = hidden_chain.potentials(self.scheme, steps, own, initial, transition)
             weight = 1.0 if by_step else weights[n]
             log_p = log_p + weight * chain.log_partition(*potentials)
-        return -log_p - self._log_prior(params)
+        return -log_p - self.log_prior(params)
 
     @checked
     def heldout_loss(self, params: np.ndarray, fold: np.ndarray) -> np.ndarray:
@@ -249,13 +251,15 @@ class HMM(Parameters, Predictions, ModelDefaults):
     def initial_params(self, rng: np.random.Generator | None = None) -> np.ndarray:
         """K-means, seeded by `rng`, of observed frames; sticky transitions. See `em.restarts`.
 
-        Frames of sample weight 0 have no part in it.
+        Clusters are states in the order that makes their path likeliest under `fixed`. Frames of
+        sample weight 0 have no part in it.
         """
         observed = self.weighed_frames.observed
         seed = 0 if rng is None else int(rng.integers(2**31))
         features = self.emission.features(self.weighed_frames)
         labels = np.zeros(len(observed), int)
         labels[observed] = k_means(features[observed], self.n_states, seed)
+        labels = in_order(labels, observed, self.frames.starts, self.chain_prior)
         return self.params_of_labels(labels)
 
     @checked
@@ -268,4 +272,9 @@ class HMM(Parameters, Predictions, ModelDefaults):
         k = self.n_states
         rows = np.vstack([np.ones(k), (1.0 - STAY) / k + STAY * np.eye(k)])
         emission = self.emission.start(self.weighed_frames, labels, k)
-        return self._packed(self.chain_prior.rows(rows), emission)
+        return self.packed(self.chain_prior.rows(rows), emission)
+
+
+def _finite(logs):
+    """Logarithms, of 0 one whose exp is 0: 0 times -inf is nan. Differentiable."""
+    return anp.where(logs == -np.inf, IMPOSSIBLE, logs)

@@ -1,10 +1,11 @@
 """The Hessian of an HMM at one point as products with vectors: no D x D matrix is formed.
 
-H = complete-data information - Cov(score) over the posterior of the states, + the prior's.
+H = complete-data information, prior included, - Cov(score) over the posterior of the states.
 
 Source: Louis (1982).
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,191 +13,202 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
-from . import simplex
-from .emissions.base import StatePairs
 from .posterior import HiddenStates
 
 THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
+LEAST = 1e-9  # curvature of a preconditioner, of its largest
 
 
-def hessian(hidden: HiddenStates) -> np.ndarray:
-    """H (D, D), prior included."""
-    units = np.eye(hidden.model.n_params)
-    return CompleteData(hidden).multiply(units) - ScoreCovariance(hidden).multiply(units)
+class Curvature:
+    """At `HiddenStates`; accurate: a `Curvature` of which this is a rough form.
 
-
-def _state_pairs(hidden, frame, state, chosen):
-    """`StatePairs` of each state, of the chosen ones of pairs (frame, state)."""
-    found = []
-    for k in np.unique(state[chosen]):
-        numbers = chosen[state[chosen] == k]
-        rows = frame[numbers]
-        mass = hidden.mass[rows, k]
-        found.append(StatePairs(k, numbers, hidden.frames.rows(rows), mass))
-    return found
-
-
-class CompleteData:
-    """H if the states were known, as is expected of them, prior included.
-
-    It has one block for each state, the M-step's normal equations: the preconditioner.
+    Rough products take fewer pairs of frame and state, in single precision.
     """
 
-    def __init__(self, hidden: HiddenStates):
+    def __init__(self, hidden: HiddenStates, accurate: "Curvature | None" = None):
         self.hidden = hidden
         self.model = hidden.model
+        self.is_rough = accurate is not None
+        if accurate:
+            self._information = accurate._information
+
+    @cached_property
+    def rough(self) -> "Curvature":
+        """The same, cheaper and less accurate."""
+        return Curvature(self.hidden, self)
+
+    def multiply(self, directions: np.ndarray, left_out: Sequence = ()) -> np.ndarray:
+        """H times each row (B, D); left_out: for each, sequences without a part in Cov(score)."""
+        weights = self._weights(len(directions))
+        for row, sequences in enumerate(left_out):
+            weights[sequences, row] = 0.0
+        out = self.complete(directions)
+        for batch in pieces(len(directions), AT_ONCE):
+            out[batch] -= self._covariance(directions[batch], weights[:, batch])
+        return out
+
+    # if the states were known
 
     @cached_property
     def _information(self):
-        """Of the emission's log-densities."""
-        frame, state = np.nonzero(self.hidden.smoothed.gamma > THRESHOLD)
-        pairs = _state_pairs(self.hidden, frame, state, np.arange(len(frame)))
-        return self.model.emission.informations(self.hidden.states, pairs)
+        """Of the chain's rows (K + 1, K, K); of shared parameters (K, s, e); of a state's own."""
+        hidden = self.hidden
+        chain = self.model.chain_prior.information(hidden.counts, hidden.p)
+        emission = self.model.emission
+        return chain, *emission.information(hidden.rows, hidden.expected, hidden.prior)
+
+    def complete(self, directions: np.ndarray) -> np.ndarray:
+        """The complete-data information, prior included, times each row (B, D)."""
+        of_chain, across, own = self._information
+        chain, rows = self.model.split(directions)
+        by_chain = np.einsum("nij,bnj->bni", of_chain, chain)
+        n_shared = across.shape[1]
+        parts = rows[..., n_shared:].swapaxes(0, 1)  # (K, B, d)
+        by_rows = np.empty(rows.shape)
+        each = parts.reshape(len(own), -1, own.shape[-1]) @ own
+        by_rows[..., n_shared:] = each.reshape(parts.shape).swapaxes(0, 1)
+        if n_shared:
+            by_rows[..., :n_shared] = np.einsum("bke,kse->bks", rows, across)
+            by_shared = np.einsum("bks,ksd->bkd", rows[..., :n_shared], across[..., n_shared:])
+            by_rows[..., n_shared:] += by_shared
+        return self.model.join(by_chain, by_rows)
 
     @cached_property
-    def _chain_information(self):
-        """Minus the Hessian of sum_k counts_k log p_k, for each row: (K + 1, K - 1, K - 1)."""
-        p = self.hidden.p
-        of_prior = self.model.chain_prior.stiffness(p) if self.hidden.prior else 0.0
-        return simplex.information(self.hidden.counts.sum(axis=1), p) + of_prior
+    def blocks(self) -> list[tuple[slice, np.ndarray]]:
+        """[(place, matrix (d, d), repeated r times on the diagonal at `place`, (r d) params)].
 
-    def multiply(self, directions):
-        """Times each row (B, D)."""
-        chain, states = self.model.split(directions)
-        by_chain = np.einsum("nij,bnj->bni", self._chain_information, chain)
-        out = self.model.join(by_chain, self._information.multiply(states))
-        out += (self.hidden.prior_hessian @ directions.T).T
-        return out
-
-    @cached_property
-    def blocks(self):
-        """[(place, matrix (d, d), repeated r times on the diagonal at `place`, (r d) params)]."""
-        shared, states = self._information.blocks()
-        repeats, _ = self.model.emission.state_shape(self.model.n_channels)
-        parts = [(states, repeats)]
-        if self.model.held is None:
-            parts = [(self._chain_information, 1), (shared[None], 1), *parts]
+        One for each row of the chain and each state, the M-step's normal equations.
+        """
+        of_chain, across, own = self._information
+        model = self.model
+        repeats, _ = model.emission.state_shape(model.n_channels)
+        parts = []
+        if model.held is None:
+            places = map(np.flatnonzero, model.chain_prior.kept)
+            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(of_chain, places, strict=True)]
+            n_shared = across.shape[1]
+            parts.append((across[..., :n_shared].sum(axis=0), 1))
+        if repeats > 1:
+            parts += [(matrix, repeats) for matrix in own]
+        else:
+            places = map(np.flatnonzero, model.kept_in_states)
+            parts += [(m[np.ix_(p, p)], 1) for m, p in zip(own, places, strict=True)]
         blocks = []
         start = 0
-        for matrices, repeats in parts:
-            for matrix in matrices if matrices.shape[1] else ():
-                size = len(matrix)
-                first = slice(start, start + size)
-                prior = self.hidden.prior_hessian[first, first].toarray()
-                blocks.append((slice(start, start + repeats * size), matrix + prior))
-                start += repeats * size
+        for matrix, repeats in parts:
+            stop = start + repeats * len(matrix)
+            if stop > start:
+                blocks.append((slice(start, stop), matrix))
+            start = stop
         return blocks
 
     @cached_property
     def _factors(self):
-        return [(place, cho_factor(matrix, lower=True)) for place, matrix in self.blocks]
+        return [(place, factor_of(matrix)) for place, matrix in self.blocks]
 
-    def precondition(self, vectors):
+    def precondition(self, vectors: np.ndarray) -> np.ndarray:
         """The inverse of all blocks times vectors (B, D)."""
         out = np.empty_like(vectors)
         for place, factor in self._factors:
             out[:, place] = block_solve(factor, vectors[:, place])
         return out
 
+    # what not knowing them takes
 
-def block_solve(factor, vectors):
-    """M^-1 times vectors (B, r d), of a factorised M (d, d) that is repeated r times."""
-    rows = vectors.reshape(-1, len(factor[0]))
-    return cho_solve(factor, rows.T, check_finite=False).T.reshape(vectors.shape)
+    @cached_property
+    def _active(self):
+        threshold = ROUGH if self.is_rough else THRESHOLD
+        return active_pairs(self.hidden.smoothed, self.hidden.frames.starts, threshold)
 
+    @cached_property
+    def _first(self):
+        """The active pairs of first frames, and (n, K) which state each has."""
+        first = np.flatnonzero(np.isin(self._active.frame, self.hidden.frames.starts[:-1]))
+        return first, np.eye(self.model.n_states)[self._active.state[first]]
 
-class ScoreCovariance:
-    """Cov(score) over the posterior of the states, and what its recursions give of J.
-
-    rough: fewer pairs and single precision, for solves that are refined.
-    """
-
-    def __init__(self, hidden: HiddenStates, rough: bool = False):
-        self.hidden = hidden
-        self.model = hidden.model
-        self.rough = rough
-        starts = hidden.frames.starts
-        self.active = active_pairs(hidden.smoothed, starts, ROUGH if rough else THRESHOLD)
-        frame = self.active.frame
-        self.observed = (hidden.step_weights * hidden.frames.observed)[frame, None]
-        self.first = np.flatnonzero(np.isin(frame, starts[:-1]))
-        self.in_first_state = np.eye(self.model.n_states)[self.active.state[self.first]]
-
-    def multiply(self, directions, left_out=()):
-        """Times each row (B, D); left_out: for each row, sequences that have no part in it."""
-        weights = self._weights(len(directions))
-        for row, sequences in enumerate(left_out):
-            weights[sequences, row] = 0.0
-        out = np.empty_like(directions)
-        for batch in pieces(len(directions), AT_ONCE):
-            out[batch] = self._multiply(directions[batch], weights[:, batch])
-        return out
-
-    def _multiply(self, directions, weights):
-        chain, states = self.model.split(directions)
-        full = np.pad(chain, ((0, 0), (0, 0), (0, 1)))
-        tangent = full - (full * self.hidden.p).sum(axis=-1, keepdims=True)  # of log p
-        s = np.zeros((len(self.observed), len(directions)))
-        for k, numbers, scores in self._scores():
-            s[numbers] = scores @ self._as_precise(states[:, k].T)
-        s *= self.observed
-        s[self.first] += self.in_first_state @ tangent[:, 0].T
-        tau = tangent[:, 1:].transpose(1, 2, 0)
-        return self.model.join(*self._moved_score(s, tau, weights))
-
-    def cross(self, left_out):
-        """J (w_o - 1) at w = 1 of folds of time steps, (B, D); left_out (B, M): 1 - w_o."""
-        hidden = self.hidden
-        frame = self.active.frame
-        log_density = hidden.log_density[frame, self.active.state]
-        s = left_out[:, frame].T * (hidden.step_weights[frame] * log_density)[:, None]
-        tau = np.zeros((*hidden.p[1:].shape, len(left_out)))
-        chain, states = self._moved_score(s, tau, self._weights(len(left_out)))
-        for row, w in enumerate(left_out):
-            mass = w[:, None] * hidden.mass
-            states[row] += self.model.emission.gradients(hidden.states, hidden.frames, mass)
-        return self.model.join(chain, states)
+    @cached_property
+    def _observed(self):
+        """The weight of each active pair's frame (P, 1)."""
+        weights = self.hidden.step_weights * self.hidden.frames.observed
+        return weights[self._active.frame, None]
 
     def _weights(self, n_directions):
         return np.repeat(self.hidden.sequence_weights[:, None], n_directions, axis=1)
+
+    def _covariance(self, directions, weights):
+        chain, rows = self.model.split(directions)
+        tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
+        s = np.zeros((len(self._observed), len(directions)))
+        for k, numbers, scores in self._each_scores():
+            s[numbers] = scores @ self._as_precise(rows[:, k].T)
+        s *= self._observed
+        first, in_state = self._first
+        s[first] += in_state @ tangent[:, 0].T
+        tau = tangent[:, 1:].transpose(1, 2, 0)
+        return self.model.join(*self._moved_score(s, tau, weights))
+
+    def of_fields(self, fields: np.ndarray) -> np.ndarray:
+        """How the expected score (B, D) moves where log-densities move by fields (B, M, K)."""
+        s = np.ascontiguousarray(fields[:, self._active.frame, self._active.state].T)
+        tau = np.zeros((*self.hidden.p[1:].shape, len(fields)))
+        return self.model.join(*self._moved_score(s, tau, self._weights(len(fields))))
 
     def _moved_score(self, s, tau, weights):
         """How the expected scores of chain and states move where potentials move by s and tau."""
         is_held = self.model.held is not None
         tau = None if is_held else np.ascontiguousarray(tau)
-        c, moves = covariances(self.active, s, tau, np.ascontiguousarray(weights))
+        c, moves = covariances(self._active, s, tau, np.ascontiguousarray(weights))
         counts = np.zeros((c.shape[1], *self.hidden.p.shape))
         if not is_held:
-            counts[:, 0] = c[self.first].T @ self.in_first_state
+            first, in_state = self._first
+            counts[:, 0] = c[first].T @ in_state
             counts[:, 1:] = moves.transpose(2, 0, 1)
-        c *= self.observed
-        states = np.zeros((c.shape[1], *self.hidden.states.shape))
-        for k, numbers, scores in self._scores():
-            states[:, k] = self._as_precise(c[numbers].T) @ scores
-        return simplex.score(counts, self.hidden.p), states
+        c *= self._observed
+        rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
+        for k, numbers, scores in self._each_scores():
+            rows[:, k] = self._as_precise(c[numbers].T) @ scores
+        return self.model.chain_prior.score(counts, self.hidden.p), rows
 
-    def _scores(self):
+    def _each_scores(self):
         """(state, numbers, d log p (n, e)) of pairs whose frame has others; kept if rough."""
-        return self._kept_scores if self.rough else self._made_scores()
+        return self._kept_scores if self.is_rough else self._made_scores()
 
     @cached_property
     def _kept_scores(self):
         return list(self._made_scores())
 
     def _made_scores(self):
-        contested = np.flatnonzero(self.active.contested)
-        pairs = _state_pairs(self.hidden, self.active.frame, self.active.state, contested)
-        for k, numbers, frames, _ in pairs:
-            scores = self.model.emission.scores(self.hidden.states[k], frames)
+        contested = np.flatnonzero(self._active.contested)
+        state = self._active.state[contested]
+        for k in np.unique(state):
+            numbers = contested[state == k]
+            frames = self.hidden.frames.rows(self._active.frame[numbers])
+            scores = self.model.emission.scores(self.hidden.rows, k, frames)
             yield k, numbers, self._as_precise(scores)
 
     def _as_precise(self, x):
         """In the precision of products: single, if rough."""
-        if not self.rough:
+        if not self.is_rough:
             return x
         single = x.astype(np.float32)
         single[np.abs(single) < SUBNORMAL] = 0.0
         return single
+
+
+def factor_of(matrix: np.ndarray) -> tuple:
+    """The Cholesky factor of a matrix, or of that with absolute eigenvalues where it has none."""
+    try:
+        return cho_factor(matrix, lower=True)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(matrix)
+        values = np.maximum(abs(values), max(LEAST * abs(values).max(), np.finfo(float).tiny))
+        return cho_factor((vectors * values) @ vectors.T, lower=True)
+
+
+def block_solve(factor: tuple, vectors: np.ndarray) -> np.ndarray:
+    """M^-1 times vectors (B, r d), of a factorised M (d, d) that is repeated r times."""
+    rows = vectors.reshape(-1, len(factor[0]))
+    return cho_solve(factor, rows.T, check_finite=False).T.reshape(vectors.shape)

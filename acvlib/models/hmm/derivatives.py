@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 from joblib import delayed
-from scipy.linalg import cho_factor
+from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
@@ -12,14 +12,8 @@ from ...inference import prefixes
 from ...model import override
 from ...parallel import parallel, pieces
 from ...solvers.inverse import DenseFolds, DenseHessian
-from .curvature import AT_ONCE, CompleteData, ScoreCovariance, block_solve, hessian
-from .posterior import (
-    filter_tables,
-    heldout_gradient,
-    hidden_states,
-    prior_gradient,
-    states_of_sequences,
-)
+from .curvature import AT_ONCE, Curvature, block_solve, factor_of
+from .posterior import HiddenStates, hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -43,10 +37,15 @@ class HMMDerivatives(Derivatives):
     def cross(self, params, folds):
         if self.model.sites == "sequences":
             return -self._own_gradients(params, folds)[1]
-        covariance = ScoreCovariance(self._whole(params))
-        left_out = folds.indicator(self.n_sites)
-        parts = pieces(len(folds), AT_ONCE)
-        return np.concatenate([covariance.cross(left_out[part].toarray()) for part in parts])
+        whole = self._whole(params)
+        curvature = Curvature(whole)
+        every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
+        found = []
+        for part in pieces(len(folds), AT_ONCE):
+            left_out = folds[part].indicator(self.n_sites).toarray()[:, :, None]
+            emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
+            found.append(curvature.of_fields(left_out * every) + emitted)
+        return np.concatenate(found)
 
     @override
     def fold_gradients(self, params, folds, values=True):
@@ -60,7 +59,7 @@ class HMMDerivatives(Derivatives):
     def hessian(self, params, weights):
         if self.matrix_free:
             return super().hessian(params, weights)
-        return DenseHessian(hessian(hidden_states(self.model, params, weights)))
+        return DenseHessian(_dense(hidden_states(self.model, params, weights)))
 
     @override
     def fold_hessians(self, params, folds, damping=0.0, whole=None):
@@ -73,22 +72,35 @@ class HMMDerivatives(Derivatives):
     @override
     def products(self, params, folds):
         if self._shared(params, folds):
-            own = [states_of_sequences(self.model, params, fold) for fold in folds]
-            return SharedProducts(self._whole(params), own, folds)
-        hidden = []
+            own = [Curvature(states_of_sequences(self.model, params, fold)) for fold in folds]
+            return Products([Curvature(self._whole(params))], own, folds)
+        points = []
         for i, fold in enumerate(folds):
             weights = fold_weights(self.n_sites, fold)
-            hidden.append(hidden_states(self.model, at(params, i), weights))
-        return SeparateProducts(hidden)
+            points.append(Curvature(hidden_states(self.model, at(params, i), weights)))
+        return Products(points)
 
     @override
     def heldout_gradients(self, params, folds):
-        triples = zip(params, folds.omitted, folds.scored, strict=True)
-        return np.array(parallel()(delayed(heldout_gradient)(self.model, *own) for own in triples))
+        points = zip(params, folds.omitted, folds.scored, strict=True)
+        jobs = (delayed(self._heldout_gradient)(*each) for each in points)
+        return np.array(parallel()(jobs))
+
+    def _heldout_gradient(self, params, omitted, scored):
+        """-log sum_k gamma_k p_k moves with each state's density, and with gamma as by a field."""
+        model = self.model
+        if model.sites == "sequences":
+            return HiddenStates(model, params, model.frames.take(scored), prior=False).gradient()
+        left = hidden_states(model, params, fold_weights(model.n_sites, omitted))
+        gamma = left.smoothed.gamma
+        log_p = logsumexp(left.log_density[scored], b=gamma[scored], axis=1)
+        field = np.zeros_like(gamma)
+        field[scored] = np.exp(left.log_density[scored] - log_p[:, None])
+        return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
     @override
     def prior_gradients(self, params):
-        return np.array([prior_gradient(self.model, point) for point in params])
+        return self.model.prior_slopes(params)
 
     @override
     def futures(self, params, starts, horizon, gap):
@@ -98,10 +110,9 @@ class HMMDerivatives(Derivatives):
             raise ValueError(f'{sites}: time runs through one, with sites="steps"')
         if (self.model.sample_weight != 1.0).any():
             raise ValueError("sample_weight: leave_future_out takes a model without")
-        found = prefixes.futures(filter_tables(self._whole(params)), starts, horizon, gap)
-        return prefixes.Futures(
-            found.gradient[:, -len(params) :], found.log_p, found.slopes[..., -len(params) :]
-        )
+        tables, free = _filter_tables(self._whole(params))
+        found = prefixes.futures(tables, starts, horizon, gap)
+        return prefixes.Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
 
     def _shared(self, params, folds):
         """Whether folds at one point differ by the sequences that each leaves out."""
@@ -121,87 +132,96 @@ class HMMDerivatives(Derivatives):
         return own.value(), own.gradient()
 
     def _own_hessian(self, params, fold):
-        return hessian(states_of_sequences(self.model, params, fold))
+        return _dense(states_of_sequences(self.model, params, fold))
 
 
-class SeparateProducts:
-    """`FoldProducts` at params of their own, or with time steps left out.
+def _dense(hidden):
+    return Curvature(hidden).multiply(np.eye(hidden.model.n_params))
 
-    accurate: the products that these are a rough form of.
+
+def _filter_tables(hidden):
+    """The `Chain` whose filter runs through all frames, and which of its scores are of params."""
+    model = hidden.model
+    k = model.n_states
+    every = np.arange(len(hidden.frames.x))
+    scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
+    n_shared = model.emission.n_shared
+    n_front = k * (k + 1) + n_shared
+    n_own = hidden.rows.shape[1] - n_shared
+    shared = k * (k + 1) + np.tile(np.arange(n_shared), (k, 1))
+    own = n_front + np.arange(k * n_own).reshape(k, n_own)
+    of_chain = np.zeros((k + 1, k, n_front + k * n_own))
+    units = np.repeat(np.eye(k)[:, None], k + 1, axis=1)
+    moved = model.chain_prior.moved_log_p(units, hidden.p).transpose(1, 2, 0)
+    for row in range(k + 1):
+        of_chain[row, :, row * k : (row + 1) * k] = moved[row]
+    parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
+    free = np.concatenate([*parts, own[model.kept_in_states]])[-model.n_params :]
+    tables = prefixes.Chain(
+        row=np.where(hidden.frames.observed, every, -1),
+        log_density=hidden.log_density,
+        density_score=np.stack(scores, axis=1),
+        places=np.hstack([shared, own]),
+        log_initial=hidden.log_p[0],
+        initial_score=of_chain[0],
+        log_transition=hidden.log_p[1:],
+        transition_score=of_chain[1:],
+    )
+    return tables, free
+
+
+class Products:
+    """`FoldProducts`: a `Curvature` for each fold, or one of all, less each fold's own.
+
+    own: of each fold's sequences alone; accurate: the products that these are a rough form of.
     """
 
-    def __init__(self, hidden, accurate=None):
-        self.hidden = hidden
-        self.complete = accurate.complete if accurate else [CompleteData(one) for one in hidden]
-        self.is_rough = accurate is not None
-        self.rough = None if accurate else SeparateProducts(hidden, self)
-
-    @cached_property
-    def _covariances(self):
-        return [ScoreCovariance(one, self.is_rough) for one in self.hidden]
+    def __init__(self, points, own=None, folds=None, accurate=None):
+        self.points = points
+        self.own = own
+        self.folds = folds
+        self.accurate = accurate or self
+        rough = [] if accurate else [point.rough for point in points]
+        self.rough = None if accurate else Products(rough, own, folds, self)
 
     def multiply(self, vectors, rows):
-        out = np.empty_like(vectors)
-        for row, own in _each_row(rows):
-            out[own] = self.complete[row].multiply(vectors[own])
-            out[own] -= self._covariances[row].multiply(vectors[own])
+        if self.own is None:
+            return self._each(Curvature.multiply, vectors, rows)
+        out = self.points[0].multiply(vectors, [self.folds[row] for row in rows])
+        for i, row in enumerate(rows):
+            out[i] -= self.own[row].complete(vectors[i : i + 1])[0]
         return out
 
     def precondition(self, vectors, rows):
-        """The inverse complete-data information of each fold times its vector."""
-        out = np.empty_like(vectors)
-        for row, own in _each_row(rows):
-            out[own] = self.complete[row].precondition(vectors[own])
-        return out
-
-    def evaluate(self):
-        values = [hidden.value() for hidden in self.hidden]
-        gradients = [hidden.gradient() for hidden in self.hidden]
-        return np.array(values), np.array(gradients)
-
-
-def _each_row(rows):
-    """(row, its places) for each distinct one."""
-    return [(row, np.flatnonzero(rows == row)) for row in np.unique(rows)]
-
-
-class SharedProducts:
-    """`FoldProducts` of sequences at the same params: one H of all, less each fold's own.
-
-    own: `HiddenStates` of each fold's sequences alone.
-    """
-
-    def __init__(self, hidden, own, folds, accurate=None, share=SHARE):
-        self.folds = folds
-        self.share = share
-        self.covariance = ScoreCovariance(hidden, accurate is not None)
-        self.complete = accurate.complete if accurate else CompleteData(hidden)
-        self.own = accurate.own if accurate else [CompleteData(one) for one in own]
-        self.precondition = accurate.precondition if accurate else self._precondition
-        self.rough = None if accurate else SharedProducts(hidden, own, folds, self)
-
-    def multiply(self, vectors, rows):
-        out = self.complete.multiply(vectors)
-        out -= self.covariance.multiply(vectors, [self.folds[row] for row in rows])
-        for i, row in enumerate(rows):
-            out[i] -= self.own[row].multiply(vectors[i : i + 1])[0]
-        return out
-
-    def _precondition(self, vectors, rows):
-        """The inverse complete-data information of all, but for blocks that a fold changes."""
-        out = self.complete.precondition(vectors)
+        """The inverse complete-data information, of all but for blocks that a fold changes."""
+        if self.accurate is not self:
+            return self.accurate.precondition(vectors, rows)
+        if self.own is None:
+            return self._each(Curvature.precondition, vectors, rows)
+        out = self.points[0].precondition(vectors)
         for i, row in enumerate(rows):
             for place, factor in self._changed[row]:
                 out[i, place] = block_solve(factor, vectors[i, place])
         return out
 
+    def evaluate(self):
+        hidden = [point.hidden for point in self.points]
+        return np.array([h.value() for h in hidden]), np.array([h.gradient() for h in hidden])
+
+    def _each(self, function, vectors, rows):
+        out = np.empty_like(vectors)
+        for row in np.unique(rows):
+            here = rows == row
+            out[here] = function(self.points[row], vectors[here])
+        return out
+
     @cached_property
     def _changed(self):
-        """The blocks of each fold that lose more than a share of a diagonal entry, factorised."""
+        """The blocks of each fold that lose more than SHARE of a diagonal entry, factorised."""
         changed = []
         for own in self.own:
             changed.append([])
-            for (place, matrix), (_, lost) in zip(self.complete.blocks, own.blocks, strict=True):
-                if (np.diag(lost) > self.share * np.diag(matrix)).any():
-                    changed[-1].append((place, cho_factor(matrix - lost, lower=True)))
+            for (place, matrix), (_, lost) in zip(self.points[0].blocks, own.blocks, strict=True):
+                if (np.diag(lost) > SHARE * np.diag(matrix)).any():
+                    changed[-1].append((place, factor_of(matrix - lost)))
         return changed

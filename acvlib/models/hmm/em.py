@@ -16,7 +16,6 @@ from ...checks import NotFinite, check_whole, generator, real_array, real_number
 from ...parallel import threads
 from ...trials import FAILURES, AllFailed, reasons
 from .posterior import HiddenStates, hidden_states
-from .simplex import log_ratios
 
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-7  # of the objective, relative, between iterations
@@ -75,18 +74,21 @@ def _climb(model, start, max_iterations=MAX_ITERATIONS, tolerance=TOLERANCE):
         objectives.append(hidden.value())
         if not np.isfinite(objectives[-1]):
             raise NotFinite(f"EM: the objective is {objectives[-1]}")
-        gain = objectives[-2] - objectives[-1] if len(objectives) > 1 else np.inf
-        if gain <= tolerance * abs(objectives[-1]):
+        if len(objectives) > 1 and -np.diff(objectives)[-1] <= tolerance * abs(objectives[-1]):
             break
         params = m_step(hidden)
     converged = len(objectives) < max_iterations
     return EMResult(hidden.params, np.array(objectives), hidden.mass.sum(axis=0), converged)
 
 
+def has_m_step(model: Any) -> bool:
+    """Whether EM fits the model's emission."""
+    return getattr(getattr(model, "emission", None), "maximise", None) is not None
+
+
 def _check(model):
-    emission = getattr(model, "emission", None)
-    if isinstance(model, type) or getattr(emission, "maximise", None) is None:
-        name = type(emission).__name__
+    if isinstance(model, type) or not has_m_step(model):
+        name = type(getattr(model, "emission", None)).__name__
         raise TypeError(f"{name} has no closed-form M-step: use fit(), by L-BFGS")
     if model.held is not None:
         raise ValueError("EM fits all parameters: pass the model itself, and hold() its result")
@@ -95,9 +97,8 @@ def _check(model):
 def m_step(hidden: HiddenStates) -> np.ndarray:
     """The params (D,) that maximise the expected complete-data log posterior."""
     model = hidden.model
-    _, states = model.split(hidden.params)
-    emission = model.emission.maximise(states, hidden.frames, hidden.mass)
-    return np.append(log_ratios(model.chain_prior.rows(hidden.counts)), emission)
+    rows = model.emission.maximise(hidden.rows, hidden.expected)
+    return model.packed(model.chain_prior.rows(hidden.counts), rows)
 
 
 def restarts(
@@ -137,7 +138,7 @@ def _runs(model, starts, **settings):
 def climbed(model: Any, rng: np.random.Generator, n: int) -> list[np.ndarray]:
     """Where n runs of EM end; the starting point of one that fails, or that EM does not fit."""
     starts = starting_points(model, rng, n)
-    if model.held is not None or getattr(model.emission, "maximise", None) is None:
+    if model.held is not None or not has_m_step(model):
         return starts
     runs = zip(starts, _runs(model, starts), strict=True)
     return [start if isinstance(run, FAILURES) else run.params for start, run in runs]
@@ -154,33 +155,27 @@ def perturbed(model: Any, rng: np.random.Generator) -> np.ndarray:
     Of those that have a weight; left-out frames before the first and after the last of a single
     sequence do not count.
     """
-    kept = [model.weighed_frames.observed[piece] for piece in model.pieces()]
+    pieces = model.pieces()
+    kept = [model.weighed_frames.observed[piece] for piece in pieces]
     numbers = np.flatnonzero([frames.any() for frames in kept])
     if len(numbers) > 1:
-        half = rng.choice(len(numbers), -(-len(numbers) // 2), replace=False)
-        parts = [(n, slice(0, len(model.sequences[n]))) for n in numbers[half]]
+        numbers = rng.choice(numbers, -(-len(numbers) // 2), replace=False)
+        parts = [slice(0, len(model.sequences[n])) for n in numbers]
     else:
         frames = np.flatnonzero(kept[numbers[0]])
         length = frames[-1] - frames[0] + 1 + model.context
         half = length // 2
         first = frames[0] + rng.integers(0, half + 1)
-        parts = [(numbers[0], slice(first, first + length - half))]
-    return _cut(model, parts).initial_params(rng)
-
-
-def _cut(model, parts):
-    """The model of parts of its sequences, (number, slice) each, with their sample weights."""
+        parts = [slice(first, first + length - half)]
+    pairs = list(zip(numbers, parts, strict=True))
     if model.sites == "sequences":
-        weights = model.sample_weight[[number for number, _ in parts]]
+        weights = model.sample_weight[numbers]
     else:
-        pieces = model.pieces()
-        kept = []
-        for number, part in parts:
-            weights = model.sample_weight[pieces[number]]
-            kept.append(weights[part.start : part.stop - model.context])
-        weights = np.concatenate(kept)
-    sequences = [model.sequences[number][part] for number, part in parts]
-    return replace(model, sequences=sequences, sample_weight=weights)
+        of_frames = [model.sample_weight[pieces[n]] for n in numbers]
+        pairs_of = zip(of_frames, parts, strict=True)
+        weights = np.concatenate([w[p.start : p.stop - model.context] for w, p in pairs_of])
+    sequences = [model.sequences[n][part] for n, part in pairs]
+    return replace(model, sequences=sequences, sample_weight=weights).initial_params(rng)
 
 
 def _warn(result):

@@ -12,7 +12,6 @@ from .emissions import (
     AutoRegression,
     Categorical,
     Emission,
-    FullGaussian,
     Gaussian,
     Mixture,
     NeuralAutoRegression,
@@ -120,9 +119,9 @@ def GLMHMM(
 
 def _gaussian(covariance: str, mean_scale: float, variance_prior: Any) -> Emission:
     check_choice("covariance", covariance, COVARIANCES)
-    if covariance in ("diag", "spherical"):
-        return Gaussian(mean_scale, variance_prior, spherical=covariance == "spherical")
-    return FullGaussian(mean_scale, variance_prior, tied=covariance == "tied")
+    tied = covariance == "tied"
+    shape = "full" if tied else covariance
+    return Gaussian(mean_scale, variance_prior, covariance=shape, tied=tied)
 
 
 def _by_steps(x: Any, n_states: int, emission: Emission, settings: dict) -> HMM:

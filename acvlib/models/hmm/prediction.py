@@ -58,7 +58,7 @@ class Predictions:
         """The most probable path of states of each sequence, argmax_z p(x, z), by Viterbi."""
         frames = self._frames(sequences)
         starts = frames.starts
-        density = self.emission.log_densities(self.split(params)[1], frames)
+        density = self.log_densities_of(params, frames)
         initial, transition = self.log_chain(params)
         end = np.zeros(self.n_states)
         states = smoothing.best_states(density, starts, initial, transition, end)
@@ -78,10 +78,9 @@ class Predictions:
         states[1:] = p[:-1] @ hidden.p[1:]
         states[frames.starts[:-1]] = hidden.p[0]
         log_density = logsumexp(hidden.log_density, b=states, axis=1)
-        _, rows = self.split(params)
         mean = np.zeros((len(states), self.n_channels))
-        for share, row in zip(states.T, rows, strict=True):
-            mean += share[:, None] * self.emission.mean(row, frames)
+        for k, share in enumerate(states.T):
+            mean += share[:, None] * self.emission.mean(hidden.rows, k, frames)
         if frames.design.shape[1] > 1:  # lags or inputs
             mean[~frames.observed] = np.nan
         return Predicted(states, mean, log_density)
@@ -120,7 +119,7 @@ class Predictions:
 
     def _draw_frames(self, params, path, before, inputs, rng):
         """`before` and a frame for each state of a path: all at once, or one after the other."""
-        _, states = self.split(params)
+        _, of_states = self.split(params)
         order = len(before)
         x = np.zeros((order + len(path), self.n_channels + inputs.shape[1]))
         x[:order, : self.n_channels] = before
@@ -131,7 +130,7 @@ class Predictions:
             own = path[t : t + step]
             for k in np.unique(own):
                 rows = np.flatnonzero(own == k)
-                drawn = self.emission.draw(states[k], frames.rows(rows), rng)
+                drawn = self.emission.draw(of_states, k, frames.rows(rows), rng)
                 x[t + order + rows, : self.n_channels] = drawn
         return x
 

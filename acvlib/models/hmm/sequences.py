@@ -43,8 +43,9 @@ class Frames(NamedTuple):
 
     def rows(self, rows, starts=None):
         """Some frames; without `starts`, of no sequence."""
-        each = [array.take(rows, axis=0) for array in self[:4]]
-        return Frames(*each, starts)
+        if isinstance(rows, slice):
+            return Frames(*(array[rows] for array in self[:4]), starts)
+        return Frames(*(array.take(rows, axis=0) for array in self[:4]), starts)
 
 
 def make_frames(sequences, emission, context):
@@ -52,12 +53,12 @@ def make_frames(sequences, emission, context):
     n_channels = sequences[0].shape[1] - emission.n_inputs
     _check_missing(sequences, n_channels, emission)
     read = [emission.prepared(s[:, :n_channels]) for s in sequences]
-    x = np.concatenate([s[context:] for s in read])
     columns = []
-    for m in range(1, emission.order + 1):
-        columns.append(np.concatenate([s[context - m : len(s) - m] for s in read]))
+    for lag in range(emission.order + 1):
+        columns.append(np.concatenate([s[context - lag : len(s) - lag] for s in read]))
+    x, *lags = columns
     inputs = np.concatenate([s[context:, n_channels:] for s in sequences])
-    design = np.column_stack([*columns, inputs, np.ones(len(x))])
+    design = np.column_stack([*lags, emission.prepared_inputs(inputs), np.ones(len(x))])
     seen = np.isfinite(x)
     observed = seen.any(axis=1) & np.isfinite(design).all(axis=1)
     seen &= observed[:, None]
@@ -109,12 +110,7 @@ def read_sequences(given, context):
     """
     listed = _listed(given)
     checked = tuple(_read_one(n, sequence) for n, sequence in enumerate(listed))
-    n = len(checked)
-    if n > 1 and all(x.size == 1 for x in checked) and np.ndim(listed[0]) == 1:
-        raise ValueError(
-            f"{n} lists of one number: pass np.array(x) (to HMM, [np.array(x)]) if it is one "
-            f"sequence of {n} frames, or (np.array(x), [1] * {n}) if {n} sequences of one"
-        )
+    _check_readings(listed)
     channels = [sequence.shape[1] for sequence in checked]
     if len(set(channels)) != 1:
         raise ValueError(f"sequences must be some, of the same channels; got channels {channels}")
@@ -126,6 +122,21 @@ def read_sequences(given, context):
             f"fewer than {context + 1} frames, or lower order and context"
         )
     return checked
+
+
+def _check_readings(listed):
+    """Refuse a list whose entries may be frames or sequences, with both readings."""
+    n = len(listed)
+    are_lists = all(isinstance(x, list | tuple) for x in listed)
+    sizes = {len(x) if np.ndim(x) == 1 else 0 for x in listed}
+    if n > 1 and len(sizes) == 1 and (sizes == {1} or are_lists and sizes != {0}):
+        (m,) = sizes
+        numbers = f"{m} number{'s' * (m > 1)}"
+        raise ValueError(
+            f"{n} lists of {numbers}: pass np.array(x) (to HMM, [np.array(x)]) if it is one "
+            f"sequence of {n} frames, or (np.reshape(x, (-1, 1)), [{m}] * {n}) if {n} sequences "
+            f"of {numbers}"
+        )
 
 
 def one_or_more(x):
@@ -164,8 +175,8 @@ def _listed(given):
             f"one sequence of {n} frames with {width} channels, or list(x) if its rows are {n} "
             f"sequences of {width} frames"
         )
-    lengths = given[1] if isinstance(given, tuple) and len(given) == 2 else None
-    if not np.iterable(lengths) or not all(isinstance(n, int | np.integer) for n in lengths):
+    lengths = _whole_numbers(given[1]) if isinstance(given, tuple) and len(given) == 2 else None
+    if lengths is None:
         return list(given)
     x = _numbers("X", given[0])
     total = sum(lengths)
@@ -178,6 +189,17 @@ def _listed(given):
             "these are two sequences"
         )
     return np.split(x, np.cumsum(lengths)[:-1])
+
+
+def _whole_numbers(lengths):
+    """Lengths, of any type, as a list; None for what cannot be any."""
+    if np.ndim(lengths) != 1 or not len(lengths):
+        return None
+    try:
+        numbers = np.asarray(lengths, float)
+    except (TypeError, ValueError):
+        return None
+    return numbers.astype(int).tolist() if (numbers == np.floor(numbers)).all() else None
 
 
 def _read_one(number, sequence):
@@ -216,9 +238,8 @@ def _check_exact(name, x):
             )
 
 
-def check_channels(sequences):
-    """Raise ValueError where a channel has nothing to fit."""
-    x = np.concatenate(sequences)
+def check_channels(x):
+    """Raise ValueError where a channel of frames (T, R) has nothing to fit."""
     empty = np.isnan(x).all(axis=0)
     if empty.all():
         raise ValueError("every frame is missing: there is nothing to fit")

@@ -36,10 +36,13 @@ class Fitted(NamedTuple):
     seconds: float
 
 
+AS_THEY_COME = {"centre": 0.0, "scale": 1.0}  # the paper's priors are in the units of its data
+
+
 def emissions(orders=(0, 1, 2, 3, 4, 5), neural=(1,)):
     """The paper's emissions by name."""
-    by_name = {f"AR({p})": AutoRegression(p) for p in orders}
-    return by_name | {f"NAR({p})": NeuralAutoRegression(p) for p in neural}
+    by_name = {f"AR({p})": AutoRegression(p, **AS_THEY_COME) for p in orders}
+    return by_name | {f"NAR({p})": NeuralAutoRegression(p, **AS_THEY_COME) for p in neural}
 
 
 def known_variance(chosen, variance):

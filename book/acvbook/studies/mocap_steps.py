@@ -10,13 +10,13 @@ from acvlib.folds import contiguous, iid, leave_future_out
 from acvlib.methods.ladder import ladder
 from acvlib.models.hmm.emissions import AutoRegression, NeuralAutoRegression
 
-from .mocap_fits import Fitted, fitted, known_variance, states
+from .mocap_fits import AS_THEY_COME, Fitted, fitted, known_variance, states
 
 SCHEMES = {"iid": iid, "contiguous": contiguous}
 EMISSIONS = {
-    "Gaussian": AutoRegression(0),
-    "AR(1)": AutoRegression(1),
-    "NAR(1)": NeuralAutoRegression(1),
+    "Gaussian": AutoRegression(0, **AS_THEY_COME),
+    "AR(1)": AutoRegression(1, **AS_THEY_COME),
+    "NAR(1)": NeuralAutoRegression(1, **AS_THEY_COME),
 }
 
 

@@ -1,180 +1,300 @@
-"""x_t | z_t = k ~ Normal(mean_k, diag(sd_k^2)), with one sd for all channels if spherical.
+"""x_t | z_t = k ~ Normal(W_k y_t, C_k), y_t the p frames before and a 1: W_k is a mean if p = 0.
 
-Parameters of a state: mean (R,), then log sd (R,) or (1,).
+With C^-1 = P P', P lower triangular, log p = log |P| - |P'(x - W y)|^2 / 2. A row has P by rows,
+-log P_ii in place of P_ii, then W by rows; a diagonal C has its log sds, a spherical one the one
+that all channels have. All is of (x - centre) / scale.
+
+Source: Ghosh et al. (2020), Eq. 17, which is `AutoRegression`.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
+from scipy.linalg import solve_sylvester
 
-from ....checks import LARGEST, check_whole, real_array, real_number
-from .base import Emission
-from .priors import LogSd, Normal, Prior
+from ....checks import check_choice
+from .moments import Moments, residual
+from .priors import normal
+from .units import Standardised, checked_width
 
 LOG_2PI = np.log(2.0 * np.pi)
-FLAT = (-1.0, 0.0)  # the `variance_prior` that says nothing
-
-
-@dataclass(frozen=True, repr=False)
-class Standardised(Emission):
-    """Means ~ Normal(0, mean_scale^2), variances ~ InverseGamma by `variance_prior`, of scaled x.
-
-    That is (x - centre) / scale, so that data of any offset and unit give the same fit. Where None,
-    the model takes the median and the interquartile range over 1.349 of what it observes. Flat,
-    which is maximum likelihood: mean_scale = inf, variance_prior = (-1, 0).
-    """
-
-    mean_scale: float = 100.0
-    variance_prior: tuple[float, float] = (1.0, 0.01)
-    centre: tuple[float, ...] | None = field(default=None, repr=False)
-    scale: tuple[float, ...] | None = field(default=None, repr=False)
-
-    def __post_init__(self):
-        settle(self, "mean_scale")
-        if self.centre is None and self.scale is None:
-            return
-        centre, scale = real_array("centre and scale", [self.centre, self.scale], 2)
-        if (scale < 1.0 / LARGEST).any():
-            raise ValueError(f"scale {scale} must be above {1.0 / LARGEST}")
-        object.__setattr__(self, "centre", tuple(centre.tolist()))
-        object.__setattr__(self, "scale", tuple(scale.tolist()))
-
-    def settled(self, sequences):
-        """With centre and scale of the observed frames, unless it has some."""
-        x = np.concatenate(sequences)
-        if self.centre is not None and len(self.centre) != x.shape[1]:
-            raise ValueError(f"centre {self.centre} must have {x.shape[1]} entries, as x has")
-        if self.centre is not None:
-            return self
-        low, centre, high = np.nanquantile(x, [0.25, 0.5, 0.75], axis=0)
-        scale = (high - low) / 1.349  # the sd, where x is normal
-        scale = np.where(scale > 0.0, scale, np.nanmax(x, axis=0) - np.nanmin(x, axis=0))
-        return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
-
-    def prepared(self, x):
-        """(x - centre) / scale."""
-        return (x - np.array(self.centre)) / np.array(self.scale)
+SHAPES = ("diag", "spherical", "full")
 
 
 class GaussianParams(NamedTuple):
-    """mean (K, R), sd (K, R), or (K, 1) if spherical."""
+    """mean (K, R), sd (K, R), or (K, 1) if spherical; without K where tied."""
 
     mean: np.ndarray
     sd: np.ndarray
 
 
-@dataclass(frozen=True, repr=False)
-class Gaussian(Standardised):
-    """Channels independent, each with an sd of its own, or all with one if spherical.
+class CovarianceParams(NamedTuple):
+    """mean (K, R), covariance (K, R, R), or (R, R) if tied."""
 
-    A spherical one scales all channels alike, by the largest of their ranges: its sd has a unit.
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+class AutoRegressionParams(NamedTuple):
+    """sd, one number if all have one, or a covariance; coefficients (K, p, R, R): B_k^m;
+
+    intercept (K, R): b_k.
     """
 
-    spherical: bool = False
-    misses_channels = True
+    sd: Any
+    coefficients: np.ndarray
+    intercept: np.ndarray
 
-    def settled(self, sequences):
-        settled = super().settled(sequences)
-        common = (max(settled.scale),) * len(settled.scale)
-        return replace(settled, scale=common) if self.spherical else settled
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Standardised):
+    """Normal given the p frames before, of (x - centre) / scale, see `units.Standardised`.
+
+    W ~ Normal([I, 0 ... 0], mean_scale^2), about 0 if p = 0 (with mean I at each lag, a model of
+    order p would expect x_t near p times x_t-1). Variances ~ InverseGamma by `variance_prior`, and
+    p(C) ~ |C|^-(shape + 1) exp(-scale tr C^-1), an inverse Wishart law. Flat, which is maximum
+    likelihood: mean_scale = inf, variance_prior = (-1, 0).
+
+    covariance: "diag", "spherical" (all channels scaled alike, by the largest of their ranges: its
+    sd has a unit) or "full"; tied: one C for all states; order: p.
+    """
+
+    mean_scale: float = 100.0
+    variance_prior: tuple[float, float] = (1.0, 0.01)
+    covariance: str = "diag"
+    tied: bool = False
+    order: int = 0
+    centre: tuple[float, ...] | float | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | float | None = field(default=None, repr=False)
+
+    def __post_init__(self):
+        check_choice("covariance", self.covariance, SHAPES)
+        self.settle("mean_scale", order=0)
+
+    @property
+    def misses_channels(self):
+        return self.order == 0 and self.covariance != "full" and not self.tied
+
+    @property
+    def common_scale(self):
+        return self.covariance == "spherical"
+
+    @property
+    def _n(self):
+        return len(self.scale)
+
+    @property
+    def _on_diagonal(self):
+        """Of each parameter of P, whether it is on the diagonal."""
+        if self.covariance == "full":
+            return np.equal(*np.tril_indices(self._n))
+        return np.ones(self._n if self.covariance == "diag" else 1, bool)
+
+    @property
+    def n_shared(self):
+        return len(self._on_diagonal) if self.tied and self.scale else 0
 
     def state_shape(self, n_channels):
-        return 1, n_channels + (1 if self.spherical else n_channels)
+        q = self.order * n_channels + 1
+        if self.tied and self.covariance == "spherical":
+            return n_channels, q  # the same for each row of W
+        return 1, n_channels * q + (0 if self.tied else len(self._on_diagonal))
 
-    def unpack(self, states, n_channels) -> GaussianParams:
+    def _parts(self, rows):
+        """P (K, R, R), or its diagonal (K, R), and W (K, R, q); of boxed or complex rows too."""
+        on = self._on_diagonal
+        n = self._n
+        spread = rows[:, : len(on)]
+        weights = anp.reshape(rows[:, len(on) :], (len(rows), n, -1))
+        if self.covariance != "full":
+            return anp.exp(-spread) * np.ones(n), weights
+        values = anp.where(on, anp.exp(-spread * on), spread)
+        i, j = np.tril_indices(n)
+        places = np.eye(n * n)[i * n + j]
+        return anp.reshape(anp.dot(values, places), (len(rows), n, n)), weights
+
+    def _rows(self, P, weights):
+        """Rows (K, e) of P (K, R, R) or (K, R), or of one for all, and W."""
+        k = len(weights)
+        on = self._on_diagonal
+        entries = P[:, *np.tril_indices(self._n)] if self.covariance == "full" else P[:, : len(on)]
+        spread = np.where(on, -np.log(np.where(on, entries, 1.0)), entries)
+        return np.hstack([np.broadcast_to(spread, (k, len(on))), weights.reshape(k, -1)])
+
+    def unpack(self, rows, n_channels):
+        centre, scale = np.array(self.centre), np.array(self.scale)
+        P, weights = self._parts(rows)
+        P = P[:1] if self.tied else P
+        if self.covariance == "full":
+            inverse = anp.linalg.inv(P)
+            spread = anp.matmul(anp.transpose(inverse, (0, 2, 1)), inverse)
+            spread = spread * np.outer(scale, scale)
+        else:
+            spread = (scale / P)[:, : len(self._on_diagonal)]
+        spread = spread[0] if self.tied else spread
+        lags = anp.reshape(weights[:, :, :-1], (len(rows), n_channels, self.order, n_channels))
+        lags = anp.transpose(lags, (0, 2, 1, 3)) * (scale[:, None] / scale)
+        level = scale * weights[:, :, -1] + centre - anp.sum(anp.dot(lags, centre), axis=1)
+        if self.order:
+            common = self.tied and self.covariance == "spherical"
+            return AutoRegressionParams(spread[0] if common else spread, lags, level)
+        kind = CovarianceParams if self.covariance == "full" else GaussianParams
+        return kind(level, spread)
+
+    def pack(self, named):
+        scale, n, p = np.array(self.scale), self._n, self.order
+        lags = named.coefficients if p else np.zeros((len(named.mean), 0, n, n))
+        level = named.intercept if p else named.mean
+        level = level - self.centre + (lags @ np.array(self.centre)).sum(axis=1)
+        lags = (lags / (scale[:, None] / scale)).transpose(0, 2, 1, 3).reshape(len(lags), n, p * n)
+        weights = np.dstack([lags, level / scale])
+        if self.covariance != "full":
+            width = len(self._on_diagonal)
+            return self._rows(scale[:width] / np.reshape(named.sd, (-1, width)), weights)
+        covariance = named.sd if p else named.covariance
+        covariance = np.reshape(covariance, (-1, n, n)) / np.outer(scale, scale)
+        return self._rows(np.linalg.cholesky(np.linalg.inv(covariance)), weights)
+
+    def minus_log_prior(self, rows):
+        shape, scale = self.variance_prior
+        on = self._on_diagonal
+        spread = rows[..., : len(on)]
+        tail = scale * anp.where(on, anp.exp(-2.0 * spread * on), spread**2)
+        value = anp.sum(2.0 * (shape + 1.0) * on * spread + tail, axis=-1)
+        slopes = 2.0 * anp.where(on, shape + 1.0 - tail, scale * spread)
+        if self.tied:  # once, not for each state
+            first = np.arange(rows.shape[-2]) == 0
+            value = value * first
+            slopes = slopes * first[:, None]
+        mean = self._prior_mean.ravel()
+        pull, by_weights = normal(rows[..., len(on) :], mean, self.mean_scale**-2)
+        total = anp.sum(value + pull, axis=-1)
+        return total, anp.concatenate([slopes, by_weights], axis=-1)
+
+    @property
+    def _prior_mean(self):
+        """[I, 0 ... 0] (R, q)."""
+        shape = self._n, self.order * self._n + 1
+        return np.eye(*shape) if self.order else np.zeros(shape)
+
+    def log_densities(self, rows, frames):
+        columns = []
+        for factor, weights in zip(*self._parts(rows), strict=True):
+            gap = residual(weights, frames, self.order > 0)
+            if factor.ndim == 2:
+                gap = anp.dot(gap, factor)
+                logs = anp.log(anp.diag(factor))
+            else:
+                gap *= factor
+                logs = anp.log(factor)
+            logs = logs - np.log(self.scale) - 0.5 * LOG_2PI
+            squares = anp.einsum("nr,nr->n", gap, gap)
+            columns.append(anp.dot(frames.seen, logs) - 0.5 * squares)
+        return anp.stack(columns, axis=1)
+
+    def scores(self, rows, k, frames):
+        P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
+        gap = residual(weights, frames, self.order > 0)
+        if self.covariance == "full":
+            u = gap @ P
+            i, j = np.tril_indices(len(P))
+            by_spread = -gap[:, i] * u[:, j] * np.where(i == j, -P[i, j], 1.0) - (i == j)
+            signal = u @ P.T
+        else:
+            by_spread = (gap * P) ** 2 - frames.seen
+            if self.covariance == "spherical":
+                by_spread = by_spread.sum(axis=1, keepdims=True)
+            signal = gap * P**2
+        if self.order == 0:
+            return np.hstack([by_spread, signal])
+        by_weights = signal[:, :, None] * frames.design[:, None, :]
+        return np.hstack([by_spread, by_weights.reshape(len(gap), -1)])
+
+    def expected(self, rows, frames, mass):
+        weights = self._parts(rows)[1]
+        return Moments(weights, frames, mass, self.order > 0, self.covariance == "full")
+
+    def slopes(self, rows, expected):
+        P, weights = self._parts(rows)
+        squares, met = expected.about(weights)
+        if self.covariance == "full":
+            i, j = np.tril_indices(self._n)
+            slope = np.where(i == j, -P[:, i, j], 1.0)
+            by_spread = -(squares @ P)[:, i, j] * slope - (i == j) * expected.count
+            by_weights = P @ P.swapaxes(1, 2) @ met
+        else:
+            by_spread = P**2 * squares - expected.count
+            if self.covariance == "spherical":
+                by_spread = by_spread.sum(axis=1, keepdims=True)
+            by_weights = P[:, :, None] ** 2 * met
+        return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
+
+    def information(self, rows, expected, prior):
+        if not (self.tied and self.covariance == "spherical"):
+            return super().information(rows, expected, prior)
+        own = np.exp(-2.0 * rows[:, :1, None]) * expected.gram[:, 0]
+        own = own + prior * self.mean_scale**-2 * np.eye(own.shape[1])
+        return self.curvature(rows, expected, prior, 1), own
+
+    def maximise(self, rows, expected):
+        """The M-step: W given C, then C given W (Meng and Rubin 1993)."""
+        P, weights = self._parts(rows)
+        precision = self.mean_scale**-2
+        away = self._prior_mean - weights
+        if self.covariance == "full":
+            pull = precision * np.linalg.inv(P @ P.swapaxes(1, 2))
+            sums = expected.met + pull @ away
+            gram = expected.gram[:, 0]
+            moves = [solve_sylvester(*each) for each in zip(pull, gram, sums, strict=True)]
+        else:
+            pull = precision / P[:, : len(self._on_diagonal)] ** 2
+            gram = expected.gram + pull[:, :, None, None] * np.eye(expected.gram.shape[-1])
+            sums = expected.met + pull[:, :, None] * away
+            groups = sums.reshape(*gram.shape[:2], -1, gram.shape[-1])
+            moves = np.linalg.solve(gram, groups.swapaxes(2, 3)).swapaxes(2, 3)
+        weights = weights + np.reshape(moves, weights.shape)
+        squares, _ = expected.summed(weights)
+        return self._rows(self._likeliest(squares, expected.count), weights)
+
+    def _likeliest(self, squares, count):
+        """P of the C with the highest posterior density, given sums of squares and counts (K, .)"""
+        shape, scale = self.variance_prior
+        if self.covariance == "spherical":
+            count = np.broadcast_to(count, squares.shape)
+            squares, count = (part.sum(axis=1, keepdims=True) for part in (squares, count))
+        if self.tied:
+            squares, count = (part.sum(axis=0, keepdims=True) for part in (squares, count))
+        if self.covariance != "full":
+            return ((squares + 2.0 * scale) / (count + 2.0 * (shape + 1.0))) ** -0.5
+        spread = squares + 2.0 * scale * np.eye(self._n)
+        spread = spread / (count[:, :, None] + 2.0 * (shape + 1.0))
+        return np.linalg.cholesky(np.linalg.inv(spread))
+
+    def mean(self, rows, k, frames):
         scale = np.array(self.scale)
-        mean = np.array(self.centre) + scale * states[:, :n_channels]
-        log_sd = states[:, n_channels:]
-        return GaussianParams(mean, scale[: log_sd.shape[1]] * anp.exp(log_sd))
+        weights = self._parts(rows[k : k + 1])[1][0]
+        scaled = weights[:, 0][None] if self.order == 0 else frames.design @ weights.T
+        return np.array(self.centre) + scale * scaled
 
-    def pack(self, named: GaussianParams) -> np.ndarray:
-        mean = (named.mean - np.array(self.centre)) / self.scale
-        return _states(mean, named.sd / np.array(self.scale)[: named.sd.shape[1]])
-
-    def prior(self, n_states, n_channels):
-        places = np.arange(n_states * self.state_shape(n_channels)[1]).reshape(n_states, -1)
-        means = Normal(0.0, self.mean_scale**-2), places[:, :n_channels].reshape(-1, 1)
-        sds = LogSd(*self.variance_prior), places[:, n_channels:].reshape(-1, 1)
-        return Prior((means, sds))
-
-    def log_density(self, state, frames):
-        scaled, _ = self._scaled(state, frames)
-        logs = state[frames.n_channels :] + np.log(self.scale) + 0.5 * LOG_2PI
-        return -0.5 * anp.einsum("mr,mr->m", scaled, scaled) - anp.dot(frames.seen, logs)
-
-    def scores(self, state, frames):
-        scaled, precision = self._scaled(state, frames)
-        scores = np.empty((len(scaled), len(state)))
-        np.multiply(scaled, precision, out=scores[:, : frames.n_channels])
-        scaled *= scaled
-        scaled -= frames.seen
-        scores[:, frames.n_channels :] = self._tied(scaled)
-        return scores
-
-    def gradient(self, state, frames, mass):
-        scaled, precision = self._scaled(state, frames)
-        by_mean = (mass @ scaled) * precision
-        scaled *= scaled
-        return np.append(by_mean, self._tied((mass @ scaled - mass @ frames.seen)[None]))
-
-    def information(self, state, frames, mass):
-        scaled, precision = self._scaled(state, frames)
-        by_mean = (mass @ frames.seen) * precision**2
-        cross = self._tied(np.diag(2.0 * (mass @ scaled) * precision))
-        by_log_sd = self._tied(self._tied(np.diag(2.0 * (mass @ scaled**2))).T)
-        return np.block([[np.diag(by_mean), cross], [cross.T, by_log_sd]])
-
-    def mean(self, state, frames):
-        return self.unpack(state[None], frames.n_channels).mean
-
-    def draw(self, state, frames, rng):
-        return rng.normal(*self.unpack(state[None], frames.n_channels), frames.x.shape)
-
-    def _scaled(self, state, frames):
-        """(x - mean) / sd (n, R), 0 where missing, and 1 / sd."""
-        precision = anp.exp(-state[frames.n_channels :])
-        scaled = frames.x - state[: frames.n_channels]
-        scaled *= precision
-        scaled *= frames.seen
-        return scaled, precision
-
-    def _tied(self, by_channel):
-        """Derivatives by log sd (n, 1 or R), from those by each channel's own (n, R)."""
-        return by_channel.sum(axis=1, keepdims=True) if self.spherical else by_channel
-
-    def maximise(self, states, frames, mass):
-        """The M-step: means given sds, then sds given means (Meng and Rubin 1993)."""
-        sd = np.exp(states[:, frames.n_channels :])
-        total = mass.T @ frames.seen
-        mean = mass.T @ frames.x / (total + (sd / self.mean_scale) ** 2)
-        squares = np.empty_like(mean)
-        for k, own in enumerate(mass.T):
-            squares[k] = own @ (frames.seen * (frames.x - mean[k])) ** 2
-        variance = likeliest_variance(self._tied(squares), self._tied(total), self.variance_prior)
-        return _states(mean, np.sqrt(variance))
+    def draw(self, rows, k, frames, rng):
+        P = self._parts(rows[k : k + 1])[0][0]
+        noise = rng.normal(size=frames.x.shape)
+        noise = noise @ np.linalg.inv(P) if P.ndim == 2 else noise / P
+        return self.mean(rows, k, frames) + noise * self.scale
 
 
-def _states(mean, sd):
-    return np.hstack([mean, np.log(sd)]).ravel()
+def AutoRegression(
+    order: int = 1,
+    coefficient_sd: float = 1.0,
+    variance_prior: tuple[float, float] = (1.0, 0.01),
+    **units: Any,
+) -> Gaussian:
+    """Eq. 17: of order p, with one variance for all channels and states; 0 has no lags.
 
-
-def settle(emission, sd, **counts):
-    """Set an sd by name, `variance_prior`, and counts, given the least, to what was checked."""
-    found = {name: check_whole(name, getattr(emission, name), counts[name]) for name in counts}
-    width = getattr(emission, sd)
-    flat = isinstance(width, float) and width == np.inf
-    found[sd] = width if flat else real_number(sd, width, above=1.0 / LARGEST)
-    prior = real_array("variance_prior", emission.variance_prior, 1)
-    if prior.shape != (2,) or (prior < FLAT).any():
-        raise ValueError(f"variance_prior {prior}: must be shape and scale, from {FLAT}, flat, on")
-    found["variance_prior"] = tuple(prior.tolist())
-    for name, value in found.items():
-        object.__setattr__(emission, name, value)
-
-
-def likeliest_variance(squares, count, variance_prior):
-    """The variance with the highest posterior density, given a sum of `count` squares."""
-    shape, scale = variance_prior
-    return (squares + 2.0 * scale) / (count + 2.0 * (shape + 1.0))
+    coefficient_sd: of the Normal([I, 0 ... 0, 0], coefficient_sd^2) prior of W; units: centre and
+    scale.
+    """
+    width = checked_width("coefficient_sd", coefficient_sd)
+    return Gaussian(width, variance_prior, "spherical", tied=True, order=order, **units)

@@ -1,11 +1,12 @@
 """x_t | z_t = k, u_t ~ Bernoulli(1 / (1 + exp(-eta))) or Poisson(exp(eta)), eta = W_k [u_t, 1].
 
-Parameters of a state: W_k (R, q) by rows, q inputs and, unless it is left out, an intercept.
+A row: W_k (R, q) by rows, of inputs over their `scale`, less their `centre` if there is an
+intercept, the last of q.
 
 Source: Ashwood et al. (2022), Mice alternate between discrete strategies, Nature Neuroscience 25.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import autograd.numpy as anp
@@ -16,13 +17,13 @@ from scipy.special import expit, gammaln
 from ....checks import LARGEST, check_choice, check_whole, real_number
 from ..sequences import check_codes, local_means
 from .base import Emission
-from .priors import Normal, Prior
+from .priors import normal
 
 FAMILIES = ("bernoulli", "poisson")
 
 
 class GLMParams(NamedTuple):
-    """weights (K, R, q): those of the inputs, then the intercept."""
+    """weights (K, R, q): those of the inputs, then the intercept, in the units of the data."""
 
     weights: np.ndarray
 
@@ -31,13 +32,16 @@ class GLMParams(NamedTuple):
 class GLM(Emission):
     """Weights ~ Normal(0, weight_sd^2), with which a state that inputs part stays finite.
 
-    n_inputs: how many last columns of a sequence are inputs.
+    n_inputs: how many last columns of a sequence are inputs; centre, scale (q,): by default means
+    and sds of the inputs, so that no unit matters; the means are 0 without an intercept.
     """
 
     family: str = "bernoulli"
     n_inputs: int = 0
     intercept: bool = True
     weight_sd: float = 2.0
+    centre: tuple[float, ...] | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | None = field(default=None, repr=False)
 
     def __post_init__(self):
         check_choice("family", self.family, FAMILIES)
@@ -47,63 +51,98 @@ class GLM(Emission):
         weight_sd = real_number("weight_sd", self.weight_sd, above=1.0 / LARGEST)
         object.__setattr__(self, "weight_sd", weight_sd)
 
+    def settled(self, x, inputs, weights):
+        if self.scale is not None:
+            return self
+        whole = np.isfinite(inputs).all(axis=1)
+        centre = np.zeros(self.n_inputs)
+        scale = np.ones(self.n_inputs)
+        if self.n_inputs and weights[whole].sum() > 0.0:
+            mean = np.average(inputs[whole], axis=0, weights=weights[whole])
+            centre = mean if self.intercept else centre
+            squares = np.average((inputs[whole] - centre) ** 2, axis=0, weights=weights[whole])
+            scale = np.where(squares > 0.0, np.sqrt(squares), 1.0)
+        return replace(self, centre=tuple(centre.tolist()), scale=tuple(scale.tolist()))
+
     def prepared(self, x):
         check_codes(x, 2 if self.family == "bernoulli" else None)
         return x
 
+    def prepared_inputs(self, inputs):
+        return (inputs - np.array(self.centre)) / np.array(self.scale)
+
     def state_shape(self, n_channels):
         return 1, n_channels * (self.n_inputs + self.intercept)
 
-    def unpack(self, states, n_channels) -> GLMParams:
-        return GLMParams(anp.reshape(states, (len(states), n_channels, -1)))
+    def unpack(self, rows, n_channels):
+        weights = anp.reshape(rows, (len(rows), n_channels, -1))
+        return GLMParams(anp.dot(weights, self._to_units(np.array(self.scale))))
 
-    def pack(self, named: GLMParams) -> np.ndarray:
-        return np.ravel(named.weights)
+    def pack(self, named):
+        weights = named.weights @ np.linalg.inv(self._to_units(np.array(self.scale)))
+        return weights.reshape(len(weights), -1)
 
-    def prior(self, n_states, n_channels):
-        places = np.arange(n_states * self.state_shape(n_channels)[1])[:, None]
-        return Prior(((Normal(0.0, self.weight_sd**-2), places),))
+    def _to_units(self, scale):
+        """The matrix (q, q) that takes weights of scaled inputs to those of inputs."""
+        change = np.diag(np.append(1.0 / scale, np.ones(int(self.intercept))))
+        if self.intercept:
+            change[:-1, -1] = -np.array(self.centre) / scale
+        return change
 
-    def log_density(self, state, frames):
-        eta = self._eta(state, frames)
+    def minus_log_prior(self, rows):
+        value, slopes = normal(rows, 0.0, self.weight_sd**-2)
+        return anp.sum(value, axis=-1), slopes
+
+    def log_density(self, row, frames):
+        eta = self._eta(row, frames)
         if self.family == "bernoulli":
             terms = frames.x * eta - anp.logaddexp(0.0, eta)
         else:
             terms = frames.x * eta - anp.exp(eta) - gammaln(frames.x + 1.0)
         return anp.sum(terms, axis=1)
 
-    def scores(self, state, frames):
-        residual = frames.x - self._mean(state, frames)
-        rows = residual[:, :, None] * self._design(frames)[:, None, :]
-        return rows.reshape(len(rows), -1)
+    def scores(self, rows, k, frames):
+        residual = frames.x - self._mean(rows[k], frames)
+        scores = residual[:, :, None] * self._design(frames)[:, None, :]
+        return scores.reshape(len(scores), -1)
 
-    def information(self, state, frames, mass):
-        design = self._design(frames)
-        mean = self._mean(state, frames)
-        variance = mean * (1.0 - mean) if self.family == "bernoulli" else mean
-        blocks = [(design.T * (mass * own)) @ design for own in variance.T]
-        return block_diag(*blocks)
+    def slopes(self, rows, expected):
+        found = []
+        for row, (frames, mass) in zip(rows, expected, strict=True):
+            residual = mass[:, None] * (frames.x - self._mean(row, frames))
+            found.append((residual.T @ self._design(frames)).ravel())
+        return np.array(found)
+
+    def information(self, rows, expected, prior):
+        found = []
+        for row, (frames, mass) in zip(rows, expected, strict=True):
+            design = self._design(frames)
+            mean = self._mean(row, frames)
+            variance = mean * (1.0 - mean) if self.family == "bernoulli" else mean
+            blocks = [(design.T * (mass * each)) @ design for each in variance.T]
+            found.append(block_diag(*blocks) + prior * self.weight_sd**-2 * np.eye(len(row)))
+        return np.zeros((len(rows), 0, rows.shape[1])), np.array(found)
 
     def features(self, frames):
         """Around a frame, the scores of one regression for all."""
         everyone = np.zeros(len(frames.x), int)
         pooled = self.start(frames, everyone, 1)
-        return local_means(self.scores(pooled, frames), frames.starts)
+        return local_means(self.scores(pooled, 0, frames), frames.starts)
 
-    def mean(self, state, frames):
-        return self._mean(state, frames)
+    def mean(self, rows, k, frames):
+        return self._mean(rows[k], frames)
 
-    def draw(self, state, frames, rng):
-        mean = self._mean(state, frames)
+    def draw(self, rows, k, frames, rng):
+        mean = self._mean(rows[k], frames)
         return rng.poisson(mean) if self.family == "poisson" else rng.random(mean.shape) < mean
 
     def _design(self, frames):
         return frames.design if self.intercept else frames.design[:, :-1]
 
-    def _eta(self, state, frames):
-        weights = anp.reshape(state, (frames.n_channels, -1))
+    def _eta(self, row, frames):
+        weights = anp.reshape(row, (frames.n_channels, -1))
         return anp.dot(self._design(frames), weights.T)
 
-    def _mean(self, state, frames):
-        eta = self._eta(state, frames)
+    def _mean(self, row, frames):
+        eta = self._eta(row, frames)
         return expit(eta) if self.family == "bernoulli" else np.exp(eta)

@@ -1,6 +1,6 @@
 """p(x_t | z_t = k) = sum_c weight_kc p(x_t | component c of state k), components of any emission.
 
-Parameters of a state: log weight_kc / weight_k,C-1, (C - 1,), then those of its C components.
+A row: log weights (C,) to the last one's, which is 0, then the rows of the C components.
 """
 
 from dataclasses import dataclass, field, replace
@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import block_diag
-from scipy.special import softmax
 
 from ....checks import check_whole, real_number
-from .. import simplex
-from .base import Emission, k_means
+from ..simplex import Simplex, log_softmax
+from ..starts import k_means
+from .base import Analytic, Emission, likely
 from .gaussian import Gaussian
-from .priors import Dirichlet, Prior
 
 MOST = 10**4  # components
 
@@ -28,7 +27,7 @@ class MixtureParams(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Mixture(Emission):
+class Mixture(Analytic):
     """Of n_components each; weights ~ Dirichlet(concentration, ...)."""
 
     n_components: int = 2
@@ -38,9 +37,10 @@ class Mixture(Emission):
     def __post_init__(self):
         n_components = check_whole("n_components", self.n_components, 1, MOST)
         object.__setattr__(self, "n_components", n_components)
-        if not isinstance(self.component, Emission) or self.component.order:
+        part = self.component
+        if not isinstance(part, Emission) or part.order or getattr(part, "tied", False):
             raise TypeError(
-                f"component {self.component!r:.60}: an emission that looks back at none"
+                f"component {part!r:.60}: an emission that looks back at none and shares nothing"
             )
         real_number("concentration", self.concentration, least=1.0)
 
@@ -48,91 +48,121 @@ class Mixture(Emission):
     def misses_channels(self):
         return self.component.misses_channels
 
-    def settled(self, sequences):
-        return replace(self, component=self.component.settled(sequences))
+    @property
+    def has_zeros(self):
+        return self.component.has_zeros
+
+    def settled(self, x, inputs, weights):
+        return replace(self, component=self.component.settled(x, inputs, weights))
 
     def prepared(self, x):
         return self.component.prepared(x)
 
     def state_shape(self, n_channels):
-        _, size = self.component.state_shape(n_channels)
-        return 1, self.n_components * (1 + size) - 1
+        return 1, self.n_components * (1 + np.prod(self.component.state_shape(n_channels)))
 
-    def unpack(self, states, n_channels) -> MixtureParams:
-        log_weights, components = self._parts(states)
-        rows = anp.reshape(components, (-1, components.shape[-1]))
-        return MixtureParams(anp.exp(log_weights), self.component.unpack(rows, n_channels))
+    def law(self, n_states: int) -> Simplex:
+        """Of the weights."""
+        return Simplex((n_states, self.n_components), self.concentration)
 
-    def pack(self, named: MixtureParams) -> np.ndarray:
-        return self._packed(named.weight, self.component.pack(named.component))
+    def kept(self, n_states, n_channels):
+        inner = self.component.kept(n_states * self.n_components, n_channels)
+        if inner is None:
+            inner = np.ones(n_states * (self.state_shape(n_channels)[1] - self.n_components), bool)
+        return np.hstack([self.law(n_states).kept, np.reshape(inner, (n_states, -1))])
+
+    def unpack(self, rows, n_channels):
+        log_weights, components = self._parts(rows)
+        return MixtureParams(anp.exp(log_weights), self.component.unpack(components, n_channels))
+
+    def pack(self, named):
+        return self._packed(np.asarray(named.weight), self.component.pack(named.component))
 
     def _packed(self, weights, components):
-        ratios = simplex.log_ratios(weights)
-        return np.hstack([ratios, components.reshape(len(weights), -1)]).ravel()
+        first = self.law(len(weights)).weights(weights, "weight")
+        return np.hstack([first, components.reshape(len(weights), -1)])
 
-    def _parts(self, states):
-        """Log weights (K, C) and components (K, C, d) of rows (K, e)."""
-        cut = self.n_components - 1
-        components = anp.reshape(states[:, cut:], (len(states), self.n_components, -1))
-        return simplex.log_probabilities(states[:, :cut]), components
+    def _parts(self, rows):
+        """Log weights (..., K, C) and rows of components (..., K C, d)."""
+        cut = self.n_components
+        *lead, k, size = rows.shape
+        components = anp.reshape(rows[..., cut:], (*lead, k * cut, size // cut - 1))
+        return log_softmax(rows[..., :cut]), components
 
-    def prior(self, n_states, n_channels):
-        _, size = self.state_shape(n_channels)
-        places = np.arange(n_states * size).reshape(n_states, -1)
-        cut = self.n_components - 1
-        inner = self.component.prior(n_states * self.n_components, n_channels)
-        of_components = places[:, cut:].ravel()
-        parts = [(law, of_components[own]) for law, own in inner.parts]
-        return Prior(((Dirichlet(self.concentration), places[:, :cut]), *parts))
+    def minus_log_prior(self, rows):
+        log_weights, components = self._parts(rows)
+        law = self.law(rows.shape[-2])
+        value, slopes = self.component.minus_log_prior(components)
+        first = -law.score(law.pseudo_counts, anp.exp(log_weights))
+        joined = [first, anp.reshape(slopes, (*rows.shape[:-1], -1))]
+        return value - law.log_density(log_weights), anp.concatenate(joined, axis=-1)
 
-    def log_density(self, state, frames):
-        from autograd.scipy.special import logsumexp  # loads all of scipy.stats: not at import
+    def log_densities(self, rows, frames):
+        joint = self._joint(rows, frames)
+        top = anp.max(joint, axis=2, keepdims=True)
+        return top[:, :, 0] + anp.log(anp.sum(anp.exp(joint - top), axis=2))
 
-        return logsumexp(self._joint(state, frames), axis=1)
+    def _joint(self, rows, frames):
+        """log weight_c + log p(x_t | c), (n, K, C)."""
+        log_weights, components = self._parts(rows)
+        each = self.component.log_densities(components, frames)
+        return anp.reshape(each, (len(frames.x), *log_weights.shape)) + log_weights
 
-    def _joint(self, state, frames):
-        """log weight_c + log p(x_t | c), (n, C)."""
-        log_weights, components = self._parts(state[None])
-        columns = [self.component.log_density(row, frames) for row in components[0]]
-        return anp.stack(columns, axis=1) + log_weights
+    def _shares(self, rows, frames):
+        """P(c | x_t, k), (n, K, C)."""
+        return np.exp(log_softmax(self._joint(rows, frames)))
 
-    def _responsibilities(self, state, frames):
-        """P(c | x_t, k), (n, C)."""
-        joint = self._joint(state, frames)
-        return softmax(joint, axis=1)
+    def scores(self, rows, k, frames):
+        scores = self._component_scores(rows, k, frames)
+        return np.einsum("nc,cne->ne", self._shares(rows[k : k + 1], frames)[:, 0], scores)
 
-    def scores(self, state, frames):
-        shares = self._responsibilities(state, frames)
-        each = self._component_scores(state, frames)
-        return np.einsum("nc,cne->ne", shares, each)
-
-    def _component_scores(self, state, frames):
-        """d (log weight_c + log p(x_t | c)), (C, n, e), zero but for its own component."""
-        log_weights, components = self._parts(state[None])
-        cut = self.n_components - 1
-        scores = np.zeros((self.n_components, len(frames.x), len(state)))
-        scores[:, :, :cut] = (np.eye(self.n_components) - np.exp(log_weights))[:, None, :-1]
-        own = scores[:, :, cut:].reshape(*scores.shape[:2], self.n_components, -1)
-        for c, row in enumerate(components[0]):
-            own[c, :, c] = self.component.scores(row, frames)
-        scores[:, :, cut:] = own.reshape(*scores.shape[:2], -1)
+    def _component_scores(self, rows, k, frames):
+        """d (log weight_c + log p(x_t | c)) (C, n, e), zero but for its own component."""
+        log_weights, components = self._parts(rows)
+        cut = self.n_components
+        scores = np.zeros((cut, len(frames.x), rows.shape[1]))
+        scores[:, :, :cut] = (np.eye(cut) - np.exp(log_weights[k]))[:, None]
+        places = np.arange(cut, rows.shape[1]).reshape(cut, -1)
+        for c, place in enumerate(places):
+            scores[c, :, place] = self.component.scores(components, k * cut + c, frames).T
         return scores
 
-    def information(self, state, frames, mass):
-        """That of the components where they are known, less what not knowing them takes (Louis)."""
-        shares = mass[:, None] * self._responsibilities(state, frames)
-        log_weights, components = self._parts(state[None])
-        total = simplex.information(mass.sum(keepdims=True), np.exp(log_weights))
-        known = [total[0]]
-        for row, own in zip(components[0], shares.T, strict=True):
-            known.append(self.component.information(row, frames, own))
-        missing = -self._squares(self.scores(state, frames), mass)
-        for own, scores in zip(shares.T, self._component_scores(state, frames), strict=True):
-            missing += self._squares(scores, own)
-        return block_diag(*known) - missing
+    def expected(self, rows, frames, mass):
+        """Frames and counts of each state; expected counts of the components, and what they say."""
+        by_component = mass[:, :, None] * self._shares(rows, frames)
+        flat = by_component.reshape(len(mass), -1)
+        inner = self.component.expected(self._parts(rows)[1], frames, flat)
+        parts = [(frames.rows(used), counts) for used, counts in likely(mass)]
+        return parts, by_component.sum(axis=0), inner
 
-    def _squares(self, scores, mass):
-        return (mass[:, None] * scores).T @ scores
+    def slopes(self, rows, expected):
+        _, counts, inner = expected
+        log_weights, components = self._parts(rows)
+        first = self.law(len(rows)).score(counts, np.exp(log_weights))
+        return np.hstack([first, self.component.slopes(components, inner).reshape(len(rows), -1)])
+
+    def information(self, rows, expected, prior):
+        """That of the components where they are known, less what not knowing them takes (Louis)."""
+        parts, counts, inner = expected
+        log_weights, components = self._parts(rows)
+        law = self.law(len(rows))
+        of_weights = law.information(counts + prior * law.pseudo_counts, np.exp(log_weights))
+        _, each = self.component.information(components, inner, prior)
+        each = each.reshape(len(rows), self.n_components, *each.shape[1:])
+        own = [block_diag(first, *blocks) for first, blocks in zip(of_weights, each, strict=True)]
+        for k, (frames, mass) in enumerate(parts):
+            shares = mass[:, None] * self._shares(rows[k : k + 1], frames)[:, 0]
+            own[k] += _squares(self.scores(rows, k, frames), mass)
+            for counts, scores in zip(
+                shares.T, self._component_scores(rows, k, frames), strict=True
+            ):
+                own[k] -= _squares(scores, counts)
+        return np.zeros((len(rows), 0, rows.shape[1])), np.array(own)
+
+    def check_optimum(self, rows, expected):
+        _, counts, inner = expected
+        self.law(len(rows)).check_optimum(counts)
+        self.component.check_optimum(self._parts(rows)[1], inner)
 
     def start(self, frames, labels, n_states):
         """The frames of each state parted by K-means; by the prior alone where they are too few."""
@@ -145,24 +175,29 @@ class Mixture(Emission):
         split = labels * self.n_components + parts
         counts = np.bincount(split[frames.observed], minlength=n_states * self.n_components)
         components = self.component.start(frames, split, n_states * self.n_components)
-        return self._packed(counts.reshape(n_states, -1) + 1.0, components)
+        weights = counts.reshape(n_states, -1) + 1.0
+        return self._packed(weights / weights.sum(axis=1, keepdims=True), components)
 
-    def maximise(self, states, frames, mass):
+    def maximise(self, rows, expected):
         """The M-step with components unknown, as states are."""
-        shares = [self._responsibilities(state, frames) for state in states]
-        by_component = np.hstack([own[:, None] * r for own, r in zip(mass.T, shares, strict=True)])
-        _, components = self._parts(states)
-        rows = components.reshape(len(states) * self.n_components, -1)
-        counts = by_component.sum(axis=0).reshape(len(states), -1) + self.concentration - 1.0
-        return self._packed(counts, self.component.maximise(rows, frames, by_component))
+        _, counts, inner = expected
+        law = self.law(len(rows))
+        weights = law.rows(counts + law.pseudo_counts)
+        return self._packed(weights, self.component.maximise(self._parts(rows)[1], inner))
 
-    def mean(self, state, frames):
-        log_weights, components = self._parts(state[None])
-        means = [self.component.mean(row, frames) for row in components[0]]
-        return np.tensordot(np.exp(log_weights[0]), np.array(means), 1)
+    def mean(self, rows, k, frames):
+        log_weights, components = self._parts(rows)
+        places = k * self.n_components + np.arange(self.n_components)
+        means = [self.component.mean(components, c, frames) for c in places]
+        return np.tensordot(np.exp(log_weights[k]), np.array(means), 1)
 
-    def draw(self, state, frames, rng):
-        log_weights, components = self._parts(state[None])
-        chosen = rng.choice(self.n_components, len(frames.x), p=np.exp(log_weights[0]))
-        each = np.array([self.component.draw(row, frames, rng) for row in components[0]])
+    def draw(self, rows, k, frames, rng):
+        log_weights, components = self._parts(rows)
+        chosen = rng.choice(self.n_components, len(frames.x), p=np.exp(log_weights[k]))
+        places = k * self.n_components + np.arange(self.n_components)
+        each = np.array([self.component.draw(components, c, frames, rng) for c in places])
         return each[chosen, np.arange(len(chosen))]
+
+
+def _squares(scores, mass):
+    return (mass[:, None] * scores).T @ scores

@@ -1,23 +1,25 @@
 """x_t | z_t = k ~ Normal(B1_k tanh(B0_k y_t + b0_k) + b1_k, sigma^2 I), y_t the lags.
 
-Parameters: log sigma, then for each state [B0_k, b0_k] (H, p R + 1) and [B1_k, b1_k] (R, H + 1).
+A row: log sigma, which all states have, [B0_k, b0_k] (H, q), q = p R + 1, [B1_k, b1_k] (R, H + 1).
+All is of (x - centre) / scale.
 
 Source: Ghosh et al. (2020), Eq. 18.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.linalg import block_diag
+from scipy.linalg import solve
 
-from .autoregressive import Isotropic, isotropic_prior, ridge_regression
-from .gaussian import settle
+from .gaussian import LOG_2PI
+from .priors import log_sd, normal
+from .units import Standardised
 
 
 class NetworkParams(NamedTuple):
-    """sd: sigma; inner (K, H, p R + 1): [B0, b0]; outer (K, R, H + 1): [B1, b1]."""
+    """sd: sigma; inner (K, H, q): [B0, b0]; outer (K, R, H + 1): [B1, b1]; in units of the data."""
 
     sd: float
     inner: np.ndarray
@@ -25,135 +27,163 @@ class NetworkParams(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class NeuralAutoRegression(Isotropic):
+class NeuralAutoRegression(Standardised):
     """A network of one hidden layer for each state; every weight ~ Normal(0, weight_sd^2).
 
-    sigma^2 ~ InverseGamma(shape, scale) of `variance_prior`.
+    sigma^2 ~ InverseGamma(shape, scale) of `variance_prior`; both of scaled x, see
+    `units.Standardised`.
     """
 
     order: int = 1
     n_hidden: int = 12
     weight_sd: float = 1.0
     variance_prior: tuple[float, float] = (1.0, 0.01)
+    centre: tuple[float, ...] | float | None = field(default=None, repr=False)
+    scale: tuple[float, ...] | float | None = field(default=None, repr=False)
+    n_shared = 1
+    common_scale = True
     maximise = None  # has no closed form: `fit` climbs by L-BFGS
 
     def __post_init__(self):
-        settle(self, "weight_sd", order=1, n_hidden=1)
+        self.settle("weight_sd", order=1, n_hidden=1)
 
     def state_shape(self, n_channels):
-        """(1, d)."""
         n_inner = self.n_hidden * (self.order * n_channels + 1)
-        n_outer = n_channels * (self.n_hidden + 1)
-        return 1, n_inner + n_outer
+        return 1, n_inner + n_channels * (self.n_hidden + 1)
 
-    def unpack(self, states, n_channels) -> NetworkParams:
-        return NetworkParams(anp.exp(states[0, 0]), *self.weights(states, n_channels))
+    def _weights(self, rows):
+        """Inner (K, H, q) and outer (K, R, H + 1) weights."""
+        n = len(self.scale)
+        q = self.order * n + 1
+        cut = 1 + self.n_hidden * q
+        inner = anp.reshape(rows[:, 1:cut], (len(rows), self.n_hidden, q))
+        return inner, anp.reshape(rows[:, cut:], (len(rows), n, self.n_hidden + 1))
 
-    def pack(self, named: NetworkParams) -> np.ndarray:
-        n_states = len(named.inner)
-        inner = named.inner.reshape(n_states, -1)
-        outer = named.outer.reshape(n_states, -1)
-        return np.append(np.log(named.sd), np.hstack([inner, outer]))
+    @property
+    def _ones(self):
+        """(H + 1,) which weight of the outer layer is the intercept's."""
+        return np.arange(self.n_hidden + 1) == self.n_hidden
 
-    def weights(self, states, n_channels):
-        """Inner (..., H, p R + 1) and outer (..., R, H + 1) weights of states (..., 1 + d)."""
-        leading = states.shape[:-1]
-        n_inputs = self.order * n_channels + 1
-        cut = 1 + self.n_hidden * n_inputs
-        inner = anp.reshape(states[..., 1:cut], (*leading, self.n_hidden, n_inputs))
-        outer = anp.reshape(states[..., cut:], (*leading, n_channels, self.n_hidden + 1))
-        return inner, outer
+    def unpack(self, rows, n_channels):
+        centre, scale = np.array(self.centre), np.array(self.scale)
+        inner, outer = self._weights(rows)
+        lags = inner[:, :, :-1] / np.tile(scale, self.order)
+        level = inner[:, :, -1:] - anp.dot(lags, np.tile(centre, self.order))[:, :, None]
+        outer = outer * scale[:, None] + centre[:, None] * self._ones
+        return NetworkParams(
+            scale[0] * anp.exp(rows[0, 0]), anp.concatenate([lags, level], axis=2), outer
+        )
 
-    def prior(self, n_states, n_channels):
-        _, size = self.state_shape(n_channels)
-        mean = np.zeros(n_states * size)
-        return isotropic_prior(mean, self.weight_sd, self.variance_prior)
+    def pack(self, named):
+        centre, scale = np.array(self.centre), np.array(self.scale)
+        lags = named.inner[:, :, :-1]
+        level = named.inner[:, :, -1] + lags @ np.tile(centre, self.order)
+        inner = np.dstack([lags * np.tile(scale, self.order), level])
+        outer = named.outer - centre[:, None] * self._ones
+        k = len(inner)
+        parts = np.full((k, 1), np.log(named.sd / scale[0])), inner, outer / scale[:, None]
+        return np.hstack([np.reshape(part, (k, -1)) for part in parts])
+
+    def minus_log_prior(self, rows):
+        first = (np.arange(rows.shape[-2]) == 0)[:, None]
+        spread, of_spread = log_sd(rows[..., :1], *self.variance_prior)
+        pull, of_weights = normal(rows[..., 1:], 0.0, self.weight_sd**-2)
+        value = anp.sum(spread * first[:, 0] + pull, axis=-1)
+        return value, anp.concatenate([of_spread * first, of_weights], axis=-1)
+
+    def _passed(self, inner, outer, frames):
+        """The hidden layer of one state and a 1 (n, H + 1), and residuals (n, R)."""
+        h = anp.tanh(anp.dot(frames.design, inner.T))
+        h = anp.concatenate([h, np.ones((len(frames.x), 1))], axis=1)
+        return h, frames.x - anp.dot(h, outer.T)
+
+    def log_densities(self, rows, frames):
+        columns = []
+        constant = np.log(self.scale).sum() + 0.5 * frames.n_channels * LOG_2PI
+        for row, *weights in zip(rows, *self._weights(rows), strict=True):
+            _, gap = self._passed(*weights, frames)
+            squares = 0.5 * anp.exp(-2.0 * row[0]) * anp.einsum("nr,nr->n", gap, gap)
+            columns.append(-squares - frames.n_channels * row[0] - constant)
+        return anp.stack(columns, axis=1)
+
+    def _factors(self, row, frames):
+        """Pairs of signal (n, o) and inputs (n, i), whose outer products are the scores."""
+        inner, outer = (part[0] for part in self._weights(row[None]))
+        h, gap = self._passed(inner, outer, frames)
+        signal = np.exp(-2.0 * row[0]) * gap
+        back = signal @ outer[:, :-1] * (1.0 - h[:, :-1] ** 2)
+        spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
+        return [(spread[:, None], np.ones((len(h), 1))), (back, frames.design), (signal, h)]
+
+    def scores(self, rows, k, frames):
+        pairs = self._factors(rows[k], frames)
+        products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
+        return np.hstack([each.reshape(len(each), -1) for each in products])
+
+    def slopes(self, rows, expected):
+        found = []
+        for row, (frames, mass) in zip(rows, expected, strict=True):
+            pairs = self._factors(row, frames)
+            sums = [(mass[:, None] * signal).T @ inputs for signal, inputs in pairs]
+            found.append(np.concatenate([each.ravel() for each in sums]))
+        return np.array(found)
+
+    def information(self, rows, expected, prior):
+        """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
+        pairs = zip(rows, expected, strict=True)
+        own = np.array([self._curvature(row, *each) for row, each in pairs])
+        own += prior * self.weight_sd**-2 * np.eye(own.shape[1])
+        return self.curvature(rows, expected, prior, 1), own
+
+    def _curvature(self, row, frames, mass):
+        m = np.exp(-2.0 * row[0]) * mass
+        inner, outer = (part[0] for part in self._weights(row[None]))
+        h, gap = self._passed(inner, outer, frames)
+        n_hidden, q = inner.shape
+        slope = 1.0 - h[:, :-1] ** 2
+        moved = (slope[:, :, None] * frames.design[:, None, :]).reshape(len(h), -1)
+        weighted = m[:, None] * moved
+        wide = np.repeat(outer[:, :-1], q, axis=1)
+        cut = n_hidden * q
+        out = np.empty((cut + outer.size,) * 2)
+        out[:cut, :cut] = (wide.T @ wide) * (weighted.T @ moved)
+        out[:cut, cut:] = (wide.T[:, :, None] * (weighted.T @ h)[:, None, :]).reshape(cut, -1)
+        out[cut:, cut:] = np.kron(np.eye(len(outer)), (m[:, None] * h).T @ h)
+        residual = m[:, None] * gap
+        back = 2.0 * (residual @ outer[:, :-1]) * h[:, :-1] * slope
+        across = (residual.T @ moved).reshape(len(outer), n_hidden, q)
+        for unit in range(n_hidden):
+            own = slice(unit * q, (unit + 1) * q)
+            its_outer = cut + unit + np.arange(len(outer)) * outer.shape[1]
+            out[own, own] += (back[:, unit, None] * frames.design).T @ frames.design
+            out[own, its_outer] -= across[:, unit].T
+        out[cut:, :cut] = out[:cut, cut:].T
+        return out
 
     def start(self, frames, labels, n_states):
         """A small random inner layer, and ridge regressions of each state's frames on it."""
         rng = np.random.default_rng(0)
         n_inputs = frames.design.shape[1]
         spread = frames.design[:, :-1].std()
-        scale = 0.3 / (spread * np.sqrt(n_inputs))
-        inner = rng.normal(0.0, scale, (n_states, self.n_hidden, n_inputs))
+        inner = rng.normal(
+            0.0, 0.3 / (spread * np.sqrt(n_inputs)), (n_states, self.n_hidden, n_inputs)
+        )
         outer = []
         squares = 0.0
         for k in range(n_states):
-            rows = np.flatnonzero((labels == k) & frames.observed)
-            x = frames.x[rows]
-            h = _hidden(frames.design[rows], inner[k])
-            found, error = ridge_regression(x, h, np.ones(len(rows)), 0.01)
-            squares += error
-            outer.append(found)
+            own = frames.rows(np.flatnonzero((labels == k) & frames.observed))
+            h, _ = self._passed(inner[k], np.zeros((frames.n_channels, self.n_hidden + 1)), own)
+            outer.append(solve(h.T @ h + 0.01 * np.eye(h.shape[1]), h.T @ own.x, assume_a="pos").T)
+            squares += ((own.x - h @ outer[-1].T) ** 2).sum()
         count = frames.observed.sum() * frames.n_channels
-        sd = np.sqrt(squares / count + 1e-4)
-        return self.pack(NetworkParams(sd, inner, np.array(outer)))
+        spread = np.full((n_states, 1), 0.5 * np.log(squares / count + 1e-4))
+        parts = spread, inner.reshape(n_states, -1), np.reshape(outer, (n_states, -1))
+        return np.hstack(parts)
 
-    def mean(self, state, frames):
-        inner, outer = self.weights(state, frames.n_channels)
-        return anp.dot(_hidden(frames.design, inner), outer.T)
+    def mean(self, rows, k, frames):
+        inner, outer = (part[k] for part in self._weights(rows))
+        _, gap = self._passed(inner, outer, frames)
+        return np.array(self.centre) + (frames.x - gap) * self.scale
 
-    def layers(self, state, frames, signal):
-        """The inner layer, by what is carried back to it, and the outer one."""
-        inner, outer = self.weights(state, frames.n_channels)
-        h = _hidden(frames.design, inner)
-        back = signal @ outer[:, :-1]
-        return [(back * (1.0 - h[:, :-1] ** 2), frames.design), (signal, h)]
-
-    def information(self, state, frames, mass):
-        residual = frames.x - self.mean(state, frames)
-        m = np.exp(-2.0 * state[0]) * mass
-        information = self.definite_information(state, frames, mass)
-        information[1:, 1:] -= self._bend(state, frames, m[:, None] * residual)
-        sums = []
-        for signal, inputs in self.layers(state, frames, residual):
-            sums.append(((m[:, None] * signal).T @ inputs).ravel())
-        information[0, 1:] = information[1:, 0] = 2.0 * np.concatenate(sums)
-        return information
-
-    def definite_information(self, state, frames, mass):
-        """That of log sigma, and of the weights sum_t mass_t D'D, D (R, d) a mean's derivative."""
-        m = np.exp(-2.0 * state[0]) * mass
-        residual = frames.x - self.mean(state, frames)
-        _, outer = self.weights(state, frames.n_channels)
-        moved, h = self._moved(state, frames)
-        n_hidden, n_inputs = moved.shape[1:]
-        moved = moved.reshape(len(h), -1)
-        weighted = m[:, None] * moved
-        outer = np.repeat(outer[:, :-1], n_inputs, axis=1)
-        gram = (outer.T @ outer) * (weighted.T @ moved)
-        across = outer.T[:, :, None] * (weighted.T @ h)[:, None, :]
-        across = across.reshape(len(gram), -1)
-        of_outer = np.kron(np.eye(len(outer)), (m[:, None] * h).T @ h)
-        by_log_sd = 2.0 * (m @ residual**2).sum()
-        return block_diag(by_log_sd, np.block([[gram, across], [across.T, of_outer]]))
-
-    def _bend(self, state, frames, residual):
-        """sum_to residual_to d2 mean_to, (d, d)."""
-        _, outer = self.weights(state, frames.n_channels)
-        moved, h = self._moved(state, frames)
-        back = -2.0 * (residual @ outer[:, :-1]) * h[:, :-1]
-        _, n_hidden, n_inputs = moved.shape
-        n_channels = len(outer)
-        across = (residual.T @ moved.reshape(len(h), -1)).reshape(n_channels, n_hidden, n_inputs)
-        bend = np.zeros((n_hidden * n_inputs + outer.size,) * 2)
-        for unit in range(n_hidden):
-            own = slice(unit * n_inputs, (unit + 1) * n_inputs)
-            its_outer = n_hidden * n_inputs + unit + np.arange(n_channels) * outer.shape[1]
-            bend[own, own] = (back[:, unit, None] * moved[:, unit]).T @ frames.design
-            bend[its_outer, own] = across[:, unit]
-            bend[own, its_outer] = across[:, unit].T
-        return bend
-
-    def _moved(self, state, frames):
-        """The hidden units' derivatives by their inner weights (n, H, q), and the layer."""
-        inner, _ = self.weights(state, frames.n_channels)
-        h = _hidden(frames.design, inner)
-        slope = 1.0 - h[:, :-1] ** 2
-        return slope[:, :, None] * frames.design[:, None, :], h
-
-
-def _hidden(design, inner):
-    """The hidden layer of one state, and a 1: (n, H + 1)."""
-    h = anp.tanh(anp.dot(design, inner.T))
-    return anp.concatenate([h, np.ones((len(design), 1))], axis=1)
+    def draw(self, rows, k, frames, rng):
+        return rng.normal(self.mean(rows, k, frames), self.scale[0] * np.exp(rows[0, 0]))
