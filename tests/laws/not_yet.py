@@ -270,7 +270,7 @@ TODAY = [
     (
         "nan",
         "one fold ends all",
-        "exact: of a fold; newton_step: of a fold; approx_cross_validate: of a rare class",
+        "approx_cross_validate: of a rare class",
     ),
     (
         "folds",
