@@ -148,16 +148,22 @@ class Refits:
     evaluations: Counter = field(default_factory=Counter)
 
     @classmethod
-    def unfinished(cls, n: int, n_params: int) -> "Refits":
-        """None of n refits yet: solvers write here as they go."""
+    def at(cls, params: np.ndarray) -> "Refits":
+        """Steps to params (n, D), of which nothing else is known."""
+        n = len(params)
         return cls(
-            params=np.full((n, n_params), np.nan),
+            params=params,
             decrement=np.full(n, np.inf),
             indefinite=np.zeros(n, bool),
             steps=np.zeros(n, int),
             converged=np.zeros(n, bool),
             residual=np.full(n, np.nan),
         )
+
+    @classmethod
+    def unfinished(cls, n: int, n_params: int) -> "Refits":
+        """None of n refits yet: solvers write here as they go."""
+        return cls.at(np.full((n, n_params), np.nan))
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -25,7 +25,6 @@ from ..folds import Folds
 from ..methods.exact import finished
 from ..methods.refits import refit_folds
 from ..methods.run import Run
-from ..model import Refits
 from ..results import CVResult, Fit
 from .near_alpha import NearAlpha, check_alike, checked_alpha
 
@@ -101,8 +100,9 @@ def cv_gradient(
     starts = None
     if near is not None and near.result.folds.same_as(run.folds):
         starts = found.params + near.result.params - near.fit.params
-    refits = Refits.unfinished(len(run.folds), len(found.params))
-    refit_folds(run.derivatives, found, run.folds, tolerance, refits, starts)
+    run.derivatives.defaults.check_folds(run.folds)
+    refits = refit_folds(found, run.folds, tolerance, starts)
+    run.derivatives.defaults.check_refits(refits.params, run.folds)
     result = finished(run, refits)
     if near is None:
         models.check_same_each_time(found.params)

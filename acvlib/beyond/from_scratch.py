@@ -5,7 +5,6 @@ which was found with the sites that the fold leaves out. Of surplus hidden state
 these sites; then held-out losses are too low, and too many states seem to predict better.
 """
 
-from collections import Counter
 from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
@@ -129,20 +128,15 @@ def from_scratch(
 
     tasks = ((n, n, fold) for n, fold in enumerate(track(run.folds, "folds")))
     _, lost = attempt_each("fold", refit, tasks, "Use acv.exact")
-    losses = [np.full(len(sites), np.nan) for sites in run.folds.scored]
-    rows = np.flatnonzero(found.converged)
-    scored = run.derivatives.heldout(found.params[rows], run.folds[rows])
-    for row, of_fold in zip(rows, scored, strict=True):
-        losses[row] = of_fold
     if lost:
         found.evaluations["fits"] += n_starts * len(lost)
         rejected[[n for n, _ in lost]] = [reason for _, reason in lost]
         message = f"from_scratch: the losses of {len(lost)} of {len(run.folds)} folds are nan"
         warn(f"{message}. {reasons(lost)}", UnconvergedFit)
+    run.lost = dict(lost)
     return run.finish(
         found.params,
-        found.evaluations + Counter(heldout=int(found.converged.sum())),
-        losses=losses,
+        found.evaluations,
         decrement=found.decrement,
         converged=found.converged,
         agreeing=agreeing,

@@ -27,7 +27,6 @@ from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
 from ..methods.refits import refit_folds
-from ..model import Refits
 from ..parallel import one_blas_thread, pieces
 from ..results import AFit, Fit
 from ..scores import HeldOutLosses
@@ -189,8 +188,7 @@ class _Origins:
         """Refit some rows, and step to all others anew. The first and the last must converge."""
         self.tried[rows] = True
         folds = future_folds(self.n_sites, self.starts[rows], *self.window, self.observed)
-        found = Refits.unfinished(len(folds), len(self.fit.params))
-        refit_folds(self.derivatives, self.fit, folds, TOLERANCE, found)
+        found = refit_folds(self.fit, folds, TOLERANCE)
         good = np.flatnonzero(found.converged)
         self.derivatives.defaults.check_refits(found.params[good], folds[good])
         self.evaluations.update({"refit": len(folds), "hessian": len(good)})

@@ -27,6 +27,7 @@ def as_printed(fit: AFit, folds: Folds, damping: float = 0.0) -> CVResult:
         name = type(fit.model).__name__
         raise TypeError(f"{name} has no printed_cross: Theorem 3.1 is not about it")
     run = Run("as_printed", fit, folds, damping=damping)
+    run.derivatives.defaults.check_folds(run.folds)
     H = fit.hessian.damped(run.damping)
     params = fit.params - H.solve(fit.model.printed_cross(fit.params, run.folds).T).T
     return run.finish(params, {"cross": 1})

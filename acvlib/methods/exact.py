@@ -31,28 +31,25 @@ def exact(fit: Fit, folds: Folds, tolerance: float = TOLERANCE) -> CVResult:
     """
     tolerance = real_number("tolerance", tolerance, least=0.0)
     run = Run("exact", fit, folds, tolerance=tolerance)
-    found = Refits.unfinished(len(run.folds), len(fit.params))
-    if has_machines():
-        refit_in_parts(run, found)
-    else:
-        refit_folds(run.derivatives, fit, run.folds, tolerance, found)
-    return finished(run, found)
+    solve = refit_in_parts if has_machines() else refit_folds
+
+    def refit(folds):
+        found = solve(fit, folds, tolerance)
+        run.derivatives.defaults.check_refits(found.params, folds)
+        return found
+
+    return finished(run, run.each(refit))
 
 
 def finished(run: Run, found: Refits) -> CVResult:
     """The result of refits; warns of those that did not converge."""
-    run.derivatives.defaults.check_refits(found.params, run.folds)
-    warn_of_refits(run, found)
+    lost = ~found.converged
+    lost[list(run.lost)] = False
+    if lost.any():
+        count = f"{lost.sum()} of {len(run.folds)} folds did not converge"
+        message = f"{run.method}: {count}; largest decrement {found.decrement[lost].max():.2g}"
+        warn(message, UnconvergedFit)
     diagnostics = {name: getattr(found, name) for name in ("decrement", "steps", "converged")}
-    if is_equation(run.derivatives.model):
+    if is_equation(run.fit.model):
         diagnostics["residual"] = found.residual
     return run.finish(found.params, found.evaluations, found.indefinite, **diagnostics)
-
-
-def warn_of_refits(run: Run, found: Refits) -> None:
-    """Warn once of the folds that did not converge."""
-    if not found.converged.all():
-        lost = f"{(~found.converged).sum()} of {len(run.folds)} folds did not converge"
-        worst = found.decrement[~found.converged].max()
-        message = f"{run.method}: {lost}; largest decrement {worst:.2g}"
-        warn(message, UnconvergedFit)

@@ -5,6 +5,7 @@ import numpy as np
 from ..checks import check_whole
 from ..derivatives import kept_share
 from ..folds import Folds
+from ..model import Refits
 from ..results import CVResult, Fit
 from ..solvers.inverse import SameForAll
 from .run import Run
@@ -30,10 +31,15 @@ def frozen_newton(
     """
     steps = check_whole("steps", steps, 1)
     run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
-    share = kept_share(fit.model, run.folds) if rescale else np.ones(len(run.folds))
-    hessians = SameForAll(fit.hessian.damped(run.damping), share)
-    params = fit.params
-    for _ in range(steps):
-        _, gradients = run.derivatives.fold_gradients(params, run.folds, values=False)
-        params = params - hessians.solve(gradients)
-    return run.finish(params, {"gradient": steps * len(run.folds)})
+    H = fit.hessian.damped(run.damping)
+
+    def step(folds):
+        share = kept_share(fit.model, folds) if rescale else np.ones(len(folds))
+        hessians = SameForAll(H, share)
+        params = fit.params
+        for _ in range(steps):
+            _, gradients = run.derivatives.fold_gradients(params, folds, values=False)
+            params = params - hessians.solve(gradients)
+        return Refits.at(params)
+
+    return run.finish(run.each(step).params, {"gradient": steps * len(run.folds)})

@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..folds import Folds
+from ..model import Refits
 from ..results import CVResult, Fit
 from .run import Run
 
@@ -20,6 +21,9 @@ def infinitesimal_jackknife(fit: Fit, folds: Folds, damping: float = 0.0) -> CVR
     """
     run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
     H = fit.hessian.damped(run.damping)
-    step = run.derivatives.solved_cross(fit.params, run.folds, H)
-    params = np.subtract(fit.params, step, out=step)  # fit.params - step, in its memory
-    return run.finish(params, {"cross": 1})
+
+    def step(folds):
+        moves = run.derivatives.solved_cross(fit.params, folds, H)
+        return Refits.at(np.subtract(fit.params, moves, out=moves))
+
+    return run.finish(run.each(step).params, {"cross": 1})

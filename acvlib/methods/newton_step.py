@@ -3,6 +3,7 @@
 import numpy as np
 
 from ..folds import Folds
+from ..model import Refits
 from ..results import CVResult, Fit
 from .run import Run, warn_indefinite
 
@@ -18,14 +19,20 @@ def newton_step(fit: Fit, folds: Folds, damping: float = 0.0) -> CVResult:
     """
     run = Run("newton_step", fit, folds, damping=damping)
     derivatives = run.derivatives
-    indefinite = np.empty(len(run.folds), bool)
-    parts = []
-    for part in derivatives.portions(run.folds, len(fit.params)):
-        own = run.folds[part]
-        gradients, H = derivatives.fold_expansion(fit.params, own, run.damping, fit.hessian)
-        parts.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
-        indefinite[part] = H.indefinite
-    warn_indefinite(indefinite)
+
+    def step(folds):
+        ends = []
+        indefinite = []
+        for part in derivatives.portions(folds, len(fit.params)):
+            expansion = fit.params, folds[part], run.damping, fit.hessian
+            gradients, H = derivatives.fold_expansion(*expansion)
+            ends.append(H.step_from(fit.params, gradients))  # fit.params - H^-1 gradients
+            indefinite.append(H.indefinite)
+        found = Refits.at(ends[0] if len(ends) == 1 else np.concatenate(ends))
+        found.indefinite[:] = np.concatenate(indefinite)
+        return found
+
+    found = run.each(step)
+    warn_indefinite(found.indefinite)
     counts = {"gradient": len(run.folds), "hessian": len(run.folds)}
-    params = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    return run.finish(params, counts, indefinite)
+    return run.finish(found.params, counts, found.indefinite)

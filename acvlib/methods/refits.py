@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from ..derivatives import Derivatives, at, is_equation, kept_share
+from ..derivatives import at, is_equation, kept_share
 from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import pieces, spread
@@ -12,7 +12,6 @@ from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
-from .run import Run
 
 PARTS = 64  # for any number of workers, which thus changes no bit
 NUDGE = 0.01  # standard errors off the start: no symmetry then leads a descent to a saddle
@@ -20,31 +19,29 @@ SETTLED = 1e-4  # standard errors from the optimum within which all folds may st
 
 
 def refit_folds(
-    derivatives: Derivatives,
-    fit: Fit,
-    folds: Folds,
-    tolerance: float,
-    found: Refits,
-    starts: np.ndarray | None = None,
-) -> None:
-    """Write every fold's own optimum to `found`, by the solver that suits the model.
+    fit: Fit, folds: Folds, tolerance: float, starts: np.ndarray | None = None
+) -> Refits:
+    """Find every fold's own optimum, by the solver that suits the model.
 
     starts: (n_folds, D) near the optima, in place of the fit's params.
     """
+    derivatives = fit.derivatives
     own = derivatives.refits(fit.params, folds, tolerance)
     if own is not None:
-        found.take(slice(None), own)
-    elif derivatives.matrix_free:
+        return own
+    if derivatives.matrix_free:
         start = _descended(derivatives, fit, folds) if starts is None else starts
-        newton_cg(derivatives, start, folds, tolerance, found=found)
-    else:
-        start = _start(derivatives, fit) if starts is None else starts
-        for part in derivatives.portions(folds, len(fit.params)):
-            _refit_part(derivatives, fit, folds[part], tolerance, at(start, part), found.part(part))
+        return newton_cg(derivatives, start, folds, tolerance)
+    start = _start(derivatives, fit) if starts is None else starts
+    found = Refits.unfinished(len(folds), len(fit.params))
+    for part in derivatives.portions(folds, len(fit.params)):
+        _refit_part(fit, folds[part], tolerance, at(start, part), found.part(part))
+    return found
 
 
-def _refit_part(derivatives, fit, folds, tolerance, start, found):
+def _refit_part(fit, folds, tolerance, start, found):
     """Write the optima of some folds: by gradients alone, and by Newton's method what is left."""
+    derivatives = fit.derivatives
     if derivatives.hessians_first or fit.hessian.indefinite:
         newton(derivatives, start, folds, tolerance, found=found)
         return
@@ -77,17 +74,12 @@ def _descended(derivatives, fit, folds):
     return np.where((after < before)[:, None], moved, fit.params)
 
 
-def refit_in_parts(run: Run, found: Refits) -> None:
-    """`refit_folds` part by part, on the machines that joblib has; written to `found`."""
-    n_folds = len(run.folds)
-    parts = pieces(n_folds, -(-n_folds // PARTS))
-    tasks = [(run.fit, run.folds[part], run.settings["tolerance"]) for part in parts]
-    refits = spread(_refit, tasks, "processes", "exact")
+def refit_in_parts(fit: Fit, folds: Folds, tolerance: float) -> Refits:
+    """`refit_folds` part by part, on the machines that joblib has."""
+    found = Refits.unfinished(len(folds), len(fit.params))
+    parts = pieces(len(folds), -(-len(folds) // PARTS))
+    tasks = [(fit, folds[part], tolerance) for part in parts]
+    refits = spread(refit_folds, tasks, "processes", "exact")
     for part, refitted in zip(parts, refits, strict=True):
         found.take(part, refitted)
-
-
-def _refit(fit, folds, tolerance):
-    found = Refits.unfinished(len(folds), len(fit.params))
-    refit_folds(fit.derivatives, fit, folds, tolerance, found)
     return found

@@ -60,11 +60,6 @@ TODAY = [
         "min_freq: of crfsuite",
     ),
     (
-        "nan",
-        "one fold ends all",
-        "exact: of a fold; newton_step: of a fold",
-    ),
-    (
         "folds",
         "families leave out steps, HMM sequences",
         "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
