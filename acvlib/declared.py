@@ -272,14 +272,14 @@ def _read(function, parameter):
     where = f"{function.__qualname__}: {parameter.name} is annotated by {kind!r:.80}"
     if isinstance(kind, str | Check):
         raise TypeError(f"{where}: write Annotated[type, check], not as text")
-    kinds = get_args(kind) if NoneType in get_args(kind) else (kind,)
-    annotated = [each for each in kinds if get_origin(each) is Annotated]
-    if not annotated:
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    if not any(get_origin(each) is Annotated for each in kinds):
         return None, False, kind
-    plain, *checks = get_args(annotated[0])
-    if len(checks) != 1 or len(annotated) > 1 or not isinstance(checks[0], Check):
+    kinds = [each for each in kinds if each is not NoneType]
+    plain, *checks = get_args(kinds[0])
+    if len(kinds) > 1 or len(checks) != 1 or not isinstance(checks[0], Check):
         raise TypeError(f"{where}: give it one check of acvlib.declared, such as Real('n p')")
-    optional = len(kinds) > 1 or parameter.default is None
+    optional = get_origin(kind) is not Annotated or parameter.default is None
     check = checks[0].settled(plain)
     return check, optional, plain | None if optional else plain
 
