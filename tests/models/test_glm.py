@@ -427,3 +427,27 @@ def counts_on_ten_columns():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((60, 10))
     return x, rng.poisson(np.exp(0.3 * x[:, 0])).astype(float)
+
+
+@pytest.mark.parametrize("family", ["logistic", "multinomial", "gaussian"])
+def test_units_and_levels_of_columns_change_neither_steps_nor_proofs(family):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(60, 3))
+    y = {
+        "logistic": rng.binomial(1, 0.5, 60),
+        "multinomial": np.arange(60) % 3,
+        "gaussian": rng.normal(size=(60, 2)),
+    }[family]
+    scale, level = np.array([1e6, 1.0, 1e-4]), np.array([0.0, 450_000.0, 3.0])
+    moved = (x + level) * scale
+    penalties = (0.0, 0.0) if family == "gaussian" else (0.3, 0.3 * scale**2)  # one a target there
+    pairs = zip((x, moved), penalties, strict=True)
+    both = [GLM(columns, y, family, penalty) for columns, penalty in pairs]
+    assert [model.columns.plain for model in both] == [True, False]
+    fits = [acv.fit(model, tolerance=1e-10) for model in both]
+    for folds in (acv.folds.leave_one_out(60), acv.folds.k_fold(60, 30), acv.folds.k_fold(60, 4)):
+        for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
+            one, other = (method(fit, folds) for fit in fits)
+            assert_allclose(one.pointwise, other.pointwise, rtol=1e-7, atol=1e-9)
+            proofs = [acv.certify(result) for result in (one, other)]
+            assert_allclose(*(proof.theta_errors for proof in proofs), rtol=1e-2, atol=1e-5)

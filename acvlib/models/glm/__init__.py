@@ -225,9 +225,9 @@ class GLM(ModelDefaults):
         fold = np.repeat(np.arange(len(sizes)), sizes)
 
         def of_rows(rows):
-            z = self.columns.standard[span(sites[rows])]
-            theta = standard[span(fold[rows])].reshape(-1, self.n_outputs, z.shape[1])
-            return np.einsum("nqd,nd->nq", theta, z)
+            theta = standard[span(fold[rows])]
+            theta = theta.reshape(len(theta), self.n_outputs, self.columns.dim)
+            return np.einsum("nqd,nd->nq", theta, self.columns.standard[span(sites[rows])])
 
         size = max(16, AT_ONCE // max(self.n_params, 1))
         return by_rows(of_rows, len(sites), size).T + self.offset[sites]

@@ -112,6 +112,7 @@ class RegressionConcordance(Concordance):
         units = self.units.reshape(model.n_outputs, -1)
         tall = (x @ units.T).sum(axis=1) * model.full_weights
         size = 2.0 + np.abs(standard).max(axis=-1)[..., None] * x.sum(axis=1)
+        size = size + model.columns.cancelled(params)[..., None]
         if model.quadratic:
             size = size + np.abs(model.responses).max(axis=0)
         grown = np.maximum(model.balance.factors(folds).max(axis=1), 1.0)
@@ -135,6 +136,7 @@ class RegressionConcordance(Concordance):
         z = self.z[span(sites)]
         squares = row_sums(z, z) * np.repeat(row_sums(standard, standard), sizes)
         summed = np.sqrt(squares) + np.abs(model.offset[sites])
+        summed += np.repeat(model.columns.cancelled(centre), sizes)
         rounding = 4.0 * model.n_params * EPSILON * summed
         moves = self.spreads[sites] * np.repeat(radius, sizes)
         eta = model.own_scores(centre, sites, sizes)
@@ -192,7 +194,8 @@ class GLMConcordance(RegressionConcordance):
         tall = np.linalg.norm(self.factor, axis=1)  # sqrt(H_dd)
         spread = model.sample_weight * self.spreads
         summed = 4.0 + (terms + dim) * tall @ self.units
-        bent = 4.0 * (dim + 2.0) * (1.0 + np.abs(points) @ tall)
+        size = np.abs(points) @ tall + model.columns.cancelled(np.atleast_2d(params))
+        bent = 4.0 * (dim + 2.0) * (1.0 + size)
         ridge = model.standard_ridge(model.sample_weight.sum()).ravel()
         total = 4.0 * dim * np.abs(points * ridge) @ self.units
         with np.errstate(all="ignore"):

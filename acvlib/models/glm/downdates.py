@@ -262,7 +262,7 @@ def _along(x, vectors, k):
     n, t = vectors.shape[:2]
     blocks = vectors.reshape(n, t * k, dim)
     if n == 1:
-        products = x.reshape(-1, dim) @ blocks[0].T
+        products = x.reshape(F * m, dim) @ blocks[0].T
     else:
         products = np.einsum("fmd,fbd->fmb", x, blocks) if m == 1 else x @ blocks.swapaxes(1, 2)
     return products.reshape(F, m, t, k).swapaxes(2, 3).reshape(F, m * k, t)
