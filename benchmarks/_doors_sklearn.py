@@ -15,7 +15,7 @@ import acvlib as acv
 from acvlib.models import GLM
 from acvlib.sklearn.refits import Refits
 
-SCORERS = ("accuracy", "neg_log_loss")
+SCORERS = ("accuracy", "neg_log_loss", "balanced_accuracy", "f1")
 
 
 def regression(n, dim, rng):

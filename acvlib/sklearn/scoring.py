@@ -65,10 +65,11 @@ def fold_scores(refits: Refits, scoring: Any) -> tuple[dict, dict]:
             values = fold_means(refits, rows.reshape(len(rows), -1).mean(axis=1))
             values[list(refits.by_theirs)] = np.nan
         rest = np.flatnonzero(np.isnan(values))
-        theirs, reasons = _by_fold(refits, name, scorer, rest)
+        first, kinds = _alike(refits, scorer, rest)
+        theirs, reasons = _by_fold(refits, name, scorer, rest[first])
         for key in max(theirs, key=len, default=[name]):
             scores[key] = values.copy()
-            scores[key][rest] = [each.get(key, np.nan) for each in theirs]
+            scores[key][rest] = np.array([each.get(key, np.nan) for each in theirs])[kinds]
             undefined[key] = reasons
     return scores, undefined
 
@@ -101,6 +102,21 @@ def fold_means(refits: Refits, rows: np.ndarray) -> np.ndarray:
     """The mean over each test's rows."""
     sizes = end_to_end(refits.tests).sizes
     return (np.add.reduceat(rows, np.cumsum(sizes) - sizes).T / sizes).T
+
+
+def _alike(refits, scorer, folds):
+    """(a fold of each kind, the kind of each), where scores are the same within a kind.
+
+    That is so where folds are single rows, and all that counts is their class and what is said.
+    """
+    kinds = np.arange(len(refits.tests))
+    single = max(map(len, refits.tests)) == 1 and base.is_classifier(refits.last)
+    method = getattr(metrics.get_scorer(scorer), "_response_method", "")
+    if single and isinstance(scorer, str) and method == "predict":
+        kinds = outcomes(refits) * len(refits.last.classes_) + refits.predictions.argmax(axis=1)
+        for fold in refits.by_theirs:
+            kinds[fold] = -1 - fold
+    return np.unique(kinds[folds], return_index=True, return_inverse=True)[1:]
 
 
 def _by_fold(refits, name, scorer, folds):
