@@ -107,8 +107,7 @@ def approx_cross_validate(
         found["certificate"] = certificate
         for name, ends in score_intervals(refits, certificate, scoring).items():
             found[f"test_{name}_interval"] = ends
-    results = refits.results
-    found["cv_result"] = results[0] if len(results) == 1 else tuple(results)
+    found["cv_result"] = refits.result
     return found | {"unreliable": refits.unreliable}
 
 

@@ -9,7 +9,7 @@
 | PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
 Two balanced classes have twice the penalty, as their rows of coefficients are +-beta / 2. Several
-targets are as many models. LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and
+targets are one model. LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and
 TweedieRegressor are as the Poisson one, with their losses. A mean of losses is penalised less, in
 all, by a smaller training set: `site_penalty` follows that.
 """
@@ -61,15 +61,15 @@ def outcomes_of(estimator: Any, X: Any, y: Any) -> np.ndarray:
 
 
 def settings_of(estimator: Any, y: np.ndarray) -> dict:
-    """What the models of an estimator are made of besides X and weights.
+    """What the model of an estimator is made of besides X and weights.
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
     return _TRANSLATIONS[type(estimator)](estimator, y) | {"intercept": estimator.fit_intercept}
 
 
-def models_of(settings: dict, X: np.ndarray, sample_weight: Any) -> list[GLM]:
-    """The models of `settings_of` an estimator, one a target. No other function makes models."""
+def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
+    """The model of `settings_of` an estimator. No other function makes models."""
     settings = dict(settings)
     y = settings.pop("y")
     weights = np.ones(len(y))
@@ -77,12 +77,7 @@ def models_of(settings: dict, X: np.ndarray, sample_weight: Any) -> list[GLM]:
         weights = real_array("sample_weight", sample_weight, 1)
         validation.check_consistent_length(y, weights)
     settings["sample_weight"] = weights * settings.pop("class_weights", 1.0)
-    if settings["family"] == "multinomial":
-        return [GLM(X, y, **settings)]
-    targets = y.reshape(len(y), -1).T
-    penalties = np.broadcast_to(settings.pop("penalty", 0.0), len(targets))
-    pairs = zip(targets, penalties, strict=True)
-    return [GLM(X, target, penalty=penalty, **settings) for target, penalty in pairs]
+    return GLM(X, y, **settings)
 
 
 def coefficients_of(estimator: Any) -> np.ndarray:
@@ -136,7 +131,7 @@ def _least_squares(estimator, y):
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
     if alpha.size not in (1, y.shape[1] if y.ndim == 2 else 1):
         raise ValueError(f"Ridge with {alpha.size} values of alpha: pass one, or one a target")
-    return {"y": y, "family": "gaussian", "penalty": alpha}
+    return {"y": y, "family": "gaussian", "penalty": np.squeeze(alpha)}
 
 
 def _mean_loss(estimator, y):

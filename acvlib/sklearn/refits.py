@@ -21,7 +21,7 @@ from ..methods import ladder
 from ..parallel import blas_for
 from ..results import CVResult, Fit
 from ..trials import NoFiniteOptimum
-from .estimators import coefficients_of, models_of, outcomes_of, settings_of, with_coefficients
+from .estimators import coefficients_of, model_of, outcomes_of, settings_of, with_coefficients
 from .pipelines import routed, unwrap, with_last
 from .wide import dense, in_row_span
 
@@ -42,15 +42,15 @@ class UnreliableFolds(UserWarning):
 class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
-    last: the step that is fitted anew; inputs: what X is where it comes there; models: one a
-    target, with the columns `design`; tests: the scored rows of each fold. And, once folds are left
-    out, fits and results: one a target, these of the folds that models can do; coefficients:
-    (n_folds, K, .) of the design's columns; by_theirs: {fold: the last step as scikit-learn refits
-    it, or why it cannot}, of other folds; unreliable: (n_folds,); certificate: if asked for.
+    last: the step that is fitted anew; inputs: what X is where it comes there; model: with the
+    columns `design`; tests: the scored rows of each fold. And, once folds are left out, fit; result:
+    of the folds that the model can do; coefficients: (n_folds, K, .) of the design's columns;
+    by_theirs: {fold: the last step as scikit-learn refits it, or why it cannot}, of other folds;
+    unreliable: (n_folds,); certificate: if asked for.
     """
 
-    fits: list[Fit]
-    results: list[CVResult]
+    fit: Fit
+    result: CVResult | None = None
     coefficients: np.ndarray
     by_theirs: dict[int, Any]
     unreliable: np.ndarray
@@ -75,7 +75,7 @@ class Refits:
         if is_wide:
             table, self.basis = in_row_span(table)
         self.design = dense(table)
-        self.models = models_of(settings, self.design, self.weights)
+        self.model = model_of(settings, self.design, self.weights)
         self.folds = self._folds(cv, groups)
         self.tests = self.folds.scored
 
@@ -94,29 +94,27 @@ class Refits:
         """The same with a last step of another penalty."""
         twin = copy(self)
         twin.last = copy(self.last).set_params(**{name: value})
-        twin.models = models_of(settings_of(twin.last, self.outcomes), self.design, self.weights)
+        twin.model = model_of(settings_of(twin.last, self.outcomes), self.design, self.weights)
         return twin
 
     @property
-    def start(self) -> list[np.ndarray]:
-        """The params of each model at the last step's own coefficients."""
+    def start(self) -> np.ndarray:
+        """The model's params at the last step's coefficients."""
         rows = coefficients_of(self.last)
         if self.basis is not None:
             rows = np.hstack([rows[:, : self.head], (self.basis.T @ rows[:, self.head :].T).T])
-        parts = zip(self.models, np.split(rows, len(self.models)), strict=True)
-        return [(model.likelihood.spread.T @ part).ravel() for model, part in parts]
+        return (self.model.likelihood.spread.T @ rows).ravel()
 
     def leave_out(self, method: str, unreliable: str, start: Any = None) -> None:
         """Find the coefficients without each fold, by the arguments of `approx_cross_validate`.
 
-        start: params of each model, where they are not the last step's own, which should be near.
+        start: params of the model, where they are not the last step's own, which should be near.
         """
         check_choice("method", method, METHODS)
-        points = self.start if start is None else start
-        with blas_for(self.models[0].n_params ** 3):
-            self.fits = list(map(fit, self.models, points))
-            pairs = list(zip(self.fits, points, strict=True))
-            distance = max(own.standard_errors_between(point, own.params) for own, point in pairs)
+        point = self.start if start is None else start
+        with blas_for(self.model.n_params**3):
+            self.fit = fit(self.model, point)
+            distance = self.fit.standard_errors_between(point, self.fit.params)
             if start is None and distance > CLOSE:
                 warnings.warn(
                     f"the estimator's coefficients are {distance:.2g} standard errors from the "
@@ -126,33 +124,28 @@ class Refits:
                 )
             started = time.perf_counter()
             rows, folds = self._solvable(unreliable)
-            params = [np.tile(own.params, (len(self.tests), 1)) for own in self.fits]
-            self.results = []
-            for own, points in zip(self.fits, params, strict=True):
-                if len(rows):
-                    self.results.append(self._result(own, rows, folds, method, unreliable))
-                    points[rows] = self.results[-1].params
-                    lost = rows[np.isnan(points[rows]).any(axis=1)].tolist()
-                    self.by_theirs |= {fold: self._refit(fold) for fold in lost}
-                    self.unreliable[lost] = True
+            params = np.tile(self.fit.params, (len(self.tests), 1))
+            if len(rows):
+                self.result = self._result(rows, folds, method, unreliable)
+                params[rows] = self.result.params
+                lost = rows[np.isnan(params[rows]).any(axis=1)].tolist()
+                self.by_theirs |= {fold: self._refit(fold) for fold in lost}
+                self.unreliable[lost] = True
             self.seconds = time.perf_counter() - started
         self.coefficients = self._coefficients(params)
 
     def _coefficients(self, params):
-        """(n, K, .) of the params (n, D) of each model."""
-        pairs = zip(self.models, params, strict=True)
-        blocks = [
-            (model, points.reshape(len(points), model.n_outputs, -1)) for model, points in pairs
-        ]
-        return np.concatenate([model.likelihood.spread @ rows for model, rows in blocks], axis=1)
+        """(..., K, .) of params (..., D)."""
+        rows = params.reshape(*params.shape[:-1], self.model.n_outputs, -1)
+        return self.model.likelihood.spread @ rows
 
     def _solvable(self, unreliable):
-        """(numbers, these folds) that models can do; `by_theirs` has what they cannot do.
+        """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.
 
         A fold that omits rows of weight 0 alone is as if it omitted none.
         """
         every = np.arange(len(self.folds))
-        observed = self.models[0].observed
+        observed = self.model.observed
         self.unreliable = np.isin(every, self._without_a_class(unreliable))
         self.by_theirs = {}
         if observed.all() and not self.unreliable.any():
@@ -171,10 +164,10 @@ class Refits:
         return rows, Folds(*parts, self.folds.n_sites, rows)
 
     def _without_a_class(self, unreliable):
-        """The folds that leave no row of some class, of which our models know nothing."""
+        """The folds that leave no row of some class, of which our model knows nothing."""
         if not base.is_classifier(self.last):
             return []
-        members = (self.outcomes[:, None] == self.last.classes_) & self.models[0].observed[:, None]
+        members = (self.outcomes[:, None] == self.last.classes_) & self.model.observed[:, None]
         counts = members.sum(axis=0)
         if self.folds.sizes.max() < counts.min():
             return []
@@ -199,14 +192,14 @@ class Refits:
         except ValueError as error:  # one class is left
             return error
 
-    def _result(self, own, rows, folds, method, unreliable):
+    def _result(self, rows, folds, method, unreliable):
         """What a method says of folds, those that it does badly refitted, or told of."""
-        result = METHODS[method](own, folds)
+        result = METHODS[method](self.fit, folds)
         if unreliable == "certify":
             self.certificate = certify(result, complete=True)
             self.unreliable[rows] |= self.certificate.refitted
             return self.certificate.result
-        is_exact = own.model.quadratic and method == "newton_step"
+        is_exact = self.model.quadratic and method == "newton_step"
         if is_exact or method not in APPROXIMATE or unreliable == "ignore":
             return result
         check = check_result(result)
@@ -225,8 +218,7 @@ class Refits:
         if isinstance(last, Exception):
             raise last
         if last is None:
-            params = [own.params[None] for own in self.fits]
-            rows = self._coefficients(params)[0] if fold is None else self.coefficients[fold]
+            rows = self._coefficients(self.fit.params) if fold is None else self.coefficients[fold]
             if self.basis is not None:
                 rows = np.hstack([rows[:, : self.head], (self.basis @ rows[:, self.head :].T).T])
             last = with_coefficients(self.last, rows)
@@ -246,7 +238,7 @@ class Refits:
             scores = np.hstack([0.0 * scores, scores]) if scores.shape[1] == 1 else scores
             mean = softmax(scores, axis=1)
         else:
-            mean = self.models[0].family.mean(scores)
+            mean = self.model.family.mean(scores)
             mean = mean[:, 0] if np.ndim(self.last.coef_) == 1 else mean
         ends = np.cumsum(end_to_end(self.tests).sizes)
         for fold, last in self.by_theirs.items():

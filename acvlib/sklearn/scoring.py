@@ -146,12 +146,12 @@ def _by_fold(refits, name, scorer, folds):
 
 def check_has_interval(refits: Refits, scoring: Any) -> None:
     """Raise ValueError unless there is one linear predictor, and each scorer a mean over rows."""
-    if len(refits.models) > 1 or refits.models[0].n_outputs > 1:
+    if refits.model.n_outputs > 1:
         raise ValueError(
             "unreliable='certify': scores of several classes or targets have no interval; "
             "acv.certify(result) has one of the held-out loss"
         )
-    if not refits.models[0].observed.all():
+    if not refits.model.observed.all():
         raise ValueError("unreliable='certify': leave out the rows of weight 0, here and in params")
     for scorer in named_scorers(refits, scoring).values():
         if row_score(refits, scorer) is None:
@@ -166,7 +166,7 @@ def score_intervals(refits: Refits, certificate: Certificate, scoring: Any) -> d
 
     The score of a row is best where its mean is nearest to y, and worst at an end of its interval.
     """
-    model = refits.models[0]
+    model = refits.model
     known = model.derivatives.concordance(certificate.result.fit)
     where = (certificate.centre, certificate.radius, *end_to_end(refits.tests))
     scores, moves = known.score_range(*where)

@@ -93,7 +93,7 @@ def approx_tune(
         changed = refits.with_setting(name, value)
         changed.leave_out(method, unreliable, start)
         of_folds = _scores_of_folds(changed, scoring)
-        start = [fit.params for fit in changed.fits]  # of the next value
+        start = changed.fit.params  # of the next value
         scores[row] = of_folds.mean()
         if len(of_folds) > 1:
             errors[row] = of_folds.std(ddof=1) / np.sqrt(len(of_folds))
@@ -111,8 +111,8 @@ def approx_tune(
 def _scores_of_folds(refits, scoring):
     """The score of each fold; raises NotFinite where one says nothing of a value."""
     if scoring is None:
-        losses = [result.fold_losses for result in refits.results] or [np.array([np.nan])]
-        scores, undefined = {"score": -np.sum(losses, axis=0)}, {"score": {}}
+        losses = np.array([np.nan]) if refits.result is None else refits.result.fold_losses
+        scores, undefined = {"score": -losses}, {"score": {}}
     else:
         scores, undefined = fold_scores(refits, scoring)
     if list(scores) != ["score"]:
