@@ -97,13 +97,6 @@ class Point:
 
         return np.sqrt(by_rows(squares, len(moves)))
 
-    @cached_property
-    def reach(self) -> float:
-        """How far scores of a site move (apart), at most, by a standard error."""
-        model = self.model
-        leverages = self.whole.leverages(model.design, model.n_outputs)
-        return model.likelihood.spreads(leverages).max()
-
 
 class AroundOnePoint(FoldSolver):
     """Hessians at one point."""
