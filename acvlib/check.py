@@ -25,8 +25,8 @@ from .parallel import pieces
 from .results import AResult, CVResult
 
 PORTION = 4096  # folds whose gradients are in memory together
-LOOKS = 5  # at a fold that is undecided
-DOUBT = 5.0  # an estimate below the limit may be too small by this multiple of the last move,
+LOOKS = 8  # at a fold that is undecided
+DOUBT = 8.0  # an estimate below the limit may be too small by this multiple of the last move,
 EXCESS = 0.7  # and one above the limit too large by this
 NEAR = 0.02  # standard errors: a fold that is nearer to its refit has the refit's loss
 FLAT = 0.02  # share of the full fit's curvature that a fold is taken to have at least

@@ -180,3 +180,30 @@ def test_an_indefinite_fold_is_unreliable_however_short_its_step_and_leaves_its_
     assert not refitted.indefinite.any()
     kept = acv.refit_unreliable(step, np.array([False, True, False, False]))
     assert kept.indefinite.tolist() == [True, False, False, False]
+
+
+def overlapping(rng, n=100):
+    """Frames of a chain of two states whose means are a standard deviation apart."""
+    state = np.cumsum(rng.random(n) < 0.1) % 2
+    return state + rng.normal(size=n)
+
+
+@pytest.mark.filterwarnings("ignore::acvlib.methods.run.IndefiniteFold")
+def test_folds_of_overlapping_states_are_judged_as_their_refits_say():
+    """F is not linear in the weights, and steps end far off."""
+    far, marked = [], []
+    for seed in range(3):
+        model = acv.models.GaussianHMM(overlapping(np.random.default_rng(seed)), 2)
+        fit = acv.fit(model, rng=0)
+        folds = acv.folds.k_fold(model.n_sites, 10, np.random.default_rng(seed))
+        exact = acv.exact(fit, folds)
+        for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
+            result = method(fit, folds)
+            losses = abs(result.fold_losses - exact.fold_losses) / exact.fold_losses.std()
+            errors = fit.standard_errors_between(result.params, exact.params)
+            far.append((errors > 0.5) | (losses > 0.5))
+            marked.append(acv.check_result(result).unreliable)
+    found = np.sum(np.array(far) & marked)
+    assert np.sum(far) > 20
+    assert found >= 0.98 * np.sum(far)
+    assert found >= 0.8 * np.sum(marked)

@@ -94,7 +94,9 @@ def lockstep(
         moves = scale[rows, None] * moves[going]
         value, gradient = derivatives.fold_gradients(found.params[rows] + moves, folds[rows])
         found.evaluations["gradient"] += len(rows)
-        upwards[rows] &= inverse.mend(rows, moves, gradient - gradients[rows], n)
+        changes = gradient - gradients[rows]
+        changes[~np.isfinite(changes).all(axis=1)] = 0.0  # of a move that went too far: no pair
+        upwards[rows] &= inverse.mend(rows, moves, changes, n)
         good = value <= values[rows] + SLACK * (1.0 + abs(values[rows]))
         scale[rows] = np.where(good, 1.0, SHORTER * scale[rows])
         taken = rows[good]

@@ -140,13 +140,15 @@ class _Lockstep:
         return None, self.derivatives.chord_gradients(params, folds, *near)
 
     def _moves(self, hessians, places, gradients):
-        """Newton or chord moves, and their lengths in standard errors.
+        """Newton or chord moves, and their lengths in standard errors; inf of no finite gradient.
 
         sqrt(g' H^-1 g), or sqrt(r' (J J')^+ r) of an equation.
         """
+        finite = np.isfinite(gradients).all(axis=1)
+        gradients = np.where(finite[:, None], gradients, 0.0)
         moves = -hessians.descend(gradients, places)
         if self.precision is None:
             squared = -np.einsum("ni,ni->n", moves, gradients)
         else:
             squared = np.einsum("ni,ni->n", gradients @ self.precision, gradients)
-        return moves, np.sqrt(np.maximum(squared, 0.0))
+        return moves, np.where(finite, np.sqrt(np.maximum(squared, 0.0)), np.inf)

@@ -14,6 +14,7 @@ from acvlib.folds import Folds
 from acvlib.model import Refits
 from acvlib.solvers.inverse import DenseFolds
 from acvlib.solvers.lockstep import lockstep
+from acvlib.solvers.newton import newton
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -86,3 +87,29 @@ def test_no_symmetry_leads_a_refit_to_a_saddle():
 def test_folds_whose_steps_met_no_positive_curvature_are_checked_by_their_hessians():
     result = acv.exact(acv.fit(Wells()), [np.array([0]), np.array([1])])
     assert 1 <= result.evaluations["hessian"] <= 3
+
+
+def overflowing(p):
+    """A minimum at 0, and nothing finite beyond -0.5: Newton's step from 0.9 goes to -9."""
+    return anp.sqrt(1.0 + 10.0 * p**2) + anp.exp(-2000.0 * (p + 0.5)) * 1e-300
+
+
+class Edge:
+    """F whose values and gradients overflow where a first step leads."""
+
+    n_sites = 2
+
+    def objective(self, params, weights):
+        return overflowing(params[0]) + 0.0 * anp.sum(weights)
+
+
+@pytest.mark.filterwarnings("ignore:overflow|invalid:RuntimeWarning")
+def test_a_step_to_where_nothing_is_finite_is_shortened():
+    derivatives = derivatives_of(Edge())
+    folds = Folds([np.array([0])])
+    found = Refits.unfinished(1, 1)
+    lockstep(derivatives, np.array([0.9]), folds, 1e-8, DenseFolds(np.full((1, 1, 1), 0.5)), found)
+    by_newton = newton(derivatives, np.array([0.9]), folds, 1e-8)
+    assert by_newton.converged.all()
+    for end in (found.params, by_newton.params):
+        assert_allclose(end, 0.0, atol=1e-7)
