@@ -13,7 +13,7 @@ from ...parallel import pieces
 
 NEAR = 64.0  # levels in spreads, and spreads or their inverses, up to which x is taken as it is
 CONSTANT = 1e-13  # spread over level, below which a column is constant but for rounding
-ROWS = 4096  # of which the spread is computed together
+ROWS = 256  # of which the spread is computed together
 
 
 class Columns:

@@ -166,17 +166,19 @@ class Downdates(FoldSolver):
             rest = rests[base] if vectors is None else vectors[tile]
             slopes = slopes if vectors is None else np.zeros_like(slopes)
             given = (x, curvature, slopes, rest, np.atleast_2d(at(starts, tile)))
-            found = self._tile(self.bases[base], *given)
-            ends[tile], squares[tile], spare[tile], leverage[tile] = found
+            out = ends[tile]  # a view where folds of one base follow one another
+            squares[tile], spare[tile], leverage[tile] = self._tile(self.bases[base], *given, out)
+            if isinstance(tile, np.ndarray):
+                ends[tile] = out
 
         self._by_tiles(of_tile, rows)
         if self.single and self.coupled == 1 and spare.min(initial=1.0) < SINGULAR:
             raise singular(self.folds, rows[np.argmax(spare < SINGULAR)])
         return columns.outward(ends), squares, spare, leverage
 
-    def _tile(self, base, x, curvature, slopes, rest, start):
-        """As `_moved`, of some folds of one base, for v = rest - X' slopes."""
-        moved = np.empty((len(x), *base.ridge.shape))
+    def _tile(self, base, x, curvature, slopes, rest, start, out):
+        """As `_moved`, of some folds of one base, for v = rest - X' slopes; ends go to `out`."""
+        out = out.reshape(len(x), *base.ridge.shape)
         rest = rest.reshape(len(rest), *base.ridge.shape)
         start = start.reshape(len(start), *base.ridge.shape)
         squares = np.zeros(len(x))
@@ -190,13 +192,14 @@ class Downdates(FoldSolver):
             along = _along(x, whole, self.coupled)
             share = _times(curvature, leverage)
             length = _solve(share, slopes[:, :, sets] - _times(curvature, along))
-            moved[:, sets] = (start[:, sets] - whole) + _combined(length, solved)
+            out[:, sets] = start[:, sets] - whole
+            out[:, sets] += _combined(length, solved)
             squares += np.einsum("ftd,ftd->f", whole, few) - np.einsum("fit,fit->f", length, along)
             bent = along - _times(leverage, length)
             squares -= np.einsum("fit,fit->f", slopes[:, :, sets], bent)
             spare = np.minimum(spare, _bound(share))
             largest = np.maximum(largest, leverage)
-        return moved.reshape(len(x), -1), squares, spare, largest
+        return squares, spare, largest
 
     def _rows(self, base, rows):
         """(x (F, m, D'), C (F, m k, m k), r (F, m k, t)) of some folds of one base."""
@@ -258,8 +261,7 @@ def _filled_up(folds, rows):
 
 def _along(x, vectors, k):
     """X_o v of vectors (F or 1, t, B), (F, m k, t)."""
-    F, m, dim = x.shape
-    n, t = vectors.shape[:2]
+    (F, m, dim), (n, t) = x.shape, vectors.shape[:2]
     blocks = vectors.reshape(n, t * k, dim)
     if n == 1:
         products = x.reshape(F * m, dim) @ blocks[0].T
