@@ -57,8 +57,8 @@ class Gaussian(Standardised):
     p(C) ~ |C|^-(shape + 1) exp(-scale tr C^-1), an inverse Wishart law. Flat, which is maximum
     likelihood: mean_scale = inf, variance_prior = (-1, 0).
 
-    covariance: "diag", "spherical" (all channels scaled alike, by the largest of their ranges: its
-    sd has a unit) or "full"; tied: one C for all states; order: p.
+    covariance: "diag", "spherical" (all channels scaled by the largest of their ranges) or "full";
+    tied: one C for all states; order: p.
     """
 
     mean_scale: float = 100.0
@@ -82,6 +82,10 @@ class Gaussian(Standardised):
         return self.covariance == "spherical"
 
     @property
+    def _is_isotropic(self):
+        return self.tied and self.common_scale
+
+    @property
     def _n(self):
         return len(self.scale)
 
@@ -98,33 +102,30 @@ class Gaussian(Standardised):
 
     def state_shape(self, n_channels):
         q = self.order * n_channels + 1
-        if self.tied and self.covariance == "spherical":
+        if self._is_isotropic:
             return n_channels, q  # the same for each row of W
         return 1, n_channels * q + (0 if self.tied else len(self._on_diagonal))
 
     def _parts(self, rows):
         """P (K, R, R), or its diagonal (K, R), and W (K, R, q); of boxed or complex rows too."""
-        on = self._on_diagonal
-        n = self._n
+        on, n = self._on_diagonal, self._n
         spread = rows[:, : len(on)]
         weights = anp.reshape(rows[:, len(on) :], (len(rows), n, -1))
         if self.covariance != "full":
             return anp.exp(-spread) * np.ones(n), weights
         values = anp.where(on, anp.exp(-spread * on), spread)
-        i, j = np.tril_indices(n)
-        places = np.eye(n * n)[i * n + j]
+        places = np.eye(n * n)[np.ravel_multi_index(np.tril_indices(n), (n, n))]
         return anp.reshape(anp.dot(values, places), (len(rows), n, n)), weights
 
     def _rows(self, P, weights):
         """Rows (K, e) of P (K, R, R) or (K, R), or of one for all, and W."""
-        k = len(weights)
-        on = self._on_diagonal
+        k, on = len(weights), self._on_diagonal
         entries = P[:, *np.tril_indices(self._n)] if self.covariance == "full" else P[:, : len(on)]
         spread = np.where(on, -np.log(np.where(on, entries, 1.0)), entries)
         return np.hstack([np.broadcast_to(spread, (k, len(on))), weights.reshape(k, -1)])
 
     def unpack(self, rows, n_channels):
-        centre, scale = np.array(self.centre), np.array(self.scale)
+        centre, scale = np.array([self.centre, self.scale])
         P, weights = self._parts(rows)
         P = P[:1] if self.tied else P
         if self.covariance == "full":
@@ -138,8 +139,7 @@ class Gaussian(Standardised):
         lags = anp.transpose(lags, (0, 2, 1, 3)) * (scale[:, None] / scale)
         level = scale * weights[:, :, -1] + centre - anp.sum(anp.dot(lags, centre), axis=1)
         if self.order:
-            common = self.tied and self.covariance == "spherical"
-            return AutoRegressionParams(spread[0] if common else spread, lags, level)
+            return AutoRegressionParams(spread[0] if self._is_isotropic else spread, lags, level)
         kind = CovarianceParams if self.covariance == "full" else GaussianParams
         return kind(level, spread)
 
@@ -180,19 +180,19 @@ class Gaussian(Standardised):
         return np.eye(*shape) if self.order else np.zeros(shape)
 
     def log_densities(self, rows, frames):
-        columns = []
-        for factor, weights in zip(*self._parts(rows), strict=True):
-            gap = residual(weights, frames, self.order > 0)
-            if factor.ndim == 2:
-                gap = anp.dot(gap, factor)
-                logs = anp.log(anp.diag(factor))
+        P, weights = self._parts(rows)
+        is_full = self.covariance == "full"
+        diagonal = anp.diagonal(P, axis1=-1, axis2=-2) if is_full else P
+        logs = anp.log(diagonal) - np.log(self.scale) - 0.5 * LOG_2PI
+        squares = []
+        for factor, own in zip(P, weights, strict=True):
+            gap = residual(own, frames, self.order > 0)
+            if is_full:
+                gap = gap @ factor
             else:
                 gap *= factor
-                logs = anp.log(factor)
-            logs = logs - np.log(self.scale) - 0.5 * LOG_2PI
-            squares = anp.einsum("nr,nr->n", gap, gap)
-            columns.append(anp.dot(frames.seen, logs) - 0.5 * squares)
-        return anp.stack(columns, axis=1)
+            squares.append(anp.einsum("nr,nr->n", gap, gap))
+        return frames.seen @ logs.T - 0.5 * anp.stack(squares, axis=1)
 
     def scores(self, rows, k, frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
@@ -213,7 +213,7 @@ class Gaussian(Standardised):
         return np.hstack([by_spread, by_weights.reshape(len(gap), -1)])
 
     def expected(self, rows, frames, mass):
-        weights = self._parts(rows)[1]
+        _, weights = self._parts(rows)
         return Moments(weights, frames, mass, self.order > 0, self.covariance == "full")
 
     def slopes(self, rows, expected):
@@ -232,7 +232,7 @@ class Gaussian(Standardised):
         return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
 
     def information(self, rows, expected, prior):
-        if not (self.tied and self.covariance == "spherical"):
+        if not self._is_isotropic:
             return super().information(rows, expected, prior)
         own = np.exp(-2.0 * rows[:, :1, None]) * expected.gram[:, 0]
         own = own + prior * self.mean_scale**-2 * np.eye(own.shape[1])
@@ -273,10 +273,9 @@ class Gaussian(Standardised):
         return np.linalg.cholesky(np.linalg.inv(spread))
 
     def mean(self, rows, k, frames):
-        scale = np.array(self.scale)
         weights = self._parts(rows[k : k + 1])[1][0]
         scaled = weights[:, 0][None] if self.order == 0 else frames.design @ weights.T
-        return np.array(self.centre) + scale * scaled
+        return np.array(self.centre) + scaled * self.scale
 
     def draw(self, rows, k, frames, rng):
         P = self._parts(rows[k : k + 1])[0][0]

@@ -3,7 +3,6 @@
 from functools import cached_property
 from typing import Any
 
-import autograd.numpy as anp
 import numpy as np
 
 from ..sequences import Frames
@@ -15,7 +14,7 @@ ENOUGH = 1e-9  # an expected count that second derivatives take: see `curvature.
 def residual(weights: Any, frames: Frames, has_lags: bool) -> Any:
     """x - W y (n, R) of one state's weights (R, q), 0 where missing; differentiable."""
     if has_lags:
-        return frames.x - anp.dot(frames.design, weights.T)
+        return frames.x - frames.design @ weights.T
     gap = frames.x - weights[:, 0]
     gap *= frames.seen
     return gap
@@ -49,7 +48,7 @@ class Moments:
         return np.array(squares), np.reshape(met, weights.shape)
 
     @cached_property
-    def gram(self):
+    def gram(self) -> np.ndarray:
         if self.weights.shape[2] == 1:
             return self.count[:, :, None, None]
         grams = []
@@ -59,7 +58,7 @@ class Moments:
             grams.append((y.T * counts) @ y)
         return np.array(grams)[:, None]
 
-    def about(self, weights):
+    def about(self, weights: Any) -> tuple[np.ndarray, np.ndarray]:
         """The same of weights V nearby, real or complex, from the sums."""
         d = weights - self.weights
         if not d.any():
