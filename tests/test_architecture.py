@@ -46,8 +46,12 @@ EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | 
     "pyarrow",
 }
 NEVER = {"acvbook", "notebooks"}
-# Not even extras: brought by who writes models in them, and imported by one module each.
-BROUGHT = {"jax": "adapters.jax", "torch": "adapters.torch"}
+# Not even extras: brought by who writes models in them or has maps, and imported by one module.
+BROUGHT = {
+    "jax": "adapters.jax",
+    "torch": "adapters.torch",
+    "shapely": "models.mrf.areas",
+}
 
 
 def dotted(path):

@@ -27,19 +27,18 @@ GRID = [(i, i + 1) for i in range(48) if i % 8 != 7] + [
 ]  # 6 rows of 8
 
 
-def enumerated(counts, edges, coupling, n_states, scheme):
+def enumerated(counts, edges, coupling, n_states, scheme, exposure=1.0):
     """F(params, weights) of Eqs. 4 and 5, by a sum over all states of the field."""
     counts, edges, z = np.array(counts), np.array(edges), paths(len(counts), n_states)
     agree = (z[:, edges[:, 0]] == z[:, edges[:, 1]]).astype(float)
+    per = np.broadcast_to(exposure, len(counts))[:, None]
 
     def objective(params, weights):
-        density = counts[:, None] * params - anp.exp(params) - gammaln(counts[:, None] + 1.0)
+        log_rate = params + np.log(per)
+        density = counts[:, None] * log_rate - anp.exp(log_rate) - gammaln(counts[:, None] + 1.0)
         observed = anp.sum(weights * density[np.arange(len(counts)), z], axis=1)
-        kept = (
-            weights[edges[:, 0]] * weights[edges[:, 1]]
-            if scheme is drop_latents
-            else np.ones(len(edges))
-        )
+        both = weights[edges[:, 0]] * weights[edges[:, 1]]
+        kept = both if scheme is drop_latents else np.ones(len(edges))
         return -logsumexp(observed + coupling * anp.sum(kept * agree, axis=1))
 
     return objective
@@ -71,8 +70,10 @@ def test_objective_and_derivatives_equal_enumeration(seed, coupling, n_states, s
         "fold": acv.folds.weights(7, [1, 4]),
         "bootstrap": acv.folds.bootstrap_weights(7, 1, rng)[0],
     }[kind]
-    model, params = HiddenMRF(COUNTS, EDGES, coupling, n_states, scheme), params_of(n_states)
-    objective = enumerated(COUNTS, EDGES, coupling, n_states, scheme)
+    exposure = rng.uniform(0.5, 4.0, 7)
+    model = HiddenMRF(COUNTS, EDGES, coupling, n_states, scheme, exposure)
+    params = params_of(n_states)
+    objective = enumerated(COUNTS, EDGES, coupling, n_states, scheme, exposure)
     value, *expected = derivatives(objective, params, weights)
     for each in (model, ByAutograd(model)):
         ours = derivatives_of(each)

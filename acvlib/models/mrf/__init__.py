@@ -21,8 +21,7 @@ from ...inference import graph
 from ...model import ModelDefaults, checked, own_copy
 from ...trials import NoFiniteOptimum
 from ...weighting import FactorWeights, check, drop_latents, keep_latents, sample_weights
-from .areas import column_of, outlines_of, read_features
-from .contiguity import neighbours
+from .areas import column_of, neighbours, read_features, shapes_of
 from .derivatives import MRFDerivatives
 
 EMPTY = 1e-6  # expected sites or counts of a state up to which its rate is not identified
@@ -123,13 +122,13 @@ class HiddenMRF(ModelDefaults):
         Sites are its rows. counts, exposure: names of columns; or exposure (n,), by name where it
         is a Series beside a frame, as is sample_weight. contiguity: "queen", neighbours share a
         point of their borders; "rook", a stretch. Coordinates may be of any kind; what is apart by
-        a hundred-thousandth of the size of the smaller area touches. Warns of areas without
+        a millionth of the size of the smaller area touches. Warns of areas without
         neighbours; other settings are those of the model.
         Raises ValueError naming a row without a number or a polygon, and two that are the same.
         """
         check_kind("counts", counts, str)
         features = read_features(areas)
-        edges = neighbours(outlines_of(features), contiguity)
+        edges = neighbours(shapes_of(features), contiguity)
         alone = np.setdiff1d(np.arange(len(features)), edges)
         if alone.size:
             islands = f"{alone.size} areas have no neighbours, such as those of rows {alone[:5]}"

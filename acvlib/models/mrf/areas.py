@@ -1,4 +1,8 @@
-"""Areas of a map, of a GeoDataFrame or a GeoJSON file: their columns and outlines."""
+"""Areas of a map, of a GeoDataFrame or a GeoJSON file: their columns, shapes and neighbours.
+
+Shapes touch within a tolerance, so that their outlines need not list the same corners. It is a
+share of the smaller of the two: what else is on the map does not matter.
+"""
 
 import json
 from numbers import Real
@@ -6,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ...checks import check_choice
+
+SAME = 1e-6  # of the extent of an area, within which it touches what is larger
+ROUNDING = 2e-15  # of a coordinate: eight units in the last place
+STRETCH = 10.0  # tolerances; a corner shares up to four with another
 
 
 def read_features(areas: Any) -> list[dict]:
@@ -41,30 +51,48 @@ def column_of(features: list[dict], name: str) -> np.ndarray:
     return np.array(numbers)
 
 
-def outlines_of(features: list[dict]) -> list[list[np.ndarray]]:
-    """Return the closed rings (p, 2) of each area, which lies on their left.
+def shapes_of(features: list[dict]) -> np.ndarray:
+    """Return the polygons (n,) of shapely; ValueError names a row that is none.
 
-    Outer ones are counter-clockwise, holes clockwise. Raises ValueError naming a row that is no
-    polygon.
+    Raises ImportError without shapely, which geopandas brings.
     """
-    return [_rings(row, feature.get("geometry") or {}) for row, feature in enumerate(features)]
+    try:
+        from shapely.geometry import shape
+    except ImportError as error:
+        raise ImportError("maps need shapely: pip install geopandas") from error
+    shapes = np.empty(len(features), object)
+    for row, feature in enumerate(features):
+        geometry = feature.get("geometry") or {}
+        corners = geometry.get("coordinates")
+        if geometry.get("type") not in ("Polygon", "MultiPolygon") or not corners:
+            got = f"row {row} is no polygon but {geometry.get('type')}, {corners!r:.30}"
+            raise ValueError(f"{got}: drop it or give it an outline")
+        shapes[row] = shape(geometry)
+    return shapes
 
 
-def _rings(row, geometry):
-    kind = geometry.get("type")
-    polygons = geometry.get("coordinates")
-    if kind not in ("Polygon", "MultiPolygon") or not polygons:
-        got = f"row {row} is no polygon but {kind}, {polygons!r:.30}"
-        raise ValueError(f"{got}: drop it or give it an outline")
-    rings = []
-    for outer, *holes in [polygons] if kind == "Polygon" else polygons:
-        rings += [_turned(outer, 1), *(_turned(hole, -1) for hole in holes)]
-    return rings
+def neighbours(shapes: np.ndarray, contiguity: str = "queen") -> np.ndarray:
+    """Return the pairs of areas (m, 2) whose borders share a point (queen) or a stretch (rook).
 
+    Raises ValueError where two areas are the same.
+    """
+    import shapely
 
-def _turned(ring, direction):
-    """A ring (p, 2), counter-clockwise where the direction is 1, clockwise where it is -1."""
-    corners = np.array(ring, float)[:, :2]
-    x, y = corners.T
-    twice_area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
-    return corners if twice_area * direction > 0 else corners[::-1]
+    check_choice("contiguity", contiguity, ("queen", "rook"))
+    left, low, right, high = shapely.bounds(shapes).T
+    extent = np.maximum(right - left, high - low)
+    largest = abs(shapely.bounds(shapes)).max(axis=1)
+    tolerance = np.maximum(SAME * extent, ROUNDING * largest)
+    near = shapely.STRtree(shapes).query(shapes, "dwithin", tolerance)
+    pairs = np.unique(near[:, near[0] < near[1]].T, axis=0)
+    a, b = shapes[pairs].T
+    slack = tolerance[pairs].min(axis=1)
+    normal = shapely.normalize(shapes)[pairs].T
+    for i, j in pairs[shapely.equals_exact(*normal, slack)]:
+        remedy = "drop one, or add their counts"
+        raise ValueError(f"rows {i} and {j} are the same area twice: {remedy}")
+    touch = shapely.dwithin(a, b, slack)
+    if contiguity == "rook":
+        wide = shapely.buffer(shapely.boundary(b), slack)
+        touch &= shapely.length(shapely.intersection(shapely.boundary(a), wide)) > STRETCH * slack
+    return pairs[touch].astype(np.int64)

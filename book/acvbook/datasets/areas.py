@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from acvlib.models.mrf.areas import column_of, outlines_of, read_features
-from acvlib.models.mrf.contiguity import neighbours
+from acvlib.models.mrf.areas import column_of, neighbours, read_features, shapes_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,16 +52,37 @@ class Areas:
 def areas_from_map(path: str | Path, counts: str) -> Areas:
     """The polygons of a GeoJSON file with a column of counts; errors name a row without one."""
     features = read_features(path)
-    outlines = outlines_of(features)
+    shapes = shapes_of(features)
     numbers = column_of(features, counts)
     for row in np.flatnonzero((numbers < 0) | (numbers % 1 != 0)):
         raise ValueError(f"row {row}: {counts} = {numbers[row]} is no whole number >= 0")
     return Areas(
         numbers.astype(np.int64),
-        neighbours(outlines),
+        neighbours(shapes),
         "real",
         hashlib.sha256(Path(path).read_bytes()).hexdigest(),
         f"{Path(path).stem}, {counts}",
-        outlines,
+        outlines_of(features),
         in_degrees=True,
     )
+
+
+def outlines_of(features: list[dict]) -> list[list[np.ndarray]]:
+    """The closed rings (p, 2) of each polygon, outer ones counter-clockwise, holes clockwise."""
+    return [_rings(feature["geometry"]) for feature in features]
+
+
+def _rings(geometry):
+    polygons = geometry["coordinates"]
+    rings = []
+    for outer, *holes in [polygons] if geometry["type"] == "Polygon" else polygons:
+        rings += [_turned(outer, 1), *(_turned(hole, -1) for hole in holes)]
+    return rings
+
+
+def _turned(ring, direction):
+    """A ring (p, 2), counter-clockwise where the direction is 1, clockwise where it is -1."""
+    corners = np.array(ring, float)[:, :2]
+    x, y = corners.T
+    twice_area = np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])
+    return corners if twice_area * direction > 0 else corners[::-1]

@@ -8,10 +8,10 @@ import hashlib
 
 import numpy as np
 
-from acvlib.models.mrf.areas import outlines_of, read_features
+from acvlib.models.mrf.areas import read_features
 
 from . import registry
-from .areas import Areas
+from .areas import Areas, outlines_of
 from .dodgers import counts_sha256
 
 JUNE_2015, MAY_2016 = (
