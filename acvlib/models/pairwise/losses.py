@@ -50,7 +50,9 @@ def _sign(a, b):
 def contrastive(margin: float = 1.0) -> PairLoss:
     """t u^2 + (1 - t) max(margin - |u|, 0)^2, t = 1 within a class, else 0; |u| smoothed at 0."""
     margin = real_number("margin", margin, above=0.0)
-    loss, slope, curvature = (partial(of, margin) for of in (_apart, _apart_slope, _apart_curvature))
+    loss, slope, curvature = (
+        partial(of, margin) for of in (_apart, _apart_slope, _apart_curvature)
+    )
     return PairLoss(loss, slope, curvature, _same_class, convex=False)
 
 
