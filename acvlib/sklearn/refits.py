@@ -43,10 +43,10 @@ class Refits:
     """A user's fitted object, its data and its folds; `leave_out` finds what it is without these.
 
     last: the step that is fitted anew; inputs: what X is where it comes there; model: with the
-    columns `design`; tests: the scored rows of each fold. And, once folds are left out, fit; result:
-    of the folds that the model can do; coefficients: (n_folds, K, .) of the design's columns;
-    by_theirs: {fold: the last step as scikit-learn refits it, or why it cannot}, of other folds;
-    unreliable: (n_folds,); certificate: if asked for.
+    columns `design`; tests: the scored rows of each fold. And, once folds are left out, fit;
+    result: of the folds that the model can do; coefficients: (n_folds, K, .) of the design's
+    columns; by_theirs: {fold: the last step as scikit-learn refits it, or why it cannot}, of other
+    folds; unreliable: (n_folds,); certificate: if asked for.
     """
 
     fit: Fit
