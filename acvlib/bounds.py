@@ -49,12 +49,14 @@ class Ball:
 
     Raises
     ------
-    ValueError: the model has a site_penalty, which is part of every term; or a family whose
+    ValueError: several predictors, or the model has a site_penalty, which is part of every term; or a family whose
         curvature may be least inside an interval.
     """
 
     def __init__(self, model: GLM, params: np.ndarray, radius: float):
         check_kind("model", model, GLM)
+        if model.family == "multinomial" or model.n_outputs > 1:
+            raise ValueError("there are no constants of several classes or targets: fit one alone")
         params = real_array("params", params, 1)
         radius = real_number("radius", radius, least=0.0)
         if len(params) != model.design.shape[1]:
