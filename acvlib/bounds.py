@@ -49,7 +49,7 @@ class Ball:
 
     Raises
     ------
-    ValueError: several predictors, or the model has a site_penalty, which is part of every term; or a family whose
+    ValueError: several predictors; a site_penalty, which is part of every term; or a family whose
         curvature may be least inside an interval.
     """
 
