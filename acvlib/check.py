@@ -236,7 +236,7 @@ def refit_unreliable(result: AResult, check: ResultCheck | np.ndarray | None = N
     """
     if check is None:
         check = check_result(result)
-    spent = Counter()
+    spent: Counter = Counter()
     seconds = 0.0
     flags = np.asanyarray(check.unreliable if isinstance(check, ResultCheck) else check)
     if isinstance(check, ResultCheck):

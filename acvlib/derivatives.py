@@ -285,7 +285,7 @@ def kept_share(model: Any, folds: Folds) -> np.ndarray:
         return np.ones(len(folds))
     weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
     if weights.shape not in ((), (model.n_sites,)):
-        weights = 1.0
+        weights = np.ones(())
     observed = np.ones(model.n_sites) if defaults.observed is None else defaults.observed
     weights = weights * observed
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()

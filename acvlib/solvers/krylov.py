@@ -45,7 +45,9 @@ class Solutions:
         n = len(b)
         asked = (b != 0.0).any(axis=1)
         zeros = np.zeros_like(b)
-        return cls(zeros, asked.astype(float), np.full(n, np.inf), *np.zeros((2, n)), zeros.copy())
+        sizes = {name: np.zeros(n) for name in ("norm", "decrease")}
+        curvature = np.full(n, np.inf)
+        return cls(zeros, asked.astype(float), curvature, **sizes, escape=zeros.copy())
 
 
 def conjugate_gradient(

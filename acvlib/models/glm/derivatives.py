@@ -18,7 +18,7 @@ from .downdates import Bases, Downdates
 from .folds import Blocks, hessians_around
 from .hessians import Hessian
 from .point import Point
-from .sums import SINGLE, over_sites, row_sums, slope_changes
+from .sums import SINGLE, many_grams, over_sites, row_sums, slope_changes
 
 
 class RegressionDerivatives(Derivatives):
@@ -72,6 +72,27 @@ class RegressionDerivatives(Derivatives):
         slopes = np.einsum("qn,nd->nqd", self._at(params).slope, self._z)
         losses = model.columns.gradient(slopes.reshape(self.n_sites, -1))
         return (losses + np.outer(model.sample_weight, model.pull * params)).T
+
+    @override
+    def weighted(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(F, gradients, Hessians), all in matrix products where there is one linear predictor."""
+        model = self.model
+        several = model.family == "multinomial" or model.n_outputs > 1
+        if several or not model.columns.plain:
+            return super().weighted(params, weights)
+        eta = model.predictors(params)
+        weights = weights * model.sample_weight
+        pulls = model.ridge(weights.sum(axis=1, keepdims=True)) * np.ones_like(params)
+        values = row_sums(weights, model.likelihood.loss(eta, model.responses))
+        values += 0.5 * row_sums(pulls * params, params)
+        with one_blas_thread:
+            slopes = model.likelihood.slope(eta, model.responses)[:, 0]
+            gradients = (weights * slopes) @ self._z + pulls * params
+        curvature = weights * model.family.curvature(eta[:, 0], model.y)
+        ridges = pulls[:, None, :] * np.eye(params.shape[1])
+        return values, gradients, many_grams(self._z, curvature) + ridges
 
     # folds
 

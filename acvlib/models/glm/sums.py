@@ -72,6 +72,16 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
     return np.sum(in_blas_threads(of_rows, pieces(len(z), size)), axis=0)
 
 
+def many_grams(z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Z' diag(w) Z for each row w of weights (n, n_sites), (n, D, D), as one matrix product."""
+    dim = z.shape[1]
+    grams = np.zeros((len(weights), dim, dim))
+    for sites in pieces(len(z), SITES):
+        squares = z[sites][:, :, None] * z[sites][:, None, :]
+        grams += np.tensordot(weights[:, sites], squares, axes=1)
+    return grams
+
+
 def row_sums(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Sum a b (n, D) over each row."""
     return np.einsum("nd,nd->n", a, b)
