@@ -5,7 +5,6 @@
 # make test | test-coverage       test the library, which needs a small environment only
 # make test-book                  test the book's own code, and models in torch, in the environment of the book
 # make test-data                  test the data sets again, where $ACVLIB_DATA has them
-# make peers                      also install dynamax and nemos, which some tests and benchmarks compare with
 # make lint | wheel               style and types; the package as pip installs it
 # make bench                      speed: runs the benchmarks not yet recorded in build/bench/
 # make publish-bench              keep the records in book/published/
@@ -19,7 +18,7 @@ READY := .venv/.ready
 comma := ,
 PYTEST := $(BIN)/pytest --numprocesses=auto --dist=loadfile
 
-.PHONY: book site pdf publish test test-coverage test-book test-data peers lint wheel bench publish-bench check
+.PHONY: book site pdf publish test test-coverage test-book test-data lint wheel bench publish-bench check
 
 book: $(READY)
 	@$(BIN)/doit html scale=$(SCALE)
@@ -40,9 +39,6 @@ test: $(LIBRARY)
 
 test-coverage: $(LIBRARY)
 	$(PYTEST) --ignore=tests/book --cov
-
-peers: $(LIBRARY)
-	$(BIN)/pip install --quiet --constraint requirements.lock --requirement benchmarks/peers.txt
 
 test-book: $(READY)
 	$(PYTEST) tests/book tests/adapters  # torch is here
