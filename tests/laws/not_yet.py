@@ -54,7 +54,7 @@ TODAY = [
         "names",
         "Series and frames are lined up by place",
         "GLM gaussian: of sites; VectorGLM: of sites; PairwiseLinear: of sites; HMM: "
-        "of sites; GLMHMM: of sites; HiddenMRF: of sites; PoissonTraffic: of sites; "
+        "of sites; GLMHMM: of sites; HiddenMRF: of sites; "
         "HiddenMRF.from_map: of sites",
     ),
     (
@@ -292,7 +292,7 @@ TODAY = [
         "priors",
         "the default prior pulls, unsaid",
         "GaussianHMM: mostly at rest; GaussianHMM: quiet levels far apart; "
-        "GaussianHMM; GLMHMM; AutoRegressiveHMM; PoissonTraffic",
+        "GaussianHMM; GLMHMM; AutoRegressiveHMM",
     ),
     (
         "starts",
