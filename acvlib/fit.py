@@ -42,18 +42,39 @@ def fit(
     derivatives = derivatives_of(model)
     matrix_free = derivatives.matrix_free
     near = is_equation(model) or (start is not None and matrix_free)
+    further = derivatives.defaults.further_starts if start is None else None
     start = _initial(model, start, rng)
     if derivatives.defaults.quadratic:
         result = _solved(derivatives, start)
+        derivatives.defaults.check_optimum(result.params)
     elif near or (derivatives.defaults.convex and not matrix_free):
         result = _polished(derivatives, [start], tolerance)
+        derivatives.defaults.check_optimum(result.params)
     else:
-        path = _lbfgs(derivatives, start)
-        derivatives.defaults.check_optimum(path[-1])  # Newton's method would run on and on
-        result = _polished(derivatives, path, tolerance)
-    derivatives.defaults.check_optimum(result.params)
+        starts = [start] if further is None else [start, *further()]
+        result = _descended(derivatives, starts, tolerance)
     warn_unconverged(result, tolerance, "fit")
     return result
+
+
+def _descended(derivatives, starts, tolerance):
+    """The fit from the first start that ends at an optimum, below where others ran to infinity."""
+    refusals, lowest = [], np.inf
+    for start in starts:
+        path = _lbfgs(derivatives, start)
+        try:
+            derivatives.defaults.check_optimum(path[-1])  # Newton's method would run on and on
+            result = _polished(derivatives, path, tolerance)
+            derivatives.defaults.check_optimum(result.params)
+        except ValueError as error:
+            refusals.append(error)
+            ran_to = derivatives.value_and_gradient(path[-1], np.ones(derivatives.n_sites))[0]
+            lowest = min(lowest, ran_to)
+        else:
+            if result.objective < lowest:
+                return result
+    worded = [error for error in refusals if not isinstance(error, np.linalg.LinAlgError)]
+    raise (worded or refusals)[0]
 
 
 @declared

@@ -62,7 +62,8 @@ class ModelDefaults:
     so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
     normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
     restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
-    times initial_params.
+    times initial_params; further_starts(): points to fit from before the
+    fit is refused because its optimum is at infinity.
     """
 
     __repr__ = one_line
@@ -72,6 +73,7 @@ class ModelDefaults:
     quadratic: Any = False
     normalised: Any = False
     restart_points: Any = None
+    further_starts: Any = None
 
     def check_optimum(self, params: np.ndarray) -> None:
         """Raise where the optimum that a fit found is at infinity."""

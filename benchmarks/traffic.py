@@ -81,7 +81,7 @@ def log_marginal(model, params):
     leave = expit(-params[9:])
 
     def evaluate():
-        table = Emission(model.classes, params[None], n_moments=0).log_density[:, :, 0]
+        table = Emission(model.classes, params[None]).log_density[:, :, 0]
         scaled = np.exp(table - table.max(axis=0))
         missing = np.ones((2, 1))
         return forward(classes, np.hstack([scaled, missing]), stay, leave)

@@ -1,8 +1,8 @@
 """Smoothing of a two-state chain whose emissions fall into few classes: one fold, or 32 as lanes.
 
 Why this stands beside `smoothing`: of the traffic chapter's 1,000 folds the general kernel takes 6
-times as long, and lanes written for any number of states, compiled for two, 1.4 to 1.5 times, with
-gradients alone. Tested against `chain` and against enumeration.
+times as long, and lanes written for any number of states, compiled for two, 1.4 to 1.5 times.
+Tested against `chain` and against enumeration.
 
 Site t = 1..T has a class, whose emissions are a row of a small table; an unobserved site 0 has the
 stationary law. Both states' probabilities are kept: 1 - P has no digits where P is nearly 1. The
@@ -22,9 +22,10 @@ import numpy as np
 from numba import njit
 
 N_LANES = 32
-RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
+BLOCK = 256  # sites whose messages stay in cache
 N_PARAMS = 11  # the emissions', then those of the chain:
 TO0, TO1 = 9, 10  # logit P(0 -> 0), logit P(1 -> 1)
+RESCALE = 16  # sites whose normalisers are multiplied before one logarithm is taken
 
 FASTMATH = {"contract", "nsz", "arcp"}  # nothing that assumes finite numbers or reorders sums
 jit = njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
@@ -33,11 +34,6 @@ _inline = njit(inline="always", error_model="numpy", fastmath=FASTMATH)
 # Offsets in a flat state, of one value a lane each.
 _P0, _P1, _STAY0, _LEAVE0, _LEAVE1, _STAY1 = range(0, 6 * N_LANES, N_LANES)
 _PRODUCT, _BETA0, _BETA1, _LOG_Z, _MOVES, _TOTAL = range(6 * N_LANES, 12 * N_LANES, N_LANES)
-_ENTER, _REMAIN, _SPREAD0, _SPREAD1 = range(12 * N_LANES, 16 * N_LANES, N_LANES)
-# Rows of the tangent within a block, before its squares: three scores of the sites' classes, the
-# common factor of all other parameters, the two logits.
-_CARRIED, _TO0, _TO1, _N_LOCAL = range(3, 7)
-_SQUARES = _N_LOCAL * N_LANES
 
 
 class Chains(NamedTuple):
@@ -47,20 +43,17 @@ class Chains(NamedTuple):
     keep: np.ndarray  # (T, B): False where a fold leaves the site out
     emission: np.ndarray  # (2, n_classes, B), with maximum 1 in each class
     transition: np.ndarray  # (2, 2, B)
-    starts: np.ndarray  # of blocks of a few hundred sites, and T
 
 
 class Smoothed(NamedTuple):
-    """Posteriors of B folds; messages of a single one."""
+    """Posteriors of B folds."""
 
     log_z: np.ndarray  # (B,)
     event: np.ndarray  # (n_classes, B): sums of P(z_t = 1 | x) over the kept sites of a class
     statistics: np.ndarray  # (4, B): P(z_0 = 1), P(z_T = 1), moves 0 -> 1, sum_t<T P(z_t = 1)
-    variance: np.ndarray | None = None  # (N_PARAMS, N_PARAMS, B): of the score
-    messages: np.ndarray | None = None  # (T, 4): P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past)
-    density: np.ndarray | None = (
-        None  # alone, of left-out sites: p(x_t | kept), in the emissions' scale
-    )
+    density: np.ndarray  # p(x_t | kept) of left-out sites, as emissions scale; then no statistics
+    messages: np.ndarray  # (T, 4) of one fold: P(z_t-1 | past), P(x_t.. | z_t) / P(x_t.. | past)
+    variance: np.ndarray  # (N_PARAMS, N_PARAMS, B): of the score, where that is handed in
 
 
 def smooth(
@@ -71,35 +64,28 @@ def smooth(
     """Smooth the folds.
 
     score, for the variance: gradient (3, n_classes, B) of log(emission 1 / emission 0), and its
-    parameters' numbers (n_classes, 3), the same throughout a block.
+    parameters' numbers (n_classes, 3).
     left_out, for densities: sites, those of fold b, sorted, in sites[ends[b] : ends[b + 1]]; ends.
     """
     transition = chains.transition
     n_lanes = transition.shape[2]
-    slots = np.full((len(chains.starts) - 1, N_PARAMS), _CARRIED)
-    slots[:, TO0:] = _TO0, _TO1
-    gradient = np.empty((0, 0, 0))
-    if score is not None:
-        gradient, places = score
-        first_classes = chains.classes[chains.starts[:-1]]
-        np.put_along_axis(slots, places[first_classes], np.arange(3)[None], 1)
+    score = (np.empty((3, 0, 0)), np.empty((0, 3), int)) if score is None else score
     sites = (np.empty(0, int), np.zeros(n_lanes + 1, int)) if left_out is None else left_out
-    begin = np.zeros((16, N_LANES))
+    begin = np.zeros((12, N_LANES))
     leave = transition[[0, 1], [1, 0]]
     begin[:2, :n_lanes] = leave[::-1] / leave.sum(axis=0)
     begin[2:6, :n_lanes] = transition.reshape(4, n_lanes)
     begin[6:9] = 1.0
     sweep = _compiled_sweep(n_lanes, left_out is None)
-    state, last, event, density, x, variance, messages = sweep(
-        *chains[:3], chains.starts, begin.ravel(), *sites, gradient, slots
-    )
-    beta1, log_z, moves, total = state.reshape(begin.shape)[8:12, :n_lanes]
+    state, last, event, density, messages, x, steps = sweep(*chains, begin.ravel(), *sites, *score)
+    beta1, log_z, moves, total = state.reshape(begin.shape)[8:, :n_lanes]
     first = begin[1, :n_lanes] * beta1
     statistics = np.stack([first, last, moves, total + first - last])
-    x[TO0] -= transition[0, 0]
+    x[TO0] -= transition[0, 0]  # what z_0 adds, by the stationary law
     x[TO1] += transition[1, 1]
-    variance += first * (1.0 - first) * x[:, None] * x
-    return Smoothed(log_z, event, statistics, variance, messages, density)
+    lower = np.tri(N_PARAMS, dtype=bool)[..., None]
+    variance = np.where(lower, steps, steps.swapaxes(0, 1)) + first * (1.0 - first) * x[:, None] * x
+    return Smoothed(log_z, event, statistics, density, messages, variance)
 
 
 @cache
@@ -110,25 +96,24 @@ def _compiled_sweep(n_lanes, counting):
     """
 
     @jit
-    def sweep(classes, keep, emission, starts, begin, sites, ends, score, slots):
+    def sweep(classes, keep, emission, transition, begin, sites, ends, score, places):
         state = begin.copy()  # arrays made here do not overlap, as the compiler knows
-        n_rows = np.diff(starts).max() if n_lanes > 1 else len(classes)
-        work = np.empty((n_rows, 4 * n_lanes))
+        size = BLOCK if n_lanes > 1 else len(classes)
+        work = np.empty((size, 4 * n_lanes))
         event = np.zeros((emission.shape[1], n_lanes))
         density = np.empty(len(sites))
         x = np.zeros((N_PARAMS, n_lanes))
         variance = np.zeros((N_PARAMS, N_PARAMS, n_lanes))
-        n_blocks = len(starts) - 1
-        before = np.empty((n_blocks, 2 * N_LANES))
-        for k in range(n_blocks):
+        starts = np.arange(0, len(classes), size)
+        before = np.empty((len(starts), 2 * N_LANES))
+        for k in range(len(starts)):
             before[k] = state[: 2 * N_LANES]
-            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+            span = starts[k], min(starts[k] + size, len(classes))
             _forward(n_lanes, classes, keep, emission, state, work, span, counting)
         last = state[_P1 : _P1 + n_lanes].copy()
         unread = ends[1:].copy()
-        local = np.empty((_N_LOCAL + 1) * _SQUARES)
-        for k in range(n_blocks - 1, -1, -1):
-            span = starts[k], starts[k + 1], starts[k] if n_lanes > 1 else 0
+        for k in range(len(starts) - 1, -1, -1):
+            span = starts[k], min(starts[k] + size, len(classes))
             if n_lanes > 1:
                 state[: 2 * N_LANES] = before[k]
                 _forward(n_lanes, classes, keep, emission, state, work, span, False)
@@ -136,10 +121,9 @@ def _compiled_sweep(n_lanes, counting):
             if not counting:
                 _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, density)
             if score.size > 0:
-                _enter(n_lanes, x, slots[k], local)
-                _reveal(n_lanes, classes, keep, score, state, work, local, span)
-                _leave(n_lanes, x, slots[k], local, variance)
-        return state, last, event, density, x, variance, work
+                x, steps = _reveal(classes, keep, score, places, transition, work, x, span)
+                variance += steps
+        return state, last, event, density, work, x, variance
 
     return sweep
 
@@ -149,7 +133,7 @@ def _forward(n_lanes, classes, keep, emission, state, work, span, with_log_z):
     """Fills `work` with P(z_t-1 | x_1..t-1) and with emissions over their normaliser."""
     for t in range(span[0], span[1]):
         c = classes[t]
-        row = t - span[2]
+        row = t - span[0]
         for b in range(n_lanes):
             e0 = emission[0, c, b]
             e1 = emission[1, c, b]
@@ -180,7 +164,7 @@ def _backward(n_lanes, classes, keep, state, work, event, span, counting):
     """Turns emissions in `work` into P(x_t..T | z_t) / P(x_t..T | x_1..t-1); adds statistics."""
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
-        row = t - span[2]
+        row = t - span[0]
         for b in range(n_lanes):
             v0 = work[row, 2 * n_lanes + b] * state[_BETA0 + b]
             v1 = work[row, 3 * n_lanes + b] * state[_BETA1 + b]
@@ -204,73 +188,59 @@ def _read(n_lanes, classes, emission, state, work, span, sites, ends, unread, de
             unread[b] -= 1
             t = sites[unread[b]]
             c = classes[t]
-            row = t - span[2]
+            row = t - span[0]
             reach = work[row, b] * state[_LEAVE0 + b] + work[row, n_lanes + b] * state[_STAY1 + b]
             gamma = reach * work[row, 3 * n_lanes + b]
             density[unread[b]] = (1.0 - gamma) * emission[0, c, b] + gamma * emission[1, c, b]
 
 
-@_inline
-def _enter(n_lanes, x, slot, local):
-    """Moves the tangent x to the slots of `local`; that of all others is times a factor."""
-    local[:] = 0.0
-    for i in range(N_PARAMS):
-        for b in range(n_lanes):
-            local[slot[i] * N_LANES + b] = x[i, b]
-            x[i, b] = x[i, b] if slot[i] == _CARRIED else 1.0
-    local[_CARRIED * N_LANES : _TO0 * N_LANES] = 1.0
+@jit
+def _reveal(classes, keep, score, places, transition, work, x, span):
+    """Backward through a block: the tangent before it, and the sum of its steps' variances.
 
-
-@_inline
-def _reveal(n_lanes, classes, keep, score, state, work, local, span):
-    """Backward through a block: adds each step's conditional variance of the score to `local`."""
+    Of symmetric matrices what is not above the diagonal. `n` is no constant and all arrays are made
+    here, as loops over lanes otherwise do not vectorise.
+    """
+    n = x.shape[1]
+    x = x.copy()
+    scaled = np.empty((N_PARAMS, n))
+    steps = np.zeros((N_PARAMS, N_PARAMS, n))
+    spread0 = np.empty(n)
+    spread1 = np.empty(n)
+    enter = np.empty(n)
+    remain = np.empty(n)
     for t in range(span[1] - 1, span[0] - 1, -1):
         c = classes[t]
-        row = t - span[2]
-        for b in range(n_lanes):
-            v0 = work[row, 2 * n_lanes + b]
-            v1 = work[row, 3 * n_lanes + b]
-            beta0 = state[_STAY0 + b] * v0 + state[_LEAVE0 + b] * v1
-            beta1 = state[_LEAVE1 + b] * v0 + state[_STAY1 + b] * v1
-            enter = state[_LEAVE0 + b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
-            remain = state[_STAY1 + b] * v1 / beta1
-            state[_ENTER + b] = enter
-            state[_REMAIN + b] = remain
-            state[_SPREAD0 + b] = work[row, b] * beta0 * enter * (1.0 - enter)
-            state[_SPREAD1 + b] = work[row, n_lanes + b] * beta1 * remain * (1.0 - remain)
-            local[b] += keep[t, b] * score[0, c, b]
-            local[N_LANES + b] += keep[t, b] * score[1, c, b]
-            local[2 * N_LANES + b] += keep[t, b] * score[2, c, b]
-        for b in range(n_lanes):
-            spread0 = state[_SPREAD0 + b]
-            spread1 = state[_SPREAD1 + b]
-            for i in range(_N_LOCAL):
-                x = local[i * N_LANES + b]
-                x0 = spread0 * (x - 1.0 if i == _TO0 else x)
-                x1 = spread1 * (x + 1.0 if i == _TO1 else x)
-                for j in range(i + 1):
-                    y = local[j * N_LANES + b]
-                    y0 = y - 1.0 if j == _TO0 else y
-                    y1 = y + 1.0 if j == _TO1 else y
-                    local[_SQUARES + (i * _N_LOCAL + j) * N_LANES + b] += x0 * y0 + x1 * y1
-        for b in range(n_lanes):
-            enter = state[_ENTER + b]
-            remain = state[_REMAIN + b]
-            for i in range(_N_LOCAL):
-                local[i * N_LANES + b] *= remain - enter
-            local[_TO0 * N_LANES + b] += enter - state[_LEAVE0 + b]
-            local[_TO1 * N_LANES + b] += remain - state[_STAY1 + b]
-
-
-@_inline
-def _leave(n_lanes, x, slot, local, variance):
-    """Moves the tangent back, and adds a block's squares to those of all parameters."""
-    for i in range(N_PARAMS):
-        for j in range(N_PARAMS):
-            square = max(slot[i], slot[j]) * _N_LOCAL + min(slot[i], slot[j])
-            for b in range(n_lanes):
-                own = local[_SQUARES + square * N_LANES + b]
-                variance[i, j, b] += x[i, b] * x[j, b] * own
-    for i in range(N_PARAMS):
-        for b in range(n_lanes):
-            x[i, b] *= local[slot[i] * N_LANES + b]
+        row = t - span[0]
+        for b in range(n):
+            v0 = work[row, 2 * n + b]
+            v1 = work[row, 3 * n + b]
+            beta0 = transition[0, 0, b] * v0 + transition[0, 1, b] * v1
+            beta1 = transition[1, 0, b] * v0 + transition[1, 1, b] * v1
+            enter[b] = transition[0, 1, b] * v1 / beta0  # P(z_t = 1 | z_t-1 = 0, future)
+            remain[b] = transition[1, 1, b] * v1 / beta1
+            spread0[b] = work[row, b] * beta0 * enter[b] * (1.0 - enter[b])
+            spread1[b] = work[row, n + b] * beta1 * remain[b] * (1.0 - remain[b])
+        for k in range(3):
+            for b in range(n):
+                x[places[c, k], b] += keep[t, b] * score[k, c, b]
+        for i in range(N_PARAMS):
+            for b in range(n):
+                scaled[i, b] = (spread0[b] + spread1[b]) * x[i, b]
+        for b in range(n):
+            scaled[TO0, b] -= spread0[b]
+            scaled[TO1, b] += spread1[b]
+            steps[TO0, TO0, b] -= spread0[b] * (x[TO0, b] - 1.0)
+            steps[TO1, TO0, b] -= spread0[b] * x[TO1, b]
+            steps[TO1, TO1, b] += spread1[b] * (x[TO1, b] + 1.0)
+        for i in range(N_PARAMS):
+            for j in range(i + 1):
+                for b in range(n):
+                    steps[i, j, b] += scaled[i, b] * x[j, b]
+        for i in range(N_PARAMS):
+            for b in range(n):
+                x[i, b] *= remain[b] - enter[b]
+        for b in range(n):
+            x[TO0, b] += enter[b] - transition[0, 1, b]
+            x[TO1, b] += remain[b] - transition[1, 1, b]
+    return x, steps

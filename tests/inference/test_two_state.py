@@ -10,10 +10,9 @@ from oracles.refit import central_difference
 from scipy.special import expit
 
 from acvlib.inference import chain, hidden_chain, two_state
-from acvlib.inference.two_state import N_LANES, Chains
-from acvlib.models.traffic.derivatives import BLOCK, block_starts
+from acvlib.inference.two_state import BLOCK, N_LANES, N_PARAMS, Chains
 from acvlib.models.traffic.emission import WIDTH
-from acvlib.models.traffic.tangents import score_tangents
+from acvlib.models.traffic.tangents import tangents
 from acvlib.weighting import keep_latents
 
 STAY = np.array([0.9, 0.75])
@@ -46,14 +45,12 @@ def series(seed, n_sites, n_classes=5, scale=1.0):
     )
 
 
-def smooth_alone(classes, weights, table, transition, starts=None, score=None):
+def smooth_alone(classes, weights, table, transition):
     """One fold of any weights: each site is a class of its own, that has its weight in it."""
-    n_sites = len(classes)
     emission = np.exp(weights[:, None] * table[classes]).T[:, :, None]
-    starts = np.array([0, n_sites]) if starts is None else starts
-    keep = weights[:, None] > 0
-    chains = Chains(np.arange(n_sites), keep, emission, transition[:, :, None], starts)
-    found = two_state.smooth(chains, score)
+    sites = np.arange(len(classes))
+    chains = Chains(sites, weights[:, None] > 0, emission, transition[:, :, None])
+    found = two_state.smooth(chains)
     event = np.bincount(classes, weights * found.event[:, 0], len(table))
     return found._replace(log_z=found.log_z[0], event=event, statistics=found.statistics[:, 0])
 
@@ -126,21 +123,24 @@ def scores(n_classes, n_params=9, seed=3):
     return tables
 
 
-def test_tangent_equals_central_differences():
+def test_tangents_equal_central_differences():
     classes, weights, table = series(6, 40, 6)
     quiet, ratio = scores(6)
 
     def moved(p):
-        """d log Z / dw at moved params."""
+        """d log Z / dw, expected events of classes and statistics at moved params."""
         shifted = table + np.stack([quiet @ p, (quiet + ratio) @ p], axis=1)
         stay = expit(np.log(STAY / (1.0 - STAY)) + p[9:11])
         _, gamma, _ = by_chain(classes, weights, shifted, stay)
-        return (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
+        cross = (1.0 - gamma) * shifted[classes, 0] + gamma * shifted[classes, 1]
+        again = smooth_alone(classes, weights, shifted, moves_of(stay))
+        return np.concatenate([cross, again.event, again.statistics])
 
     contrast = table[:, 1] - table[:, 0]
     messages = smooth_alone(classes, weights, table, TRANSITION).messages
-    cross = score_tangents(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
-    assert_allclose(cross, central_difference(moved, np.zeros(WIDTH)), rtol=0, atol=1e-8)
+    found = tangents(classes, weights, messages, TRANSITION, quiet, ratio, contrast)
+    expected = central_difference(moved, np.zeros(WIDTH))
+    assert_allclose(np.concatenate(found), expected, rtol=0, atol=1e-8)
 
 
 def test_rare_moves_that_the_data_force_at_every_step_stay_finite():
@@ -175,8 +175,7 @@ def lane_problem(n_sites, seed=6):
 def test_every_lane_equals_its_own_chain(n_sites):
     classes, keep, table, stay, left_out = lane_problem(n_sites)
     sites, ends = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
-    starts = block_starts(np.zeros(n_sites))
-    chains = Chains(classes, keep, np.exp(table), moves_of(stay), starts)
+    chains = Chains(classes, keep, np.exp(table), moves_of(stay))
     log_z, event, statistics, *_ = two_state.smooth(chains)
     density = two_state.smooth(chains, left_out=(sites, ends)).density
     for b in (0, 1, 17, N_LANES - 1):
@@ -196,60 +195,25 @@ def test_every_lane_equals_its_own_chain(n_sites):
     assert_allclose(np.vstack(again[:3]), np.vstack([log_z, event, statistics]), rtol=0, atol=0)
 
 
-def test_results_do_not_depend_on_where_blocks_end():
-    classes, keep, table, stay, left_out = lane_problem(300)
-    read = np.concatenate(left_out), np.cumsum([0, *map(len, left_out)])
-    arguments = classes, keep, np.exp(table), moves_of(stay)
-    cuts = [np.array(c) for c in ([0, 300], [0, 1, 2, 289, 300], list(range(301)))]
-
-    def results(starts):
-        chains = Chains(*arguments, starts)
-        density = two_state.smooth(chains, left_out=read).density
-        return *two_state.smooth(chains)[:3], density
-
-    whole, *others = map(results, cuts)
-    for other in others:
-        for a, b in zip(whole, other, strict=True):
-            assert_allclose(a, b, rtol=1e-12)
-
-
-@settings(max_examples=20)
-@given(st.lists(st.integers(1, 30), min_size=1, max_size=6))
-def test_blocks_follow_every_change_of_group_and_are_never_too_long(lengths):
-    starts = block_starts(np.repeat(np.arange(len(lengths)), lengths), size=10)
-    assert set(np.cumsum([0, *lengths])) <= set(starts)
-    assert (np.diff(starts) > 0).all()
-    assert np.diff(starts).max() <= 10
-
-
 def variance_problem(n_sites):
-    """What both tests of the variance take; the group of a site changes every 37."""
+    """Lanes with scores in three of all parameters, and the variance of each."""
     classes, keep, table, stay, _ = lane_problem(n_sites)
-    group = np.arange(n_sites) // 37 % 2
-    classes = (classes % 2 + 2 * group).astype(np.int32)
     places = np.array([[c // 2, 7, 8] for c in range(4)])
     score = np.random.default_rng(7).standard_normal((3, 4, N_LANES))
-    tables = np.exp(table), moves_of(stay)
-    chains = Chains(classes, keep, *tables, block_starts(group))
-    found = two_state.smooth(chains, (score, places))
-    return classes, keep, table, stay, score, places, found.variance
-
-
-def dense(score, places, b):
-    """The scores (n_classes, WIDTH) of one lane."""
-    ratio = np.zeros((len(places), WIDTH))
-    np.put_along_axis(ratio, places, score[:, :, b].T, 1)
-    return ratio
+    chains = Chains(classes, keep, np.exp(table), moves_of(stay))
+    ratio = np.zeros((N_LANES, 4, WIDTH))
+    np.put_along_axis(ratio, places[None], score.T, 2)
+    return classes, keep, table, stay, ratio, two_state.smooth(chains, (score, places)).variance
 
 
 def test_variance_of_the_score_equals_enumeration():
-    classes, keep, table, stay, score, places, found = variance_problem(7)
+    classes, keep, table, stay, ratio, found = variance_problem(7)
     for b in (0, 5, N_LANES - 1):
         weights = keep[:, b].astype(float)
         _, _, covariance = enumerated(classes, weights, table[:, :, b].T, stay[:, b])
-        gradient = np.zeros((len(covariance), WIDTH - 1))  # of a path's score in its indicators
+        gradient = np.zeros((len(covariance), N_PARAMS))  # of a path's score in its indicators
         nodes, edges = gradient[:16].reshape(8, 2, -1), gradient[16:].reshape(7, 2, 2, -1)
-        nodes[1:, 1] = weights[:, None] * dense(score, places, b)[classes, :-1]
+        nodes[1:, 1] = weights[:, None] * ratio[b, classes, :N_PARAMS]
         nodes[0, 1, 9:] = [-stay[0, b], stay[1, b]]  # of logit P(z_0 = 1)
         edges[:, 0, 0, 9] = edges[:, 0, 1, 9] + 1.0 - stay[0, b]
         edges[:, 0, 1, 9] = -stay[0, b]
@@ -261,31 +225,11 @@ def test_variance_of_the_score_equals_enumeration():
 
 def test_variance_of_the_score_is_the_tangent_of_the_score_over_many_blocks():
     """In log-linear emissions the expected score's derivative is its variance alone."""
-    classes, keep, table, stay, score, places, found = variance_problem(500)
+    classes, keep, table, stay, ratio, found = variance_problem(2 * BLOCK + 100)
     for b in (0, 5, N_LANES - 1):
         weights = keep[:, b].astype(float)
-        ratio, own = dense(score, places, b), table[:, :, b].T.copy()
         transition = moves_of(stay[:, b])
-        messages = smooth_alone(classes, weights, own, transition).messages
-        # with no quiet score and a contrast of 1, what is left is the posterior's derivative
-        none, one = np.zeros_like(ratio), np.ones(len(ratio))
-        cross = score_tangents(classes, weights, messages, transition, none, ratio, one)
-        gamma = by_chain(classes, weights, own, stay[:, b])[1]
-        d_gamma = cross - gamma[:, None] * ratio[classes]
-        expected = (weights[:, None] * ratio[classes]).T @ d_gamma
-        assert_allclose(found[:9, :, b], expected[:9, :11], rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("weights", ["ones", "zeros", "fractions"])
-def test_variance_of_one_fold_of_any_weights_equals_enumeration(weights):
-    classes, fractions, table = series(3, 7)
-    w = {"ones": np.ones(7), "zeros": np.zeros(7), "fractions": fractions}[weights]
-    score = np.random.default_rng(7).standard_normal((3, 5, 1))
-    places = np.tile([2, 7, 8], (5, 1))
-    by_site = w[:, None] * score[:, classes], places[classes]
-    found = smooth_alone(classes, w, table, TRANSITION, np.array([0, 3, 7]), by_site)
-    _, _, covariance = enumerated(classes, w, table, STAY)
-    gradient = np.zeros((len(covariance), WIDTH - 1))
-    gradient[:16].reshape(8, 2, -1)[1:, 1] = w[:, None] * dense(score, places, 0)[classes, :-1]
-    expected = gradient.T @ covariance @ gradient
-    assert_allclose(found.variance[:9, :9, 0], expected[:9, :9], rtol=0, atol=1e-10)
+        messages = smooth_alone(classes, weights, table[:, :, b].T, transition).messages
+        none = np.zeros_like(ratio[b])
+        event = tangents(classes, weights, messages, transition, none, ratio[b], none[:, 0])[1]
+        assert_allclose(found[:9, :, b], (ratio[b].T @ event)[:9, :11], rtol=1e-9, atol=1e-10)

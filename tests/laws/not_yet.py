@@ -12,7 +12,7 @@ TODAY = [
     (
         "names",
         "Series and frames are lined up by place",
-        "HMM: of sites; GLMHMM: of sites; PoissonTraffic: of sites",
+        "HMM: of sites; GLMHMM: of sites",
     ),
     (
         "names",
@@ -65,7 +65,7 @@ TODAY = [
         "priors",
         "the default prior pulls, unsaid",
         "GaussianHMM: mostly at rest; GaussianHMM: quiet levels far apart; GaussianHMM; "
-        "GLMHMM; AutoRegressiveHMM; PoissonTraffic",
+        "GLMHMM; AutoRegressiveHMM",
     ),
     (
         "starts",

@@ -5,9 +5,10 @@ from functools import cached_property
 
 import autograd.numpy as anp
 import numpy as np
-from scipy.special import expit
 
 from ...checks import one_line, real_array, real_number
+from ...inference.two_state import N_PARAMS, TO0
+from .emission import STEP, A
 
 
 @dataclass(frozen=True)
@@ -42,46 +43,33 @@ class TrafficPrior:
 
     def negative_log_density(self, params: np.ndarray) -> np.ndarray:
         """-log p(constrained params) up to a constant, for each row of params (..., 11)."""
-        linear, excess_rates, visits, base_power = self._coefficients
-        base = anp.mean(anp.exp(params[..., :7]), axis=-1)
+        linear, excess, visits, base_power = self._coefficients
+        base = anp.mean(anp.exp(params[..., :A]), axis=-1)
         of_base = self.base_rate[1] * base + base_power * anp.log(base)
-        of_excess = anp.exp(params[..., 7:9]) @ excess_rates
-        of_stays = anp.logaddexp(0.0, params[..., 9:]) @ visits
-        return of_base + of_excess + of_stays - params @ linear
+        of_stays = anp.logaddexp(0.0, params[..., TO0:]) @ visits
+        return of_base + anp.exp(params[..., A:TO0]) @ excess + of_stays - params @ linear
 
     def gradient(self, params: np.ndarray) -> np.ndarray:
-        """Gradient of `negative_log_density`, (..., 11)."""
-        linear, excess_rates, visits, _ = self._coefficients
-        share, pull = self._base(params)
-        of_excess = excess_rates * np.exp(params[..., 7:9])
-        of_stays = visits * expit(params[..., 9:])
-        return np.concatenate([pull * share, of_excess, of_stays], axis=-1) - linear
+        """Gradient of `negative_log_density`, (..., 11), of complex params too."""
+        linear, excess, visits, base_power = self._coefficients
+        rates = np.exp(params[..., :A])
+        total = rates.sum(axis=-1, keepdims=True)
+        of_rates = (self.base_rate[1] * total / 7.0 + base_power) * rates / total
+        of_stays = visits / (1.0 + np.exp(-params[..., TO0:]))
+        of_excess = excess * np.exp(params[..., A:TO0])
+        return np.concatenate([of_rates, of_excess, of_stays], axis=-1) - linear
 
     def hessian(self, params: np.ndarray) -> np.ndarray:
-        """Hessian of `negative_log_density`, (..., 11, 11)."""
-        _, excess_rates, visits, base_power = self._coefficients
-        share, pull = self._base(params)
-        of_excess = excess_rates * np.exp(params[..., 7:9])
-        p = expit(params[..., 9:])
-        diagonal = np.concatenate([pull * share, of_excess, visits * p * (1.0 - p)], axis=-1)
-        hessian = diagonal[..., None] * np.eye(11)
-        hessian[..., :7, :7] -= base_power * share[..., :, None] * share[..., None, :]
-        return hessian
-
-    def _base(self, params):
-        """(share of each day's rate in all (..., 7), derivative in log base rate (..., 1))."""
-        rates = np.exp(params[..., :7])
-        total = rates.sum(axis=-1, keepdims=True)
-        pull = self.base_rate[1] * total / 7.0 + self._coefficients[3]
-        return rates / total, pull
+        """Hessian (11, 11) of `negative_log_density` at params (11,), by a complex step."""
+        return self.gradient(params + 1j * STEP * np.eye(N_PARAMS)).imag / STEP
 
     @cached_property
     def _coefficients(self):
         """Of -params (11,), exp(log a, log b) (2,), log(1 + exp(logits)) (2,), log base rate."""
         shapes = [self.excess_shape[0], self.excess_rate[0]]
         stays = [self.stay_quiet[0], self.stay_event[0]]
-        linear = np.array([self.day_concentration] * 7 + shapes + stays) - 1.0
-        excess_rates = np.array([self.excess_shape[1], self.excess_rate[1]])
+        linear = np.array([self.day_concentration] * A + shapes + stays) - 1.0
+        excess = np.array([self.excess_shape[1], self.excess_rate[1]])
         visits = np.array([sum(self.stay_quiet), sum(self.stay_event)]) - 2.0
         base_power = 7.0 * (self.day_concentration - 1.0) - (self.base_rate[0] - 1.0)
-        return linear, excess_rates, visits, base_power
+        return linear, excess, visits, base_power
