@@ -136,7 +136,7 @@ def test_weights_of_one_number_and_by_node():
         (np.where(np.arange(7) == 3, np.inf, 1.0), "weight inf of site 3"),
         (1e160, "overflows when squared"),
         (0.0, "every sample_weight is 0"),
-        ({"a": 1.0}, "sample_weight must be real numbers"),
+        ({"a": 1.0}, r"sample_weight have shape \(1,\), not \(7,\)"),
         (np.arange(7) == 1, "n_states = 2 of 1 distinct"),
     ],
 )
