@@ -138,7 +138,7 @@ class HiddenMRF(ModelDefaults):
             exposure = column_of(features, exposure)
         settings["exposure"] = exposure
         for name in settings.keys() & {"exposure", "sample_weight"}:
-            aligned = in_order_of(areas, name, settings[name])
+            aligned = in_order_of(getattr(areas, "index", None), name, settings[name])
             settings[name] = aligned.to_numpy() if hasattr(aligned, "to_numpy") else aligned
         return cls(column_of(features, counts), edges, coupling, n_states, **settings)
 
