@@ -68,11 +68,11 @@ class Jax:
     jvp = staticmethod(jax.jvp)
     unflatten = staticmethod(jax.tree.unflatten)
 
-    def flatten(self, form):
+    def flatten(self, form: Any) -> Any:
         leaves, structure = jax.tree.flatten(form)
         return [np.asarray(leaf) for leaf in leaves], structure
 
-    def compiled(self, function):
+    def compiled(self, function: Any) -> Any:
         jitted = jax.jit(function)
 
         def run(*arrays):
@@ -81,7 +81,7 @@ class Jax:
 
         return run
 
-    def described(self, function, *arrays):
+    def described(self, function: Any, *arrays: Any) -> Any:
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
         with enable_x64(True):
             steps, out = jax.make_jaxpr(function, return_shape=True)(*arrays)

@@ -56,7 +56,7 @@ class Torch:
     grad = staticmethod(torch.func.grad)
     jvp = staticmethod(torch.func.jvp)
 
-    def flatten(self, form):
+    def flatten(self, form: Any) -> Any:
         leaves, structure = tree_flatten(form)
         tensors = [isinstance(leaf, torch.Tensor) for leaf in leaves]
         pairs = zip(leaves, tensors, strict=True)
@@ -64,10 +64,10 @@ class Torch:
             x.detach().cpu().double().numpy() if tensor else x for x, tensor in pairs
         ], structure
 
-    def unflatten(self, structure, leaves):
+    def unflatten(self, structure: Any, leaves: Any) -> Any:
         return tree_unflatten(leaves, structure)
 
-    def compiled(self, function):
+    def compiled(self, function: Any) -> Any:
         def run(*arrays):
             with ONE_AT_A_TIME, warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of torch's own forward mode
@@ -76,7 +76,7 @@ class Torch:
 
         return run
 
-    def described(self, function, *arrays):
+    def described(self, function: Any, *arrays: Any) -> Any:
         """(shape, dtype, the narrow types of its steps if any) of a function's result."""
         with Narrow() as steps:
             out = function(*map(torch.tensor, arrays))

@@ -312,7 +312,8 @@ def test_inputs_alone_make_no_intercept():
     own = GLMHMM(y, with_ones, 2, intercept=False)
     model = GLMHMM(y, inputs, 2)
     params = 0.3 * np.random.default_rng(8).normal(size=model.n_params)
-    close(own.log_densities(params), model.log_densities(params), 1e-14)
+    same = own.pack(model.unpack(params))
+    close(own.log_densities(same), model.log_densities(params), 1e-13)
 
 
 # hmmlearn's likelihood
@@ -469,4 +470,4 @@ def test_shared_parameters_need_an_m_step_of_their_own():
         n_shared = 1
 
     with pytest.raises(NotImplementedError, match="Shared shares parameters"):
-        Shared().maximise(np.zeros((2, 3)), None, None)
+        Shared().maximise(np.zeros((2, 3)), None)

@@ -89,16 +89,19 @@ class GLM(ModelDefaults):
             raise TypeError("X is sparse: GLM forms dense Hessians; pass X.toarray()")
         names = getattr(self.X, "columns", None)
         of_rows = ("y", "offset", "sample_weight")
-        ordered = {name: in_order_of(self.X, name, getattr(self, name)) for name in of_rows}
+        index = getattr(self.X, "index", None)
+        ordered = {name: in_order_of(index, name, getattr(self, name)) for name in of_rows}
         X = real_array("X", self.X, 2)
         head = real_number("intercept", self.intercept)
         if head not in (0.0, 1.0):
             raise ValueError(f"intercept = {head:g}: must be True or False")
         self._set(X=X, intercept=bool(head), _names=names)
         self._set_responses(**ordered)
-        columns = Columns(X, self.intercept, self.sample_weight)
-        self._set(columns=columns, X=columns.X)
         self._set_penalty()
+        total = self.sample_weight.sum()
+        ridge = (self.ridge(total) / total).reshape(self.n_outputs, -1).mean(axis=0)
+        columns = Columns(X, self.intercept, self.sample_weight, ridge[int(self.intercept) :])
+        self._set(columns=columns, X=columns.X)
         if not self.is_penalised:
             self._set(_rank=Rank(self.columns.standard[self.observed]))
         check_start(self)
@@ -136,12 +139,13 @@ class GLM(ModelDefaults):
 
     def _set_penalty(self):
         q = self.n_outputs
-        if self.n_params > LARGEST and not self.quadratic:
-            raise ValueError(
-                f"{self.n_params} coordinates of {q + 1} classes: the Hessian would take "
-                f"{8e-9 * self.n_params**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
-            )
         p = self.X.shape[1]
+        n_params = q * (p + int(self.intercept))
+        if n_params > LARGEST and not self.quadratic:
+            raise ValueError(
+                f"{n_params} coordinates of {q + 1} classes: the Hessian would take "
+                f"{8e-9 * n_params**2:.0f} GB. Reduce the columns, by a TruncatedSVD, say"
+            )
         each = (q, "target") if self.y.ndim == 2 else (p, "column")
         penalty = number_or_array("penalty", self.penalty, *each, least=0.0)
         site_penalty = real_number("site_penalty", self.site_penalty, least=0.0)

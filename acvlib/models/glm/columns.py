@@ -19,16 +19,17 @@ ROWS = 256  # of which the spread is computed together
 class Columns:
     """What takes params [b, beta] (..., D), a row a linear predictor, to those of z and back.
 
-    standard (n, D'): ones for an intercept, then z, of mean 0 and of a spread from 1/sqrt(2) to
-    sqrt(2), as scales are powers of 2; x itself (`plain`) where that is as good.
+    standard (n, D'): ones for an intercept, then z, of mean 0 and of a spread of about 1 (scales
+    are powers of 2), or less where the ridge, penalties over the sum of weights (p,), bends F more
+    than the data do; x itself (`plain`) where that is as good.
     """
 
-    def __init__(self, X: np.ndarray, intercept: bool, weights: np.ndarray):
+    def __init__(self, X: np.ndarray, intercept: bool, weights: np.ndarray, ridge: Any = 0.0):
         head = int(intercept)
         level, spread = _moments(X, intercept, weights)
         self.plain = bool((abs(level) <= NEAR * spread).all())
         self.plain &= bool(((spread >= 1.0 / NEAR) & (spread <= NEAR)).all())
-        size = np.where(spread > 0.0, spread, abs(level))
+        size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))
         scale = 2.0 ** np.round(np.log2(np.where(size > 0.0, size, 1.0)))
         z = X if self.plain else (X - level) / scale
         self.standard = np.column_stack([np.ones((len(X), head)), z])
