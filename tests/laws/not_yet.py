@@ -103,11 +103,6 @@ TODAY = [
     ),
     (
         "weights",
-        "a sentence of weight 0 brings its pairs of attribute and label",
-        "FeatureCRF: 0 is absent",
-    ),
-    (
-        "weights",
         "frames of weight 0 set the unit of priors",
         "HMM: 0 is missing, whatever stands there; GaussianHMM: 0 is missing, "
         "whatever stands there",
@@ -222,11 +217,6 @@ TODAY = [
         "theirs",
         "missing frames are refused in other words",
         "nan: in hmmlearn",
-    ),
-    (
-        "theirs",
-        "min_freq is not read",
-        "min_freq: of crfsuite",
     ),
     (
         "theirs",
