@@ -177,7 +177,7 @@ def balls(
     try:
         with blas_for(len(known.factor) ** 3):
             return _balls(derivatives, known, anchors, points, folds, chord)
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, NotFinite):
         if len(folds) == 1:
             own_radius, radius, gap, reach = np.full((4, 1), np.inf)
             return Balls(points, own_radius, radius, gap, reach, np.zeros(1))

@@ -11,7 +11,7 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib import bootstrap
-from acvlib.models import GLM, HMM, GaussianHMM, PoissonTraffic
+from acvlib.models import GLM, HMM, GaussianHMM, PoissonTraffic, TrafficPrior
 
 
 def rng(seed=0):
@@ -83,7 +83,10 @@ def two_levels(n, seed):
 
 HIDDEN = {
     "steps of a hidden chain": GaussianHMM(two_levels(60, 0), 2),
-    "traffic": PoissonTraffic(*simulate_traffic(rng(), 200, days=20, missing=0.0)),
+    "traffic": PoissonTraffic(
+        *simulate_traffic(rng(), 200, days=20, missing=0.0),
+        prior=TrafficPrior(excess_shape=(2.0, 0.5)),
+    ),
 }
 
 

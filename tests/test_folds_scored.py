@@ -10,7 +10,7 @@ from oracles.toy_models import simulate_traffic
 import acvlib as acv
 from acvlib.folds import Folds, blocked, leave_future_out, weights
 from acvlib.methods.ladder import METHODS
-from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic
+from acvlib.models import GLM, GaussianHMM, HiddenMRF, LinearChainCRF, PoissonTraffic, TrafficPrior
 from acvlib.spatial_folds import buffered
 from acvlib.weighting import keep_latents
 
@@ -43,12 +43,13 @@ def hmm():
 
 def traffic():
     counts, day = simulate_traffic(np.random.default_rng(1), 210, days=10)
-    model = PoissonTraffic(counts, day)
+    prior = TrafficPrior(excess_shape=(2.0, 0.5))
+    model = PoissonTraffic(counts, day, prior=prior)
 
     def without(left):
         seen = np.full(len(counts), -1)
         seen[left] = counts[left]
-        return PoissonTraffic(seen, day)
+        return PoissonTraffic(seen, day, prior=prior)
 
     starts = np.flatnonzero(model.observed)[[150, 190]]
     return model, model, leave_future_out(210, starts, 5, 2, model.observed), without

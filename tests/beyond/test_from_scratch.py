@@ -81,14 +81,16 @@ def test_a_refit_does_not_depend_on_what_it_leaves_out(kind, n_sequences, sites)
 
 
 def _model(kind, sequences, sites):
-    if kind == "gaussian":
-        known = GaussianHMM([np.round(np.abs(part)) for part in PARTS], 2).emission
-        return replace(GaussianHMM(sequences, 2, sites=sites), emission=known)
+    """With the same units, whatever is left out: those of a fit come from all its frames."""
+    if kind in ("gaussian", "autoregressive"):
+        family = {"gaussian": GaussianHMM, "autoregressive": AutoRegressiveHMM}[kind]
+        known = family([np.round(np.abs(part)) for part in PARTS], 2).emission
+        return replace(family(sequences, 2, sites=sites), emission=known)
     if kind == "poisson":
         return PoissonHMM(sequences, 2, sites=sites)
     if kind == "categorical":
         return CategoricalHMM([np.minimum(x, 5.0) for x in sequences], 2, 6, sites=sites)
-    return AutoRegressiveHMM(sequences, 2, order=1, sites=sites)
+    raise LookupError(kind)
 
 
 @dataclass(frozen=True)

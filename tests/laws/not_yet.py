@@ -31,11 +31,6 @@ TODAY = [
         "compare_methods: of states; theta_errors: of states",
     ),
     (
-        "weights",
-        "a sentence of weight 0 brings its pairs of attribute and label",
-        "FeatureCRF: 0 is absent",
-    ),
-    (
         "theirs",
         "columns are neither centred nor scaled: false refusals",
         "columns of all sizes: predicted",
@@ -49,11 +44,6 @@ TODAY = [
         "theirs",
         "collinear columns are refused, where scikit-learn takes the least norm",
         "a column for each city: predicted; a column of ones: predicted",
-    ),
-    (
-        "theirs",
-        "min_freq is not read",
-        "min_freq: of crfsuite",
     ),
     (
         "folds",

@@ -19,7 +19,7 @@ NO_DOORS = {
     "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
     "Fit CVResult Certificate NotConcordant models.CRFParams models.EMFit": RESULT,
     "models.FeatureParams models.HMMParams models.TrafficParams models.Islands": RESULT,
-    "models.EmptyState models.NoFiniteOptimum plots.Style": RESULT,
+    "models.EmptyState models.NoFiniteOptimum models.ImpossibleSequence plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",

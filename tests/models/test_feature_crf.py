@@ -81,7 +81,7 @@ def test_from_crfsuite_has_its_weights_probabilities_and_labels(every):
     assert model.predict(params, others) == [list(labels) for labels in fitted.predict(others)]
     assert model.predict(params) == [list(labels) for labels in fitted.predict(X)]
     np.testing.assert_allclose(acv.fit(model).params, params, atol=2e-5)
-    stopped = crfsuite(X, y, max_iterations=3, min_freq=2, **settings)
+    stopped = crfsuite(X, y, max_iterations=3, **settings)
     model, params = from_crfsuite(stopped, X, y)
     assert model.n_params == len(stopped.state_features_) + len(stopped.transition_features_)
     assert model.predict(params, others) == [list(labels) for labels in stopped.predict(others)]

@@ -70,7 +70,9 @@ def test_a_prediction_checks_its_covariates_and_params():
         model.predict(params, X[:, :1])
     with pytest.raises(ValueError, match="X must be finite"):
         model.predict(params, NAN)
-    with pytest.raises(ValueError, match=r"params of shape \(2,\) must be \(n_params,\), n_params = 3"):
+    with pytest.raises(
+        ValueError, match=r"params of shape \(2,\) must be \(n_params,\), n_params = 3"
+    ):
         model.predict(params[1:], X)
 
 

@@ -33,11 +33,6 @@ CASES = {
         CLASS,
         ["accuracy", "neg_log_loss", "neg_brier_score"],
     ),
-    "ridge": (
-        Ridge(alpha=2.0),
-        RNG.normal(ETA),
-        ["neg_mean_squared_error", "neg_mean_absolute_error"],
-    ),
     "poisson": (
         PoissonRegressor(alpha=0.1, **TIGHT),
         COUNTS,
@@ -108,6 +103,12 @@ def test_what_a_scorer_says_is_said_once_and_what_it_returns_is_named():
     said = [str(each.message) for each in caught]
     assert said.count("few rows") == 1
     assert sum("5: too few rows" in text for text in said) == 2  # of rows, and of columns
+
+
+def test_regressions_by_squares_have_no_certificate():
+    fitted = Ridge(alpha=2.0).fit(X, ETA)
+    with pytest.raises(acv.NotConcordant, match="use acv.exact, which is exact and as cheap"):
+        acv.approx_cross_validate(fitted, X, ETA, cv=3, unreliable="certify")
 
 
 @pytest.mark.parametrize("cv", [KFold(6), TimeSeriesSplit(5)])

@@ -23,13 +23,16 @@ def from_crfsuite(
 
     Raises
     ------
-    ValueError : not fitted; an algorithm other than lbfgs, or c1 above 0; other data
+    ValueError : not fitted; an algorithm other than lbfgs, c1 above 0, or min_freq; other data
     """
     if getattr(fitted, "tagger_", None) is None:
         raise ValueError("the CRF is not fitted: call its fit(X, y)")
     if fitted.algorithm not in (None, "lbfgs") or fitted.c1:
         found = f"algorithm={fitted.algorithm!r}, c1={fitted.c1!r}"
         raise ValueError(f"{found}: only lbfgs with c1=0 has a smooth objective; fit that")
+    if fitted.min_freq:
+        found = f"min_freq={fitted.min_freq!r}: each refit of crfsuite drops the features that are"
+        raise ValueError(f"{found} rare in its own data, which weights of 0 do not; fit without")
     c2 = 1.0 if fitted.c2 is None else fitted.c2
     if not c2 > 0.0:
         raise ValueError(f"c2 = {c2!r}: without a penalty there is no optimum; give c2 > 0")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...checks import check_kind, real_array
 from ...model import checked, own_copy
+from ...weighting import sample_weights
 from .attributes import Attributes, attributes, listed
 from .paths import FeatureParams, joined
 from .products import FeatureDerivatives
@@ -36,7 +37,7 @@ class FeatureCRF(Tagging):
     ridge : F has sum(ridge params^2) / 2: twice crfsuite's c2. One number, or one a parameter (D,).
     scheme : as in `LinearChainCRF`: None for sentences as sites, `weighting.hide_labels` for tokens
     all_possible_states, all_possible_transitions : as in crfsuite, False: no weight for a pair that
-        all data never have.
+        no sentence of a sample weight above 0 has.
     free : (D,) numbers of the weights that there are, in attributes x labels followed by labels x
         labels, in place of these two.
     sample_weight : as in `LinearChainCRF`, s >= 0 of each sentence, (N,) or one number.
@@ -90,7 +91,9 @@ class FeatureCRF(Tagging):
 
     def _seen(self):
         """The weights that crfsuite would have."""
-        tokens = self.tokens
+        weights = sample_weights(self.sample_weight, len(self.labels), "sentence")
+        present = np.flatnonzero(np.broadcast_to(weights, len(self.labels)) > 0.0)
+        tokens = self.tokens.take(present)
         k = len(self.classes)
         n_states = k * len(self.names)
         states = np.arange(n_states)

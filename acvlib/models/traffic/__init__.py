@@ -77,7 +77,9 @@ class PoissonTraffic(ModelDefaults):
 
     def __post_init__(self):
         counts = real_array("counts", self.counts, 1)
-        day = real_array("day", in_order_of(getattr(self.counts, "index", None), "day", self.day), 1)
+        day = real_array(
+            "day", in_order_of(getattr(self.counts, "index", None), "day", self.day), 1
+        )
         check_kind("prior", self.prior, TrafficPrior)
         if counts.shape != day.shape or len(counts) < 2:
             sizes = f"counts {counts.shape} and day {day.shape}"

@@ -11,7 +11,7 @@ from .prior import TrafficPrior
 FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
 FLAT = 1e-9  # of the largest curvature: what rounding leaves of none
 PULL = 0.1  # standard errors that a prior which nobody chose may move an optimum
-AT_OPTIMUM = 1e-3  # standard errors from it
+AT_OPTIMUM = 1e-5  # standard errors from it
 SUGGESTED_PRIOR = (
     "TrafficPrior((2.0, 0.1), 1.5, (2.0, 0.5), (2.0, 0.5), stay_quiet=(20.0, 2.0), "
     "stay_event=(4.0, 2.0))"
