@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from .checks import NotFinite
 from .folds import Folds
 from .model import with_defaults
 from .parallel import blas_for, pieces

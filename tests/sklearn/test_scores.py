@@ -108,7 +108,9 @@ def test_what_a_scorer_says_is_said_once_and_what_it_returns_is_named():
 def test_regressions_by_squares_have_no_certificate():
     fitted = Ridge(alpha=2.0).fit(X, ETA)
     with pytest.raises(acv.NotConcordant, match="use acv.exact, which is exact and as cheap"):
-        acv.approx_cross_validate(fitted, X, ETA, cv=3, unreliable="certify")
+        acv.approx_cross_validate(
+            fitted, X, ETA, cv=3, scoring="neg_mean_squared_error", unreliable="certify"
+        )
 
 
 @pytest.mark.parametrize("cv", [KFold(6), TimeSeriesSplit(5)])

@@ -61,7 +61,7 @@ def gram(z: np.ndarray, curvature: np.ndarray) -> np.ndarray:
             root = z[rows] * np.sqrt(np.maximum(curvature[rows, i, i, None], 0.0))
             total[i, :, i] = root.T @ root
             weighted = z[rows][:, None, :] * curvature[rows, i, :i, None]
-            product = z[rows].T @ weighted.reshape(len(root), -1)
+            product = z[rows].T @ weighted.reshape(len(root), i * dim)
             total[i, :, :i] = product.reshape(dim, i, dim)
             total[:i, :, i] = total[i, :, :i].transpose(1, 0, 2)
         return total.reshape(k * dim, k * dim)
