@@ -62,8 +62,8 @@ class ModelDefaults:
     so that Newton's method finds its minimum from any start; quadratic: it does so in one step;
     normalised: F divides by the sum of the weights, so that omitting sites takes no curvature away;
     restart_points(rng, n): a list of n points to fit from, for a model that knows better than n
-    times initial_params; further_starts(): points to fit from before the
-    fit is refused because its optimum is at infinity.
+    times initial_params; further_starts(): points to fit from before the fit is refused because its
+    optimum is at infinity.
     """
 
     __repr__ = one_line

@@ -45,9 +45,14 @@ class Solutions:
         n = len(b)
         asked = (b != 0.0).any(axis=1)
         zeros = np.zeros_like(b)
-        sizes = {name: np.zeros(n) for name in ("norm", "decrease")}
-        curvature = np.full(n, np.inf)
-        return cls(zeros, asked.astype(float), curvature, **sizes, escape=zeros.copy())
+        return cls(
+            x=zeros,
+            residual=asked.astype(float),
+            curvature=np.full(n, np.inf),
+            norm=np.zeros(n),
+            decrease=np.zeros(n),
+            escape=zeros.copy(),
+        )
 
 
 def conjugate_gradient(

@@ -49,6 +49,11 @@ class Tagging(ModelDefaults):
         object.__setattr__(self, "sample_weight", weights)
 
     @property
+    def sites(self) -> str:
+        """What is left out: "sentences", or "tokens" under a scheme."""
+        return "tokens" if self.scheme else "sentences"
+
+    @property
     def n_params(self) -> int:
         """D."""
         return len(self.free)

@@ -65,6 +65,7 @@ class GLM(ModelDefaults):
     """
 
     convex = True  # every loss is convex in eta
+    sites = "rows"
     X: np.ndarray = field(repr=False)
     y: np.ndarray = field(repr=False)
     family: Family | str = "logistic"

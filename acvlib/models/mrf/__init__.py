@@ -61,6 +61,7 @@ class HiddenMRF(ModelDefaults):
     Source: Ghosh et al. (2020), Appendix L.3, Eqs. 4 and 5.
     """
 
+    sites = "nodes"
     counts: np.ndarray = field(repr=False)
     edges: np.ndarray = field(repr=False)
     coupling: float

@@ -70,6 +70,7 @@ class PoissonTraffic(ModelDefaults):
     ValueError : names the numbers that are none of these
     """
 
+    sites = "steps"
     counts: np.ndarray = field(repr=False)
     day: np.ndarray = field(repr=False)
     scheme: Callable = keep_latents
