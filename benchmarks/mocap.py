@@ -24,7 +24,9 @@ def solves(rng):
     """IJ and NS of 100 folds at AR(5)."""
     data = datasets.load_or_simulate("mocap", rng)
     train, test = mocap_fits.split(data, 100, rng)
-    one = mocap_fits.fitted("AR(5)", train.sequences, N_STATES, AutoRegression(5, centre=0.0, scale=1.0), rng, 1)
+    one = mocap_fits.fitted(
+        "AR(5)", train.sequences, N_STATES, AutoRegression(5, centre=0.0, scale=1.0), rng, 1
+    )
     result = mocap_orders.Orders(one, {}, test)
     ratios = mocap_costs.solves(result, 7)
     kind = f"{data.provenance}, D = {one.model.n_params:,}"

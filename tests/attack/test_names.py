@@ -25,6 +25,7 @@ MODULES = {
 RESULT = "the library makes it, and users read it"
 USERS = "a protocol or a base class: users write what is called"
 RAISED = "an exception"
+ANNOTATION = "says how an argument is checked: tests/test_declared.py"
 DRAWN = "draws what it is given: matplotlib says what is wrong with it"
 LEFT_OUT = {
     "chain.smooth_finite": "hot: engines call it; `smooth` checks for the user",
@@ -37,6 +38,8 @@ LEFT_OUT = {
     "acv.Certificate": RESULT,
     "acv.NotConcordant": RAISED,
     "acv.Model": USERS,
+    "folds.Fold": ANNOTATION,
+    "folds.ModelFolds": ANNOTATION,
     "folds.WHOLE": "a constant",
     "graph.EliminationOrder": RESULT,
     "graph.Sums": RESULT,
@@ -50,6 +53,7 @@ LEFT_OUT = {
     "models.FAMILIES": "a constant",
     "models.Family": USERS,
     "models.FeatureParams": RESULT,
+    "models.ImpossibleSequence": RAISED,
     "models.HMMParams": RESULT,
     "models.Islands": RAISED,
     "models.NoFiniteOptimum": RAISED,
@@ -57,6 +61,7 @@ LEFT_OUT = {
     "plots.Style": RESULT,
     "plots.series": DRAWN,
     "weighting.FactorWeights": RESULT,
+    "weighting.OfSites": ANNOTATION,
 }
 ASKED = "fits and exact folds call it, at their own optimum"
 INNER = "hot: the derivatives of the model call it, with its own params"
@@ -64,6 +69,7 @@ METHODS_LEFT_OUT = {
     "check_folds": ASKED,
     "check_optimum": ASKED,
     "check_refits": ASKED,
+    "further_starts": ASKED,
     "restart_points": "attacked through choose, which asks for them",
     "CVResult.to_arviz": "no arguments",
     "CVResult.to_frame": "no arguments; attacked as `CVResult`",
@@ -78,6 +84,7 @@ METHODS_LEFT_OUT = {
     "GraphAffinity.subset": INNER,
     "GraphPosterior.marginals": "no arguments; attacked as `graph.GraphPosterior`",
     "HMM.join": INNER,
+    "HMM.log_densities_of": INNER,
     "HMM.params_of_labels": "initial_params calls it, with labels of its own",
     "HMM.pieces": "no arguments",
     "HMM.split": INNER,

@@ -130,7 +130,9 @@ add(
     "HiddenMRF",
     built(models.HiddenMRF),
     lambda rng: {"counts": counts(rng), "edges": grid_edges(), "coupling": 0.25, "n_states": 2},
-    counts=odd.without(odd.COUNTS, "ones") | odd.kinds("sane", ones=np.ones_like),
+    counts=odd.without(odd.COUNTS, "ones")
+    | odd.kinds("sane", ones=np.ones_like)
+    | odd.kinds("refuse", pandas=odd._pandas),  # names beside edges of places
     edges=odd.EDGES,
     coupling=odd.NUMBER,
     n_states=odd.LIMITED,
@@ -147,7 +149,7 @@ add(
     },
     sample_weight=SAMPLE_WEIGHT,
     exposure=odd.without(odd.TABLE, "None ", "zeros", "tiny", "huge")
-    | odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a),
+    | odd.kinds("refuse", zeros=np.zeros_like, negative=lambda a: -a, pandas=odd._pandas),
 )
 
 
