@@ -210,7 +210,8 @@ class Gaussian(Standardised):
         if self.order == 0:
             return np.hstack([by_spread, signal])
         by_weights = signal[:, :, None] * frames.design[:, None, :]
-        return np.hstack([by_spread, by_weights.reshape(len(gap), -1)])
+        size = signal.shape[1] * frames.design.shape[1]
+        return np.hstack([by_spread, by_weights.reshape(len(gap), size)])
 
     def expected(self, rows, frames, mass):
         _, weights = self._parts(rows)

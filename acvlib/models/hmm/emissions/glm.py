@@ -104,7 +104,7 @@ class GLM(Emission):
     def scores(self, rows, k, frames):
         residual = frames.x - self._mean(rows[k], frames)
         scores = residual[:, :, None] * self._design(frames)[:, None, :]
-        return scores.reshape(len(scores), -1)
+        return scores.reshape(len(scores), np.prod(scores.shape[1:], dtype=int))
 
     def slopes(self, rows, expected):
         found = []

@@ -130,7 +130,7 @@ class Mixture(Analytic):
     def expected(self, rows, frames, mass):
         """Frames and counts of each state; expected counts of the components, and what they say."""
         by_component = mass[:, :, None] * self._shares(rows, frames)
-        flat = by_component.reshape(len(mass), -1)
+        flat = by_component.reshape(len(mass), np.prod(by_component.shape[1:], dtype=int))
         inner = self.component.expected(self._parts(rows)[1], frames, flat)
         parts = [(frames.rows(used), counts) for used, counts in likely(mass)]
         return parts, by_component.sum(axis=0), inner

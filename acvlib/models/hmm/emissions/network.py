@@ -118,7 +118,8 @@ class NeuralAutoRegression(Standardised):
     def scores(self, rows, k, frames):
         pairs = self._factors(rows[k], frames)
         products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
-        return np.hstack([each.reshape(len(each), -1) for each in products])
+        sizes = [np.prod(each.shape[1:], dtype=int) for each in products]
+        return np.hstack([each.reshape(-1, n) for each, n in zip(products, sizes, strict=True)])
 
     def slopes(self, rows, expected):
         found = []
@@ -141,7 +142,7 @@ class NeuralAutoRegression(Standardised):
         h, gap = self._passed(inner, outer, frames)
         n_hidden, q = inner.shape
         slope = 1.0 - h[:, :-1] ** 2
-        moved = (slope[:, :, None] * frames.design[:, None, :]).reshape(len(h), -1)
+        moved = (slope[:, :, None] * frames.design[:, None, :]).reshape(len(h), n_hidden * q)
         weighted = m[:, None] * moved
         wide = np.repeat(outer[:, :-1], q, axis=1)
         cut = n_hidden * q
