@@ -59,7 +59,7 @@ def test_add_a_method(monkeypatch):
         return run.finish(fit.params - 0.5 * moves, {"cross": 1})
 
     monkeypatch.setitem(METHODS, "half_jackknife", half_jackknife)
-    rungs = acv.ladder(acv.fit(GLM(X, Y)), FOLDS)
+    rungs = acv.ladder(acv.fit(GLM(X, Y, "gaussian")), FOLDS)
     ends = rungs["no_adjustment"].params, rungs["infinitesimal_jackknife"].params
     assert_allclose(rungs["half_jackknife"].params, sum(ends) / 2, rtol=1e-12)
     assert "half_jackknife" in acv.compare_methods(*reversed(rungs.values())).to_string()
@@ -78,7 +78,7 @@ class Peaked(Emission):
         return named
 
     def minus_log_prior(self, rows):
-        return 0.005 * anp.sum(rows**2, axis=-1), 0.01 * rows
+        return 0.005 * anp.sum(rows**2), 0.01 * rows
 
     def log_density(self, row, frames):
         return -anp.sum(anp.sqrt(1.0 + (frames.x - row) ** 2), axis=1)
@@ -87,7 +87,7 @@ class Peaked(Emission):
 def test_add_an_emission():
     assert re.search(r"minus_log_prior\(rows\)`, and `log_density\(row, frames\)", TEXT)
     x = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + RNG.standard_normal((40, 1))
-    fit = acv.fit(HMM(x, 2, Peaked()))
+    fit = acv.fit(HMM([x], 2, Peaked(), "steps"))
     exact, step = acv.exact(fit, FOLDS), acv.newton_step(fit, FOLDS)
     assert abs(step.loss - exact.loss) < abs(acv.no_adjustment(fit, FOLDS).loss - exact.loss)
 
@@ -139,7 +139,7 @@ def test_add_a_model():
     kept = [np.delete(Y, fold).mean() for fold in FOLDS]
     assert_allclose(acv.newton_step(fit, FOLDS).params[:, 0], kept)
     with pytest.raises(ValueError, match="numbers"):
-        acv.exact(fit, acv.folds.k_fold(GLM(X, Y), 5, 0))
+        acv.exact(fit, acv.folds.k_fold(GLM(X, Y, "gaussian"), 5, 0))
 
 
 def test_add_a_chapter_and_a_claim(tmp_path):

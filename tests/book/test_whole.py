@@ -17,9 +17,10 @@ def made(folder):
 
 
 def deliver(place, files):
+    staging = place / f"of {files['one.ipynb']}"
     for name, content in files.items():
-        whole.write(place / "staged" / name, content)
-    origin.deliver(place / "staged", place / "out", "one", {"code": files["one.ipynb"]})
+        whole.write(staging / name, content)
+    origin.deliver(staging, place / "out", "one", {"code": files["one.ipynb"]})
 
 
 @pytest.mark.parametrize("step", range(8))
