@@ -424,10 +424,8 @@ for k, model in models.items():
     ours.extend(results[k].fold_losses)
     none.extend(acv.no_adjustment(fits[k], folds).fold_losses)
     for n in range(12):
-        rest = replace(
-            model, sequences=model.sequences[:n] + model.sequences[n + 1 :], sample_weight=1
-        )
-        refit = acv.fit(rest, fits[k].params)
+        kept = model.sequences[:n] + model.sequences[n + 1 :]
+        refit = acv.fit(replace(model, sequences=kept, sample_weight=1), fits[k].params)
         refits.append(model.heldout_loss(refit.params, [n])[0])
 print("losses by refits:", *np.reshape(refits, (3, 12)).mean(axis=1).round(3))
 doors.near("glmhmm", ours, refits, none)

@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from ..folds import Folds
+from ..model import Refits
 from ..results import CVResult, Fit
 from .exact import exact
 from .frozen_newton import frozen_newton
@@ -13,7 +16,9 @@ from .run import Run
 
 def no_adjustment(fit: Fit, folds: Folds) -> CVResult:
     """Score each fold at the full fit's params: what any approximation must improve on."""
-    return Run("no_adjustment", fit, folds).finish(fit.params, {})
+    run = Run("no_adjustment", fit, folds)
+    kept = run.each(lambda some: Refits.at(np.tile(fit.params, (len(some), 1))))
+    return run.finish(kept.params, {})
 
 
 METHODS: dict[str, Callable[..., CVResult]] = {

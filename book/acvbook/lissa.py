@@ -105,7 +105,7 @@ def _compared(products, b, runs, reference, damping, tolerance):
         spread=np.where(finite, spread, np.inf),
         residual=np.where(finite, _length(left) / _length(b), np.inf),
         distance=distance,
-        agrees=(distance <= tolerance) & (reference.smallest > 0.0),
+        agrees=(distance <= tolerance) & (reference.curvature > 0.0),
         products=0,
         scale=0.0,
     )
