@@ -76,7 +76,6 @@ METHODS_LEFT_OUT = {
     "Folds.pick": "hot: derivatives call it with the losses of these folds",
     "Folds.split": "hot: certificates call it with the losses of these folds",
     "Folds.same_as": "compare calls it with the folds of two results",
-    "GLM.own_means": INNER,
     "FeatureCRF.restrict": INNER,
     "GLM.ridge": "its objective calls it",
     "GraphAffinity.entries": INNER,

@@ -237,10 +237,6 @@ class GLM(ModelDefaults):
         size = max(16, AT_ONCE // max(self.n_params, 1))
         return by_rows(of_rows, len(sites), size).T + self.offset[sites]
 
-    def own_means(self, params: np.ndarray, sites: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-        """E[y | x], or P(class), of sites, as of `own_scores`."""
-        return self.likelihood.mean(self.own_scores(params, sites, sizes))
-
     @checked
     def objective(self, params: np.ndarray, weights: np.ndarray) -> float:
         """F(params, weights), weights >= 0."""
