@@ -12,6 +12,7 @@ from oracles.refit_long import refit
 import acvlib as acv
 from acvlib.concordance import balls, excess, largest_kept
 from acvlib.fit import UnconvergedFit
+from acvlib.methods import ladder
 from acvlib.models import (
     FAMILIES,
     GLM,
@@ -26,13 +27,7 @@ from acvlib.models.semisupervised.energy import ManifoldEnergy
 from acvlib.trials import NoFiniteOptimum
 from acvlib.weighting import hide_labels
 
-METHODS = (
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-)
+METHODS = tuple(ladder.METHODS.values())
 DRAWS = {
     "logistic": lambda rng, eta: rng.binomial(1, 1 / (1 + np.exp(-eta))),
     "probit": lambda rng, eta: rng.binomial(1, 1 / (1 + np.exp(-1.6 * eta))),

@@ -8,6 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from oracles.toy_models import Laplace
 from small_book import CHAPTERS, CLAIMS, NOTEBOOK, SmallBook
 
 import acvlib as acv
@@ -16,7 +17,6 @@ from acvlib.methods.ladder import METHODS
 from acvlib.methods.run import Run
 from acvlib.model import ModelDefaults
 from acvlib.models import FAMILIES, GLM, HMM, Family
-from acvlib.models.hmm.emissions.base import Emission
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
@@ -65,29 +65,10 @@ def test_add_a_method(monkeypatch):
     assert "half_jackknife" in acv.compare_methods(*reversed(rungs.values())).to_string()
 
 
-class Peaked(Emission):
-    """exp(-sqrt(1 + (x - m)^2)), m the only parameter of a state."""
-
-    def state_shape(self, n_channels):
-        return 1, n_channels
-
-    def unpack(self, states, n_channels):
-        return states
-
-    def pack(self, named):
-        return named
-
-    def minus_log_prior(self, rows):
-        return 0.005 * anp.sum(rows**2), 0.01 * rows
-
-    def log_density(self, row, frames):
-        return -anp.sum(anp.sqrt(1.0 + (frames.x - row) ** 2), axis=1)
-
-
 def test_add_an_emission():
     assert re.search(r"minus_log_prior\(rows\)`, and `log_density\(row, frames\)", TEXT)
     x = np.repeat([0.0, 4.0, 0.0, 4.0], 10)[:, None] + RNG.standard_normal((40, 1))
-    fit = acv.fit(HMM([x], 2, Peaked(), "steps"))
+    fit = acv.fit(HMM([x], 2, Laplace(), "steps"))
     exact, step = acv.exact(fit, FOLDS), acv.newton_step(fit, FOLDS)
     assert abs(step.loss - exact.loss) < abs(acv.no_adjustment(fit, FOLDS).loss - exact.loss)
 

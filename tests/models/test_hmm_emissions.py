@@ -1,6 +1,6 @@
 """Emissions of the HMM family: densities, derivatives, M-steps, against autograd and hmmlearn."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import autograd.numpy as anp
 import numpy as np
@@ -10,6 +10,7 @@ from autograd import hessian as dense_hessian
 from hmmlearn import hmm as peers
 from numpy.testing import assert_allclose
 from oracles.enumerate import weighted_log_sum
+from oracles.toy_models import Laplace
 from oracles.wrappers import ByAutograd
 from scipy.stats import bernoulli, norm, poisson
 
@@ -25,32 +26,11 @@ from acvlib.models import (
     PoissonHMM,
 )
 from acvlib.models.hmm import em
-from acvlib.models.hmm.emissions import Emission, Mixture, Poisson, normal
+from acvlib.models.hmm.emissions import Mixture, Poisson
 from acvlib.models.hmm.posterior import hidden_states
 
 LENGTHS = (9, 14, 7)
 COVARIANCES = ("diag", "spherical", "full", "tied")
-
-
-@dataclass(frozen=True)
-class Laplace(Emission):
-    """x_t ~ Laplace-like with a smooth corner, written as a user would: no derivatives."""
-
-    def state_shape(self, n_channels):
-        return 1, n_channels
-
-    def unpack(self, states, n_channels):
-        return states
-
-    def pack(self, named):
-        return named
-
-    def minus_log_prior(self, rows):
-        value, slopes = normal(rows, 0.0, 0.1)
-        return anp.sum(value, axis=-1), slopes
-
-    def log_density(self, row, frames):
-        return -anp.sum(anp.sqrt(1.0 + (frames.x - row) ** 2), axis=1)
 
 
 def regimes(rng, lengths=LENGTHS):

@@ -1,7 +1,11 @@
 """Small models with known answers, and a series of traffic counts."""
 
+from dataclasses import dataclass
+
 import autograd.numpy as anp
 import numpy as np
+
+from acvlib.models.hmm.emissions import Emission, normal
 
 
 def simulate_traffic(rng, n_sites, days=40, missing=0.03):
@@ -137,3 +141,24 @@ class Cox:
     def without(self, sites):
         kept = np.setdiff1d(np.arange(self.n_sites), sites)
         return Cox(self.x[kept], self.times[kept])
+
+
+@dataclass(frozen=True)
+class Laplace(Emission):
+    """x_t ~ Laplace-like with a smooth corner, written as a user would: no derivatives."""
+
+    def state_shape(self, n_channels):
+        return 1, n_channels
+
+    def unpack(self, states, n_channels):
+        return states
+
+    def pack(self, named):
+        return named
+
+    def minus_log_prior(self, rows):
+        value, slopes = normal(rows, 0.0, 0.1)
+        return anp.sum(value, axis=-1), slopes
+
+    def log_density(self, row, frames):
+        return -anp.sum(anp.sqrt(1.0 + (frames.x - row) ** 2), axis=1)

@@ -18,6 +18,11 @@ SMALLEST = 1e-6  # share of a step that is still tried
 ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is not worth its time
 
 
+def in_rows(array: np.ndarray) -> np.ndarray:
+    """The array (n, ...) as a table (n, m), for n = 0 too: a state may have no frame."""
+    return array.reshape(len(array), np.prod(array.shape[1:], dtype=int))
+
+
 class Emission:
     """p(x_t | z_t = k): a frozen dataclass; each state has a row (e,) of parameters.
 

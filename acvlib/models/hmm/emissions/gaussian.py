@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import solve_sylvester
 
 from ....checks import check_choice
+from .base import in_rows
 from .moments import Moments, residual
 from .priors import normal
 from .units import Standardised, checked_width
@@ -210,8 +211,7 @@ class Gaussian(Standardised):
         if self.order == 0:
             return np.hstack([by_spread, signal])
         by_weights = signal[:, :, None] * frames.design[:, None, :]
-        size = signal.shape[1] * frames.design.shape[1]
-        return np.hstack([by_spread, by_weights.reshape(len(gap), size)])
+        return np.hstack([by_spread, in_rows(by_weights)])
 
     def expected(self, rows, frames, mass):
         _, weights = self._parts(rows)
@@ -230,7 +230,7 @@ class Gaussian(Standardised):
             if self.covariance == "spherical":
                 by_spread = by_spread.sum(axis=1, keepdims=True)
             by_weights = P[:, :, None] ** 2 * met
-        return np.hstack([by_spread, by_weights.reshape(len(rows), -1)])
+        return np.hstack([by_spread, in_rows(by_weights)])
 
     def information(self, rows, expected, prior):
         if not self._is_isotropic:

@@ -16,7 +16,7 @@ from scipy.special import expit, gammaln
 
 from ....checks import LARGEST, check_choice, check_whole, real_number
 from ..sequences import check_codes, local_means
-from .base import Emission
+from .base import Emission, in_rows
 from .priors import normal
 
 FAMILIES = ("bernoulli", "poisson")
@@ -80,7 +80,7 @@ class GLM(Emission):
 
     def pack(self, named):
         weights = named.weights @ np.linalg.inv(self._to_units(np.array(self.scale)))
-        return weights.reshape(len(weights), -1)
+        return in_rows(weights)
 
     def _to_units(self, scale):
         """The matrix (q, q) that takes weights of scaled inputs to those of inputs."""
@@ -104,7 +104,7 @@ class GLM(Emission):
     def scores(self, rows, k, frames):
         residual = frames.x - self._mean(rows[k], frames)
         scores = residual[:, :, None] * self._design(frames)[:, None, :]
-        return scores.reshape(len(scores), np.prod(scores.shape[1:], dtype=int))
+        return in_rows(scores)
 
     def slopes(self, rows, expected):
         found = []

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from ....checks import check_whole, real_number
 from ..simplex import Simplex, log_softmax
 from ..starts import k_means
-from .base import Analytic, Emission, likely
+from .base import Analytic, Emission, in_rows, likely
 from .gaussian import Gaussian
 
 MOST = 10**4  # components
@@ -80,7 +80,7 @@ class Mixture(Analytic):
 
     def _packed(self, weights, components):
         first = self.law(len(weights)).weights(weights, "weight")
-        return np.hstack([first, components.reshape(len(weights), -1)])
+        return np.hstack([first, in_rows(components)])
 
     def _parts(self, rows):
         """Log weights (..., K, C) and rows of components (..., K C, d)."""
@@ -130,7 +130,7 @@ class Mixture(Analytic):
     def expected(self, rows, frames, mass):
         """Frames and counts of each state; expected counts of the components, and what they say."""
         by_component = mass[:, :, None] * self._shares(rows, frames)
-        flat = by_component.reshape(len(mass), np.prod(by_component.shape[1:], dtype=int))
+        flat = in_rows(by_component)
         inner = self.component.expected(self._parts(rows)[1], frames, flat)
         parts = [(frames.rows(used), counts) for used, counts in likely(mass)]
         return parts, by_component.sum(axis=0), inner

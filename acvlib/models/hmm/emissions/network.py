@@ -13,6 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
+from .base import in_rows
 from .gaussian import LOG_2PI
 from .priors import log_sd, normal
 from .units import Standardised
@@ -118,8 +119,7 @@ class NeuralAutoRegression(Standardised):
     def scores(self, rows, k, frames):
         pairs = self._factors(rows[k], frames)
         products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
-        sizes = [np.prod(each.shape[1:], dtype=int) for each in products]
-        return np.hstack([each.reshape(-1, n) for each, n in zip(products, sizes, strict=True)])
+        return np.hstack([in_rows(each) for each in products])
 
     def slopes(self, rows, expected):
         found = []
@@ -142,7 +142,7 @@ class NeuralAutoRegression(Standardised):
         h, gap = self._passed(inner, outer, frames)
         n_hidden, q = inner.shape
         slope = 1.0 - h[:, :-1] ** 2
-        moved = (slope[:, :, None] * frames.design[:, None, :]).reshape(len(h), n_hidden * q)
+        moved = in_rows(slope[:, :, None] * frames.design[:, None, :])
         weighted = m[:, None] * moved
         wide = np.repeat(outer[:, :-1], q, axis=1)
         cut = n_hidden * q
