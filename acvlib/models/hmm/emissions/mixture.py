@@ -80,7 +80,7 @@ class Mixture(Analytic):
 
     def _packed(self, weights, components):
         first = self.law(len(weights)).weights(weights, "weight")
-        return np.hstack([first, in_rows(components)])
+        return np.hstack([first, components.reshape(len(weights), -1)])
 
     def _parts(self, rows):
         """Log weights (..., K, C) and rows of components (..., K C, d)."""
