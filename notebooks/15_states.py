@@ -43,7 +43,7 @@ ledger.begin("15_states", scale, seed)
 # The whole study takes {value}`beyond.states.minutes | .0f` minutes of two cores; a run that finds finished parts of it, which are kept, takes less.
 #
 # Four schemes of folds: *within* leaves out a tenth of the time points, at random; *half* is half-sampling; *sequence* leaves out whole sequences;
-# *future* fits up to an origin and predicts the next tenth, step by step, for six models of each design at most.
+# *future* fits up to an origin and predicts the next tenth, step by step, for four models of each design at most.
 
 # %%
 rows = states.simulated(paper, seed)

@@ -103,7 +103,7 @@ def test_one_future_step_at_a_time():
 
 def test_the_future_of_a_few_models_is_left_out():
     design = state_models.Design("gaussian", 1, 0.0, 1, 200)
-    few = [state_counts.study(design, (1,), n, 7)[0] for n in (5, state_counts.N_FUTURE)]
+    few = [state_counts.study(design, (1,), n, 7)[0] for n in (3, state_counts.N_FUTURE)]
     assert ["seconds_future_exact" in row for row in few] == [True, False]
     found = states.choices(few)
     assert len(states.of(found, "future")) == 1

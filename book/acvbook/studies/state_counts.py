@@ -26,7 +26,7 @@ from .state_models import EMISSIONS, Design, model_of, truth
 N_FOLDS = 10
 ORIGINS = np.arange(0.5, 1.0, 0.1)  # shares of a sequence from which on the future is left out
 N_STARTS = 5
-N_FUTURE = 6  # models of each design whose future is left out
+N_FUTURE = 4  # models of each design whose future is left out
 TEST = (20, 500)  # fresh sequences, and frames of each
 
 

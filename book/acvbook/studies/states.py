@@ -18,6 +18,7 @@ from .state_models import Design, designs
 INFORMATION = ("aic", "bic", "icl")
 SCHEMES = ("within", "half", "future", "sequence")
 RUNGS = ("newton", "checked", "exact")
+N_EACH = 8  # simulated models of each design
 NATS = 1000.0  # frames that a regret is of
 LEVEL = 1.96  # standard errors to each side of a 95 % interval
 
@@ -241,7 +242,7 @@ def simulated(paper: bool, seed: int) -> list[dict]:
     """
     folder = os.environ.get("ACVBOOK_RUNS")
     if paper:
-        return run(designs(), (1, 2, 3, 4, 5), 17, seed, folder)
+        return run(designs(), (1, 2, 3, 4, 5), N_EACH, seed, folder)
     return run(designs((1, 2), (1.5, 4.0), (1, 10), (200,)), (1, 2), 3, seed, folder)
 
 
@@ -258,7 +259,7 @@ def from_scratch(paper: bool, seed: int) -> pd.DataFrame:
         half = np.random.default_rng(seed).permutation(len(every))[: len(every) // 2]
         every = [every[i] for i in np.sort(half)]
     candidates = (1, 2, 3, 4, 5) if paper else (1, 2, 3)
-    rows = states_scratch.run(every, candidates, (17,), seed, folder)
+    rows = states_scratch.run(every, candidates, (N_EACH,), seed, folder)
     found = []
     for key, models in pd.DataFrame(rows).groupby([*Design._fields, "number"], sort=False):
         n_states = key[Design._fields.index("n_states")]
