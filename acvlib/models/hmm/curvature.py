@@ -18,6 +18,7 @@ from .posterior import HiddenStates
 THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
+KEPT = 2**25  # numbers in the scores of all pairs that are kept for further products
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
 LEAST = 1e-9  # curvature of a preconditioner, of its largest
 
@@ -173,8 +174,9 @@ class Curvature:
         return self.model.chain_prior.score(counts, self.hidden.p), rows
 
     def _each_scores(self):
-        """(state, numbers, d log p (n, e)) of pairs whose frame has others; kept if rough."""
-        return self._kept_scores if self.is_rough else self._made_scores()
+        """(state, numbers, d log p (n, e)) of pairs whose frame has others; kept unless large."""
+        size = self._active.contested.sum() * self.hidden.rows.shape[1]
+        return self._kept_scores if self.is_rough or size <= KEPT else self._made_scores()
 
     @cached_property
     def _kept_scores(self):
