@@ -15,7 +15,7 @@ treecv, kfold        a learner that reads rows once, see learners, and Examples 
 and by what you ask:
 
 fit                  all the data, to convergence
-folds, spatial_folds what is left out: rows, blocks, groups, the future, regions of a map
+folds                what is left out: rows, blocks, groups, the future, regions of a map
 newton_step          the loss of refits without each fold; other methods: ladder has them all
 exact, from_scratch  the refits themselves
 leave_future_out     each window of a series given its past
@@ -60,7 +60,6 @@ _LAZY_MODULES = {
     "learners": ".treecv.learners",
     "models": ".models",
     "plots": ".plots",
-    "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
     "choose": ".beyond.choice",

@@ -25,7 +25,7 @@ ROWS = [
     {"folds", "weighting", "parallel", "scores"},
     {"model", "trials", "solvers.inverse", "solvers.krylov"},
     {"inference", "solvers.operators"},
-    {"derivatives", "spatial_folds"},
+    {"derivatives"},
     {"results"},
     {"adapters", "models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},
     {"fit"},
@@ -41,10 +41,7 @@ APART = {
     "rows": {"checks", "declared", "extras", "parallel", "rows", "treecv"},
 }
 # Extras: imported in the function that uses them.
-EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "xarray"} | {
-    "arviz_stats",
-    "pyarrow",
-}
+EXTRAS = {"pandas", "matplotlib", "sklearn", "dask", "distributed", "pyarrow"}
 NEVER = {"acvbook", "notebooks"}
 # Not even extras: brought by who writes models in them or has maps, and imported by one module.
 BROUGHT = {

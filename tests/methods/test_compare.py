@@ -97,14 +97,6 @@ def test_losses_of_sites_are_in_data_order_with_nan_where_never_scored():
     assert result.overlap
 
 
-def test_the_loss_is_per_site_whatever_the_folds():
-    """Folds of several sizes: the same rows under nearly the same fits."""
-    model = glm()
-    fit = acv.fit(model)
-    losses = [acv.no_adjustment(fit, acv.folds.k_fold(60, k)).loss for k in (2, 7, 59, 60)]
-    assert_allclose(losses, losses[0], rtol=1e-12)
-
-
 def test_the_error_of_single_sites_is_that_of_a_mean():
     model = glm()
     result = acv.exact(acv.fit(model), acv.folds.leave_one_out(60))
@@ -220,29 +212,3 @@ def test_losses_that_are_not_one_a_site_are_refused(fits):
     short = replace(result, losses=[losses[:1] for losses in result.losses])
     with pytest.raises(ValueError, match="1 losses of the 10 sites that fold 1 scores"):
         short.loss  # noqa: B018
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, in arviz_stats itself
-def test_arviz_agrees():
-    azs = pytest.importorskip("arviz_stats")
-    pytest.importorskip("arviz_base")
-    results = results_of(acv.folds.leave_one_out(60))
-    ours = acv.compare_models(results)
-    theirs = azs.compare({name: result.to_arviz() for name, result in results.items()})
-    assert list(ours.index) == list(theirs.index)
-    for column in ("rank", "elpd", "p", "elpd_diff", "se"):
-        assert_allclose(ours[column], theirs[column].astype(float), rtol=1e-12)
-    smaller = np.sqrt(59 / 60)  # ArviZ divides squares by n, not n - 1
-    assert_allclose(ours["dse"] * smaller, theirs["dse"].astype(float), rtol=1e-10)
-    assert not theirs["warning"].any()
-    assert "Computed from 60-fold" in str(results["3 columns"].to_arviz())
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, in arviz_stats itself
-def test_arviz_is_told_where_its_own_errors_do_not_hold():
-    azs = pytest.importorskip("arviz_stats")
-    pytest.importorskip("arviz_base")
-    results = results_of(acv.folds.k_fold(60, 6))
-    theirs = azs.compare({name: result.to_arviz() for name, result in results.items()})
-    assert theirs["warning"].all()
-    assert_allclose(theirs["se"].astype(float), acv.compare_models(results)["se"], rtol=1e-12)
