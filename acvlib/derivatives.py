@@ -15,7 +15,6 @@ from joblib import delayed
 from .checks import one_line
 from .declared import declared
 from .folds import WHOLE, Folds
-from .folds import weights as fold_weights
 from .model import AModel, FoldProducts, Refits, check_overrides, override, with_defaults
 from .parallel import parallel, pieces, track
 from .solvers.inverse import (
@@ -34,10 +33,9 @@ SHARE = 1e-3  # of a move, by which held-out losses are differenced
 class Derivatives:
     """F, its derivatives and the held-out losses of one model; all by autograd.
 
-    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives.
-    A public name that is not here is an error; helpers of a subclass start with an underscore.
-
-    Of params, (D,) means one point for all folds and (n_folds, D) a point for each.
+    A model with faster ones overrides them in a subclass, which its attribute `derivatives` gives;
+    helpers of a subclass start with an underscore. Of params, (D,) means one point for all folds
+    and (n_folds, D) a point for each.
     """
 
     __repr__ = one_line
@@ -90,9 +88,13 @@ class Derivatives:
         self, params: np.ndarray, folds: Folds, values: bool = True
     ) -> tuple[Any, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, D)); F may be None unless `values` are wanted."""
-        pairs = each_fold(self._fold_gradient, params, folds, "gradients")
-        found, gradients = zip(*pairs, strict=True)
-        return np.array(found), np.array(gradients)
+
+        def gradient(point, fold):
+            return self.value_and_gradient(point, self._without(fold))
+
+        pairs = each_fold(gradient, params, folds, "gradients")
+        objectives, gradients = zip(*pairs, strict=True)
+        return np.array(objectives), np.array(gradients)
 
     def fold_hessians(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
@@ -102,14 +104,18 @@ class Derivatives:
             return KrylovFolds(
                 lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
             )
-        matrices = np.array(each_fold(self._fold_hessian, params, folds, "Hessians"))
+
+        def hessian(point, fold):
+            return np.asarray(self.hessian(point, self._without(fold)))
+
+        matrices = np.array(each_fold(hessian, params, folds, "Hessians"))
         symmetric = not is_equation(self.model)
         return DenseFolds(matrices + damping * np.eye(matrices.shape[1]), symmetric)
 
     def fold_expansion(
         self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
     ) -> tuple[Any, FoldSolver]:
-        """(gradients (n_folds, D), `fold_hessians`) at one point (D,), together where that saves.
+        """(gradients (n_folds, D), `fold_hessians`) at one point (D,).
 
         The gradients may have a form of their own, which the `FoldSolver` solves for.
         """
@@ -119,10 +125,7 @@ class Derivatives:
     def chord_gradients(
         self, params: np.ndarray, folds: Folds, centre: np.ndarray, accuracy: float
     ) -> np.ndarray:
-        """dF/dparams (n_folds, D) at params (n_folds, D) near a centre (D,).
-
-        accuracy: the error that is allowed, in standard errors; for chord steps.
-        """
+        """dF/dparams (n_folds, D) near a centre (D,), to an accuracy in standard errors."""
         return self.fold_gradients(params, folds, values=False)[1]
 
     def leverages(self, fit: Any, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
@@ -148,13 +151,10 @@ class Derivatives:
 
         By differences of fourth order: autograd need not follow a held-out loss.
         """
-
-        def loss(share: float) -> np.ndarray:
-            return np.asarray(self.model.heldout_loss(params + share * move, fold))
-
-        near = loss(SHARE) - loss(-SHARE)
-        far = loss(2 * SHARE) - loss(-2 * SHARE)
-        return loss(0.0) + (8 * near - far) / (12 * SHARE)
+        shares = SHARE * np.array([0, 1, -1, 2, -2])
+        losses = [self._fold_heldout(params + share * move, fold) for share in shares]
+        here, ahead, behind, far_ahead, far_behind = losses
+        return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
 
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
         """The gradient (n_folds, D) of each fold's scored losses' sum; None where it is dear."""
@@ -169,14 +169,15 @@ class Derivatives:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(F (n,), gradients (n, D), Hessians (n, D, D)) at rows of params and of weights."""
         pairs = list(zip(params, weights, strict=True))
-        values, gradients = zip(*(self.value_and_gradient(*pair) for pair in pairs), strict=True)
+        firsts = [self.value_and_gradient(*pair) for pair in pairs]
         hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
-        return np.array(values), np.array(gradients), np.array(hessians)
+        values, gradients = map(np.array, zip(*firsts, strict=True))
+        return values, gradients, np.array(hessians)
 
     def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
         """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
-        found = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
-        raise TypeError(f"{found}: give an HMM or PoissonTraffic")
+        name = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
+        raise TypeError(f"{name}: give an HMM or PoissonTraffic")
 
     # where matrices are too large, and for estimating equations
 
@@ -200,14 +201,13 @@ class Derivatives:
         """(J J')^+ (D, D) of an estimating equation: the inverse variance of its residual."""
         return None
 
-    def _fold_gradient(self, params, fold):
-        return self.value_and_gradient(params, fold_weights(self.n_sites, fold))
-
-    def _fold_hessian(self, params, fold):
-        return np.asarray(self.hessian(params, fold_weights(self.n_sites, fold)))
-
     def _fold_heldout(self, params, fold):
         return np.asarray(self.model.heldout_loss(params, fold))
+
+    def _without(self, fold):
+        weights = np.ones(self.n_sites)
+        weights[fold] = 0.0
+        return weights
 
 
 class EquationDerivatives(Derivatives):

@@ -154,24 +154,3 @@ def test_intervals_of_a_mean_have_the_known_width():
     params = bootstrap.refits(acv.fit(model), acv.folds.bootstrap_weights(400, 20_000, rng()))
     low, high = bootstrap.interval(params, 0.9)[:, 0]
     assert_allclose(high - low, 2 * 1.6449 * model.y.std() / 20, rtol=0.03)
-
-
-def test_jackknife_after_bootstrap_of_a_mean():
-    """Without site i, n draws of the others have a mean of standard error std of the others /
-    sqrt(n).
-    """
-    model, n = mean_model(20), 20
-    weights = acv.folds.bootstrap_weights(n, 20_000, rng())
-    errors, own = bootstrap.jackknife_after_bootstrap(
-        bootstrap.refits(acv.fit(model), weights), weights
-    )
-    others = np.array([np.delete(model.y, i).std() for i in range(n)]) / np.sqrt(n)
-    assert_allclose(errors, model.y.std() / np.sqrt(n), rtol=0.03)
-    assert_allclose(own, np.sqrt((n - 1) * others.var()), rtol=0.05)
-
-
-def test_too_few_resamples_for_the_jackknife_after_bootstrap():
-    with pytest.raises(ValueError, match="site 1 is in all but 0 resamples"):
-        bootstrap.jackknife_after_bootstrap(
-            np.zeros((3, 1)), np.array([[0.0, 1.0], [0.0, 2.0], [2.0, 1.0]])
-        )

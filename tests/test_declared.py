@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from autograd import grad
 from acvlib.declared import (
     Count,
     Flag,
-    Integers,
     Is,
     NonNegative,
     Number,
@@ -36,7 +35,6 @@ class Regression:
     y: Annotated[np.ndarray, Real("n")]
     penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
     exposure: Annotated[np.ndarray, Real("n", above=0.0)] | None = None
-    groups: Annotated[np.ndarray, Integers("n", least=0, most="n")] = field(default=None)
     loss: Annotated[str, OneOf("square", "ranking")] = "square"
     step: Positive = 1.0
     ridge: NonNegative = 0.0
@@ -78,7 +76,6 @@ def test_arrays_are_floats_of_their_own_and_read_only():
     assert model.X.max() == 1.0
     assert [model.X.dtype, model.y.dtype, model.penalty.dtype] == [float] * 3
     assert [model.X.flags.writeable, model.y.flags.writeable] == [False] * 2
-    assert Regression(X, y, groups=[0, 1, 3]).groups.dtype == np.int64
     assert isinstance(Regression(X, y, np.float32(2)).penalty, float)
 
 
@@ -94,8 +91,6 @@ def test_arrays_are_floats_of_their_own_and_read_only():
         ({"penalty": [1, -2]}, r"penalty must be >= 0; it holds -2 at \[1\]"),
         ({"penalty": -2}, "penalty must be >= 0; it holds -2"),
         ({"exposure": [1, 0, 1]}, r"exposure must be above 0; it holds 0 at \[1\]"),
-        ({"groups": [0, 1, 4]}, "groups must be whole numbers from 0 to 3; it holds 4"),
-        ({"groups": [0, 1, 0.5]}, "groups must be whole numbers"),
         ({"loss": "hinge"}, "unknown loss 'hinge': one of square, ranking"),
         ({"step": 0.0}, "step = 0.0: must be above 0 and finite"),
         ({"ridge": -1}, "ridge = -1: must be >= 0"),
@@ -118,7 +113,7 @@ def test_replaced_fields_are_checked_against_the_others():
 
 
 def test_none_is_taken_where_the_annotation_or_the_default_says_so():
-    assert Regression(X, y, exposure=None, groups=None).exposure is None
+    assert Regression(X, y, exposure=None).exposure is None
     with pytest.raises(ValueError, match="penalty"):
         Regression(X, y, penalty=None)
 

@@ -52,8 +52,9 @@ def one_fold(sites: Any, n_sites: int) -> np.ndarray:
     """Copy the sites of one fold; ValueError for a repeated one, and for one that is not there."""
     fold = as_fold(sites, "the fold")
     check_range([fold], n_sites)
-    if len(set(fold.tolist())) < len(fold):
-        raise ValueError(f"the fold {fold.tolist()!s:.60} holds a site more than once")
+    different, counts = np.unique(fold, return_counts=True)
+    if len(different) < len(fold):
+        raise ValueError(f"the fold holds site {different[counts > 1][0]} more than once")
     return fold
 
 

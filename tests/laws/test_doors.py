@@ -24,7 +24,7 @@ NO_DOORS = {
     "ladder": "the five methods, one after the other",
     "check_model difference_estimate": "of any model, that users write; they say whether it is one",
     "Folds folds.Folds folds.* weighting.*": FOLDS,
-    "bootstrap.jackknife_params bootstrap.interval bootstrap.jackknife_after_bootstrap": (
+    "bootstrap.jackknife_params bootstrap.interval": (
         "of the same weights and params as bootstrap.refits"
     ),
     "plots.*": "draw results: law 8",
