@@ -107,7 +107,7 @@ class _Search:
         self.errors = np.full((2, len(result.folds)), np.inf)
         self.gradients = 0
 
-    def bound(self, part):
+    def bound(self, part: slice) -> None:
         """Bound the errors of single rows around their Newton steps, which take no gradient.
 
         |F'''[u, v, v]| <= R |u| F''[v, v]: the refit is within -log(1 - R s) / R - s of the end
@@ -136,7 +136,7 @@ class _Search:
             self.errors[0, part] = self._lengths(self.result.params[part] - ends) + radius
             self.errors[1, part] = (moved + change) / self.spread
 
-    def look(self, rows, limit):
+    def look(self, rows: np.ndarray, limit: float) -> None:
         """Follow quasi-Newton steps of folds towards their refits, until each is decided."""
         self.errors[:, rows] = np.inf
         rows = rows[_are_finite(self.result.params[rows])]

@@ -71,26 +71,19 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
     single, independent sites.
 
-    Of certificates, alone or among results, also elpd_low, elpd_high, diff_low and diff_high: what
-    is proved of exact refits' elpd and elpd_diff; a plain result counts as exact.
-
     Raises
     ------
     ValueError : results on different sites, folds or data, or losses that are not finite
 
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
-    ends = {}  # the result, and the lower and the upper end of its losses
-    for name, each in results.items() if isinstance(results, Mapping) else ():
-        certified = hasattr(each, "certified")
-        ends[name] = (each.result, each.lower, each.upper) if certified else (each, each, each)
-    plain = {name: result for name, (result, _, _) in ends.items()}
+    plain = results if isinstance(results, Mapping) else {}
     if not plain or not all(isinstance(each, CVResult) for each in plain.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
-    _check_same_folds(*plain.items())
-    first, *_ = plain
-    for name, result in plain.items():
-        if reason := data_difference(plain[first].fit.model, result.fit.model):
+    _check_same_folds(*results.items())
+    first, *_ = results
+    for name, result in results.items():
+        if reason := data_difference(results[first].fit.model, result.fit.model):
             raise ValueError(f"{first} and {name} have different data: {reason}")
         bad = np.flatnonzero((result.groups >= 0) & ~np.isfinite(result.pointwise))
         if bad.size:
@@ -98,34 +91,26 @@ def compare_models(results: Mapping[str, Any]) -> Any:
             lost = f"{bad.size} of {result.n_sites} sites have a held-out loss that is not finite"
             remedy = "so that elpd is not defined: look at these sites' folds"
             raise ValueError(f"{name}: {lost} ({where}), {remedy}")
-    scored = plain[first].groups >= 0
-    groups = plain[first].groups[scored]
-    elpds = {name: -result.pointwise[scored] for name, result in plain.items()}
-    order = sorted(plain, key=lambda name: -elpds[name].sum())
+    scored = results[first].groups >= 0
+    groups = results[first].groups[scored]
+    elpds = {name: -result.pointwise[scored] for name, result in results.items()}
+    order = sorted(results, key=lambda name: -elpds[name].sum())
     rows = []
     for rank, name in enumerate(order):
         gap = elpds[order[0]] - elpds[name]
         row = {
             "rank": rank,
             "elpd": elpds[name].sum(),
-            "p": plain[name].p_loo,
+            "p": results[name].p_loo,
             "elpd_diff": gap.sum(),
             "se": error_of_sum(elpds[name], groups),
             "dse": error_of_sum(gap, groups),
-            "method": plain[name].method,
-            "se_over": plain[name].se_over,
+            "method": results[name].method,
+            "se_over": results[name].se_over,
         }
         rows.append(row)
     pandas = require("pandas", extra="tables")
-    table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
-    if all(lower is upper for _, lower, upper in ends.values()):
-        return table
-    low = np.array([-ends[name][2].pointwise[scored].sum() for name in order])
-    high = np.array([-ends[name][1].pointwise[scored].sum() for name in order])
-    others = np.arange(len(order)) > 0
-    diff_low = np.where(others, low[0] - high, 0.0)
-    diff_high = np.where(others, high[0] - low, 0.0)
-    return table.assign(elpd_low=low, elpd_high=high, diff_low=diff_low, diff_high=diff_high)
+    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
 
 
 def _check_comparable(a, b):

@@ -198,6 +198,8 @@ Rng = Annotated[np.random.Generator | int, Seeded()]
 def declared(thing: Thing) -> Thing:
     """Have a dataclass or a function check what it is given, as its annotations say.
 
+    The function without its checks is its attribute `unchecked`.
+
     Raises TypeError for annotations that say something else, or that are text.
     """
     if not is_dataclass(thing):
@@ -247,6 +249,7 @@ def _declared(function: Any) -> Any:
         order = [name for name in shown.parameters if name in named]
         return function(*by_place, **named | {n: taken(n, named[n], sizes) for n in order})
 
+    with_checks.unchecked = function  # type: ignore[attr-defined]
     with_checks.__signature__ = shown.replace(parameters=plain)  # type: ignore[attr-defined]
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}

@@ -68,35 +68,30 @@ class InModel(Check):
 Fold = Annotated[np.ndarray, InModel()]
 
 
-def as_fold(sites: Any, name: str) -> np.ndarray:
-    """Copy the sites of one fold, (size,) int64; the name is for the error."""
+def as_fold(sites: Any, name: str, ndim: int = 1) -> np.ndarray:
+    """Copy the sites of one fold (size,), or of a table of folds, as int64."""
     try:
         array = np.asarray(sites)
     except ValueError:  # its entries differ in length
         array = np.empty(2, object)
-    if array.ndim != 1 or not (array.dtype.kind in "iu" or array.size == 0):
+    if array.ndim != ndim or not (array.dtype.kind in "iu" or array.size == 0):
         given = f"{array.dtype} of shape {array.shape}"
         raise ValueError(f"{name} {NOT_SITES}, but {given}.{REMEDY}")
-    return _as_integers(sites, name)
-
-
-def _as_integers(sites, name):
     if isinstance(sites, np.ma.MaskedArray):
         raise ValueError(f"{name} is a masked array: give its .compressed() numbers")
-    array = np.asarray(sites)
     if array.dtype.kind == "u":
         array = np.minimum(array, np.uint64(MOST))  # unsigned integers may wrap
     return np.array(array, np.int64)
 
 
-def as_sites(folds, n_sites):
+def as_sites(folds: Any, n_sites: int) -> Sites:
     """Copy folds of distinct sites: a table as a table, else as a list of arrays (size,)."""
     dimensions = folds.ndim if isinstance(folds, np.ndarray) else 1
     if hasattr(folds, "keys") or not hasattr(folds, "__iter__") or dimensions == 0:
         given = type(folds).__name__
         raise ValueError(f"folds are {given}, whose keys or digits are no folds.{REMEDY}")
     if dimensions == 2 and folds.dtype.kind in "iu":
-        copied = _as_integers(folds, "folds")
+        copied = as_fold(folds, "folds", 2)
     else:
         copied = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
     every = check_range(copied, n_sites)
@@ -142,7 +137,7 @@ def check_range(folds: Sites, n_sites: int) -> EndToEnd:
     return every
 
 
-def check_scored(omitted, scored):
+def check_scored(omitted: Sites, scored: Sites) -> None:
     if len(omitted) != len(scored):
         raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
     every = end_to_end(scored)

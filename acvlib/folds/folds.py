@@ -100,7 +100,7 @@ class Folds:
             return self.omitted[rows]
         numbers = np.arange(len(self))[rows]
 
-        def part_of(sites):
+        def part_of(sites: Sites) -> Sites:
             if isinstance(sites, np.ndarray):
                 return sites[numbers]
             return [sites[number] for number in numbers]
@@ -169,8 +169,9 @@ def weights(n_sites: int, sites: np.ndarray) -> np.ndarray:
     """w_o (n_sites,): 1 everywhere and 0 at the given sites."""
     check_whole("n_sites", n_sites, 1)
     omitted = as_fold(sites, "the set of sites")
-    check_range([omitted], n_sites)
     w = np.ones(n_sites)
+    if omitted.size and (omitted.min() < 0 or omitted.max() >= n_sites):
+        check_range([omitted], n_sites)  # which raises
     w[omitted] = 0.0
     return w
 

@@ -30,7 +30,7 @@ def as_printed(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult:
     run = Run("as_printed", fit, folds, damping=damping)
     H = fit.hessian.damped(damping)
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         return Refits.at(fit.params - H.solve(fit.model.printed_cross(fit.params, folds).T).T)
 
     return run.finish(run.each(step).params, {"cross": 1})

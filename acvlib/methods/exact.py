@@ -43,7 +43,7 @@ def exact(fit: AFit, folds: Folds, tolerance: NonNegative = TOLERANCE) -> CVResu
     """
     run = Run("exact", fit, folds, tolerance=tolerance)
 
-    def refit(folds):
+    def refit(folds: Folds) -> Refits:
         if has_machines():
             refits = Refits.unfinished(len(folds), len(fit.params))
             parts = pieces(len(folds), -(-len(folds) // PARTS))

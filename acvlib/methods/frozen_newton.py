@@ -32,7 +32,7 @@ def frozen_newton(
     run = Run("frozen_newton", fit, folds, steps=steps, rescale=rescale, damping=damping)
     H = fit.hessian.damped(damping)
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         share = kept_share(fit.model, folds) if rescale else np.ones(len(folds))
         hessians = SameForAll(H, share)
         params = fit.params

@@ -24,7 +24,7 @@ def infinitesimal_jackknife(fit: AFit, folds: Folds, damping: NonNegative = 0.0)
     run = Run("infinitesimal_jackknife", fit, folds, damping=damping)
     H = fit.hessian.damped(damping)
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         moves = run.derivatives.solved_cross(fit.params, folds, H)
         return Refits.at(np.subtract(fit.params, moves, out=moves))
 

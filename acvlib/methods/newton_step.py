@@ -27,7 +27,7 @@ def newton_step(fit: AFit, folds: Folds, damping: NonNegative = 0.0) -> CVResult
     run = Run("newton_step", fit, folds, damping=damping)
     derivatives = run.derivatives
 
-    def step(folds):
+    def step(folds: Folds) -> Refits:
         ends = []
         indefinite = []
         for part in derivatives.portions(folds, len(fit.params)):

@@ -61,8 +61,8 @@ class Run:
         if solved is None:
             raise errors[0]
         why = []
-        for number, error in sorted(self.lost.items()):
-            says = f"{type(error).__name__}: {error}".replace("fold 0", f"fold {number}")
+        for number, lost in sorted(self.lost.items()):
+            says = f"{type(lost).__name__}: {lost}".replace("fold 0", f"fold {number}")
             why.append((f"fold {number}", says))
         count = f"the losses of {len(why)} of {n_folds} folds are nan"
         warn(f"{self.method}: {count}. {reasons(why)}", UnconvergedFit)
