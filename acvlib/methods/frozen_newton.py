@@ -13,11 +13,7 @@ from .run import Run
 
 @declared
 def frozen_newton(
-    fit: AFit,
-    folds: Folds,
-    steps: Count = 1,
-    rescale: Flag = True,
-    damping: NonNegative = 0.0,
+    fit: AFit, folds: Folds, steps: Count = 1, rescale: Flag = True, damping: NonNegative = 0.0
 ) -> CVResult:
     """Newton's method on each fold's own objective with the full fit's Hessian, `steps` times.
 

@@ -41,15 +41,8 @@ def test_results_are_complete_and_consistent(method, fits):
 def test_results_show_themselves(fits):
     result = acv.exact(fits["ridge"], FOLDS)
     frame = result.to_frame()
-    assert list(frame.columns) == [
-        "size",
-        "loss",
-        "step_se",
-        "indefinite",
-        "decrement",
-        "steps",
-        "converged",
-    ]
+    columns = ["size", "loss", "step_se", "indefinite", "decrement", "steps", "converged"]
+    assert list(frame.columns) == columns
     assert_array_equal(frame["size"], [1, 10, 4])
     assert_allclose(
         frame["step_se"], fits["ridge"].standard_errors_between(result.params, fits["ridge"].params)
@@ -137,15 +130,24 @@ def test_an_indefinite_hessian_is_refused_unless_damped(method):
 
 
 def test_methods_leave_fit_and_folds_as_they_were(fits):
-    fit, params, folds = (
-        fits["logistic"],
-        fits["logistic"].params.copy(),
-        [fold.copy() for fold in FOLDS],
-    )
+    fit = fits["logistic"]
+    params = fit.params.copy()
+    folds = [fold.copy() for fold in FOLDS]
     for method in METHODS:
-        method(fit, folds)
+        result = method(fit, folds)
     assert_array_equal(fit.params, params)
     assert all(map(np.array_equal, folds, FOLDS))
+    for frozen in (fit, result):
+        with pytest.raises(AttributeError):
+            frozen.params = np.zeros(3)
+
+
+def test_models_answer_to_their_protocols():
+    assert all(isinstance(SMALL[name], acv.Model) for name in ("ridge", "logistic"))
+    for name in ("instruments", "curved"):
+        assert isinstance(SMALL[name], acv.EstimatingEquation)
+        assert not isinstance(SMALL[name], acv.Model)
+    assert not isinstance(RIDGE, acv.EstimatingEquation)
 
 
 def test_what_is_no_fit_and_a_fit_of_another_size_are_refused(fits):

@@ -26,14 +26,7 @@ def on_graph(**more):
 
 
 SITES_AND_EDGES = {"n_sites": odd.without(odd.COUNT, "one", "two", "bool"), "edges": odd.EDGES}
-add(
-    "folds.balls",
-    folds.balls,
-    on_graph(radius=1),
-    is_folds,
-    radius=odd.WHOLE_0,
-    **SITES_AND_EDGES,
-)
+add("folds.balls", folds.balls, on_graph(radius=1), is_folds, radius=odd.WHOLE_0, **SITES_AND_EDGES)
 add(
     "folds.regions",
     folds.regions,

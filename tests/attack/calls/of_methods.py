@@ -106,20 +106,11 @@ for name, (plain, families) in OWN.items():
 add(
     "as_printed",
     acv.as_printed,
-    lambda rng: {
-        "fit": fitted("PairwiseLinear"),
-        "folds": three_folds(),
-        "damping": 0.5,
-    },
+    lambda rng: {"fit": fitted("PairwiseLinear"), "folds": three_folds(), "damping": 0.5},
     **RUN,
     **DAMPED,
 )
-add(
-    "linearised",
-    acv.linearised,
-    lambda rng: {"result": result()},
-    result=ANY_RESULT,
-)
+add("linearised", acv.linearised, lambda rng: {"result": result()}, result=ANY_RESULT)
 CHECKED = {"result": ANY_RESULT}
 add(
     "check_result",
