@@ -63,6 +63,9 @@ _LAZY_MODULES = {
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
+    "Certificate": ".beyond.certify",
+    "NotCertified": ".beyond.certify",
+    "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
     "from_scratch": ".beyond.from_scratch",
