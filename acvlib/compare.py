@@ -57,9 +57,6 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     far outliers, they are rough in any case. ArviZ's `weight` is left out: it needs densities of
     single, independent sites.
 
-    Of certificates, alone or among results, also elpd_low, elpd_high, diff_low and diff_high: what
-    is proved of exact refits' elpd and elpd_diff; a plain result counts as exact.
-
     Raises
     ------
     ValueError : results on different sites, folds or data, or losses that are not finite
@@ -67,8 +64,6 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     Source: Vehtari, Gelman and Gabry (2017), Eqs. 23 and 24; `CVResult.se` has more.
     """
     named = results if isinstance(results, Mapping) else {}
-    certificates = {name: each for name, each in named.items() if hasattr(each, "certified")}
-    named = {**named, **{name: each.result for name, each in certificates.items()}}
     if not named or not all(isinstance(each, CVResult) for each in named.values()):
         raise ValueError(f"give {{name: CVResult}}, one result a model, not {results!r:.80}")
     results = named
@@ -82,22 +77,7 @@ def compare_models(results: Mapping[str, Any]) -> Any:
     best = results[order[0]]
     rows = [_model_row(rank, results[name], best) for rank, name in enumerate(order)]
     pandas = require("pandas", extra="tables")
-    table = pandas.DataFrame(rows, pandas.Index(order, name="model"))
-    return table.assign(**_proved(results, certificates, order)) if certificates else table
-
-
-def _proved(results, certificates, order):
-    """Bounds of elpd and elpd_diff, one row a model; the best model's difference is 0."""
-    ends = {}
-    for name in order:
-        own = certificates.get(name)
-        both = (own.upper, own.lower) if own else (results[name], results[name])
-        ends[name] = [-end.pointwise[end.groups >= 0].sum() for end in both]
-    low, high = np.array(list(ends.values())).T
-    gaps = [low[0] - high, high[0] - low]
-    gaps = np.where(np.arange(len(order)) > 0, gaps, 0.0)
-    names = ["elpd_low", "elpd_high", "diff_low", "diff_high"]
-    return dict(zip(names, [low, high, *gaps], strict=True))
+    return pandas.DataFrame(rows, pandas.Index(order, name="model"))
 
 
 def _row(exact, result):

@@ -11,11 +11,11 @@ from contextlib import suppress
 
 import mpmath
 import numpy as np
+from oracles.high_precision import LONG, expanded, refit, sites_of
 
 import acvlib as acv
 from acvlib.models import GLM, LinearChainCRF
 from acvlib.trials import NoFiniteOptimum
-from oracles.high_precision import LONG, expanded, refit, sites_of
 
 METHODS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
 REFUSED = (ValueError, np.linalg.LinAlgError, NoFiniteOptimum, FloatingPointError)

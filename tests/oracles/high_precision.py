@@ -21,14 +21,14 @@ class Site(NamedTuple):
     features: np.ndarray
     offset: np.ndarray
     observed: int | None
-    y: float
-    weight: float
+    y: mpmath.mpf
+    weight: mpmath.mpf
 
     def loss(self, theta):
         """-log p."""
         eta = self.features @ theta + self.offset
         if self.observed is None:
-            return mpmath.exp(eta) - self.y * eta + mpmath.loggamma(mpmath.mpf(self.y) + 1)
+            return mpmath.exp(eta) - self.y * eta + mpmath.loggamma(self.y + 1)
         odds = EXP(eta - eta[self.observed])
         return mpmath.log1p(np.delete(odds, self.observed).sum())
 
@@ -61,9 +61,9 @@ def sites_of(model):
         if model.likelihood.name in ("logistic", "multinomial"):
             features = np.array([np.kron(row, x) for row in spread])
             own = offset * np.array([0.0, 1.0]) if model.likelihood.name == "logistic" else 0.0
-            sites.append(Site(features, LONG(own), int(y), y, weight))
+            sites.append(Site(features, LONG(own), int(y), y, mpmath.mpf(weight)))
         else:
-            sites.append(Site(x, LONG(offset), None, y, weight))
+            sites.append(Site(x, LONG(offset), None, mpmath.mpf(y), mpmath.mpf(weight)))
     return sites, LONG(model.prior)
 
 
@@ -78,7 +78,7 @@ def _sentence(scores, tags, weight):
             row[k + k * a + b] += 1
     emitted = LONG(scores)
     offset = np.array([sum(emitted[range(n), path]) for path in paths])
-    return Site(LONG(features), offset, paths.index(tuple(tags)), 0.0, weight)
+    return Site(LONG(features), offset, paths.index(tuple(tags)), 0.0, mpmath.mpf(weight))
 
 
 def expanded(sites, ridge, theta, bends=True):
@@ -106,7 +106,10 @@ def refit(sites, ridge, start):
         last = step @ gradient
         if last < mpmath.mpf(10) ** -60:
             return theta - step
-        theta = theta - step / (1 + 4 * mpmath.sqrt(last) * (last > 1e-4))
+        far = 1
+        if last > 1e-4:  # no score moves by more than 1
+            far = max(far, *(abs(np.ravel(site.features @ step)).max() for site in sites))
+        theta = theta - step / far
     return None
 
 

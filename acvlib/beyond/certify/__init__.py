@@ -1,15 +1,15 @@
 """What a result guarantees: bounds, not estimates, of how far its folds are from their refits.
 
-Let g be the gradient of a fold's objective at some point, H a matrix and |v| = sqrt(v' H v), and let
-|F'''[u, v, v]| <= R |u| F''[v, v] and F'' >= kappa H at the point. Along any ray F'' falls by
-exp(-R t) at most, and the slope is -nu + kappa (1 - exp(-R t)) / R at least, nu^2 = g' H^-1 g. Where
-R nu < kappa it is positive at d = -log(1 - R nu / kappa) / R, and F, which is convex, has its only
-minimum within d of the point; within d - nu of the end of the Newton step if H is F'' itself.
+With a fold's gradient g at some point, a matrix H and |v| = sqrt(v' H v), let |F'''[u, v, v]| be at
+most R |u| F''[v, v], and F'' at least kappa H at the point. Along a ray F'' falls by exp(-R t) at
+most; the slope is at least kappa (1 - exp(-R t)) / R - nu, where nu^2 = g' H^-1 g. If R nu < kappa
+it is positive from d = -log(1 - R nu / kappa) / R on: F, which is convex, has its minimum within d
+of the point. If H is F'' itself that is within d - nu of the end of the Newton step.
 
 Single rows of a regression are looked at from the fit, by leverages. Other folds are looked at from
-their own params: by their gradients and the fit's Hessian, of which curvature keeps a share for rows
-left out and exp(-M) for scores that moved by M; and by gradients and Hessians of their own.
-The chapter "What the approximation guarantees" has the proof, with what rounding adds.
+their own params: by a gradient and the fit's Hessian, of which curvature keeps a share where rows
+are left out, and exp(-M) where scores move by M; or by gradients and Hessians of their own.
+The chapter "What the approximation guarantees" has the proof, and what rounding adds.
 
 Source: Bach (2010), Propositions 1 and 2.
 """
@@ -70,6 +70,7 @@ class Certificate:
 
 
 @declared
+@np.errstate(all="ignore")  # what is not finite proves nothing
 def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Certificate:
     """Bound how far each fold of a result is from its exact refit, and what the refit's loss is.
 

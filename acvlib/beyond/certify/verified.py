@@ -105,7 +105,8 @@ def odds_of(losses: np.ndarray, errors: np.ndarray) -> np.ndarray:
 
 def odds_range(odds: np.ndarray, moves: np.ndarray) -> np.ndarray:
     """Ends (2, n) of log(1 + exp(odds)) where odds move so far."""
-    return np.logaddexp(0.0, odds + moves * [[-1.0], [1.0]]) * [[2.0 - UP], [UP]]
+    ends = np.logaddexp(0.0, odds + moves * [[-1.0], [1.0]])
+    return ends * [[2.0 - UP], [UP]] + [[0.0], [1e-300]]
 
 
 def counts_range(eta: np.ndarray, y: np.ndarray, moves: np.ndarray, rest: np.ndarray) -> np.ndarray:
