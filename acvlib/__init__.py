@@ -62,6 +62,9 @@ _LAZY_MODULES = {
     "plots": ".plots",
 }
 _LAZY_NAMES = {
+    "Certificate": ".beyond.certify",
+    "NotCertified": ".beyond.certify",
+    "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
     "from_scratch": ".beyond.from_scratch",

@@ -35,7 +35,7 @@ LEFT_OUT = {
     "acv.from_torch": "as from_jax, with the same checks",
     "acv.IncrementalLearner": USERS,
     "acv.Certificate": RESULT,
-    "acv.NotConcordant": RAISED,
+    "acv.NotCertified": RAISED,
     "acv.Model": USERS,
     "folds.Fold": ANNOTATION,
     "folds.ModelFolds": ANNOTATION,
