@@ -1,7 +1,6 @@
 """Derivatives of a weighted model: by autograd, unless the model overrides them with faster ones.
 
-An `EstimatingEquation` has its residual in place of the gradient, |residual|^2 / 2 in place of the
-objective and the residual's Jacobian in place of the Hessian.
+An `EstimatingEquation` has its residual r in place of the gradient, |r|^2 / 2 in place of F.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,8 +52,6 @@ class Derivatives:
         super().__init_subclass__(**settings)
         check_overrides(cls)
 
-    # one weighting
-
     def value_and_gradient(
         self, params: np.ndarray, weights: np.ndarray
     ) -> tuple[float, np.ndarray]:
@@ -72,8 +69,6 @@ class Derivatives:
         """J = d2F / dparams dweights (D, n_sites)."""
         gradient = grad(self.model.objective)
         return _jacobian_by_rows(lambda w: gradient(params, w), weights)
-
-    # folds
 
     def cross(self, params: np.ndarray, folds: Folds) -> np.ndarray:
         """J (w_o - 1) of each fold, (n_folds, D), J at params (D,) and weights 1."""
@@ -101,9 +96,11 @@ class Derivatives:
     ) -> FoldSolver:
         """H(w_o) + damping I of each fold; `whole`: H at params and w = 1, if it is known."""
         if self.matrix_free:
-            return KrylovFolds(
-                lambda rows: self.products(at(params, rows), folds[rows]), len(folds), damping
-            )
+
+            def products(rows: np.ndarray) -> FoldProducts:
+                return self.products(at(params, rows), folds[rows])
+
+            return KrylovFolds(products, len(folds), damping)
 
         def hessian(point: np.ndarray, fold: np.ndarray) -> np.ndarray:
             return np.asarray(self.hessian(point, self._without(fold)))
@@ -157,7 +154,7 @@ class Derivatives:
         return here + (8 * (ahead - behind) - (far_ahead - far_behind)) / (12 * SHARE)
 
     def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """The gradient (n_folds, D) of each fold's scored losses' sum; None where it is dear."""
+        """The gradient (n_folds, D) of each fold's scored losses; None where it is dear."""
         return None
 
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
@@ -178,8 +175,6 @@ class Derivatives:
         """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
         name = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
         raise TypeError(f"{name}: give an HMM or PoissonTraffic")
-
-    # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         """H(w_o) of each fold as products with vectors; of `matrix_free` models."""
@@ -245,8 +240,8 @@ class EquationDerivatives(Derivatives):
     @override
     def metric(self, params: np.ndarray, hessian: Solvable) -> Any:
         """H' (J J')^+ H, the inverse of the sandwich covariance of params."""
-        matrix = np.asarray(hessian)
-        return matrix.T @ self.residual_precision(params) @ matrix
+        jacobian_matrix = np.asarray(hessian)
+        return jacobian_matrix.T @ self.residual_precision(params) @ jacobian_matrix
 
     @override
     def residual_precision(self, params: np.ndarray) -> np.ndarray | None:
@@ -275,9 +270,10 @@ def at(params: np.ndarray, rows: Any) -> np.ndarray:
 def each_fold(function: Callable, params: np.ndarray, folds: Folds, label: str) -> list:
     """[function(params, omitted sites) for each fold], by joblib's workers, with a progress bar."""
     points = np.broadcast_to(params, (len(folds), params.shape[-1]))
-    if len(folds) == 1:  # as in every fit: no worker, no bar
-        return [function(points[0], folds[0])]
-    jobs = track(list(zip(points, folds, strict=True)), label)
+    pairs = list(zip(points, folds, strict=True))
+    if len(pairs) == 1:  # as in every fit: no worker, no bar
+        return [function(*pairs[0])]
+    jobs = track(pairs, label)
     return parallel()(delayed(function)(point, fold) for point, fold in jobs)
 
 
@@ -289,11 +285,12 @@ def kept_share(model: Any, folds: Folds) -> np.ndarray:
     defaults = with_defaults(model)
     if defaults.normalised:
         return np.ones(len(folds))
-    weights = np.asarray(getattr(model, "sample_weight", 1.0), float)
-    if weights.shape not in ((), (model.n_sites,)):
-        weights = np.ones(())
-    observed = np.ones(model.n_sites) if defaults.observed is None else defaults.observed
-    weights = weights * observed
+    weights = np.ones(model.n_sites)
+    given = np.asarray(getattr(model, "sample_weight", 1.0), float)
+    if given.shape in ((), weights.shape):
+        weights = weights * given
+    if defaults.observed is not None:
+        weights = weights * defaults.observed
     return 1.0 - folds.indicator(model.n_sites) @ weights / weights.sum()
 
 

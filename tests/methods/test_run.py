@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from ladder_cases import FOLDS, METHODS, RIDGE, SMALL, TRAFFIC, X, Y
 from numpy.testing import assert_allclose, assert_array_equal
-from oracles.toy_models import Saddle, simulate_traffic
+from oracles.toy_models import Saddle
 from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
-from acvlib.models import GLM, PoissonTraffic
+from acvlib.models import GLM
 from acvlib.solvers.inverse import IndefiniteHessian
 
 
@@ -49,18 +49,6 @@ def test_results_show_themselves(fits):
     )
     assert "exact" in result._repr_html_()
     assert f"{result.loss:.6g}" in result._repr_html_()
-
-
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)
-def test_the_same_seed_gives_the_same_bits(method):
-    results = []
-    for _ in range(2):
-        model = PoissonTraffic(*simulate_traffic(np.random.default_rng(3), 600))
-        folds = acv.folds.iid(600, 10, 5, np.random.default_rng(4), model.observed)
-        results.append(method(acv.fit(model), folds))
-    assert_array_equal(results[0].params, results[1].params)
-    assert all(map(np.array_equal, results[0].losses, results[1].losses))
-    assert results[0].evaluations == results[1].evaluations
 
 
 @pytest.mark.parametrize("model", [TRAFFIC, ByAutograd(TRAFFIC)], ids=["fast", "autograd"])
