@@ -225,9 +225,9 @@ class IsModel(Check):
     def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
         if isinstance(value, type) or not hasattr(value, "n_sites"):
             check_is_model(value)  # which says what is missing; F alone has derivatives, too
-        sizes |= {"n_sites": (value.n_sites, name, None)}
+        sizes["n_sites"] = (value.n_sites, name, None)
         if hasattr(value, "n_params"):
-            sizes |= {"n_params": (value.n_params, name, None)}
+            sizes["n_params"] = (value.n_params, name, None)
         return value
 
 
@@ -238,5 +238,5 @@ def check_is_model(model: Any) -> None:
     """Raise TypeError unless an object has what a `Model` or an `EstimatingEquation` has."""
     members = ("n_sites", "heldout_loss", "initial_params")
     if isinstance(model, type) or not all(hasattr(model, name) for name in members):
-        found = f"{model!r:.60} has no {', '.join(members)}"
-        raise TypeError(f"{found}: give a model, of acv.models or of your own (acv.Model)")
+        lacking = f"{model!r:.60} has no {', '.join(members)}"
+        raise TypeError(f"{lacking}: give a model, of acv.models or of your own (acv.Model)")

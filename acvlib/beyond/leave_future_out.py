@@ -26,7 +26,7 @@ from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
 from ..folds.checks import check_windows, observed_mask
-from ..methods.refits import refit_folds
+from ..methods.exact import refit_folds
 from ..parallel import one_blas_thread, pieces
 from ..results import AFit, Fit
 from ..scores import HeldOutLosses

@@ -19,7 +19,6 @@ MODULES = {
     "learners": acv.learners,
     "models": acv.models,
     "plots": acv.plots,
-    "spatial_folds": acv.spatial_folds,
     "weighting": acv.weighting,
 }
 RESULT = "the library makes it, and users read it"
@@ -36,7 +35,7 @@ LEFT_OUT = {
     "acv.from_torch": "as from_jax, with the same checks",
     "acv.IncrementalLearner": USERS,
     "acv.Certificate": RESULT,
-    "acv.NotConcordant": RAISED,
+    "acv.NotCertified": RAISED,
     "acv.Model": USERS,
     "folds.Fold": ANNOTATION,
     "folds.ModelFolds": ANNOTATION,
@@ -71,7 +70,6 @@ METHODS_LEFT_OUT = {
     "check_refits": ASKED,
     "further_starts": ASKED,
     "restart_points": "attacked through choose, which asks for them",
-    "CVResult.to_arviz": "no arguments",
     "CVResult.to_frame": "no arguments; attacked as `CVResult`",
     "Folds.pick": "hot: derivatives call it with the losses of these folds",
     "Folds.split": "hot: certificates call it with the losses of these folds",

@@ -71,8 +71,6 @@ def same(model):
 )
 def test_every_form_of_a_graph_gives_the_same_model(form):
     same(HiddenMRF(COUNTS, form(EDGES), 0.7))
-    folds = acv.spatial_folds.balls(7, form(EDGES), 1)
-    assert folds.same_as(acv.spatial_folds.balls(7, EDGES, 1))
 
 
 def test_sites_are_the_nodes_of_a_network_in_their_order():

@@ -126,29 +126,6 @@ def test_the_model_is_what_methods_take_it_for(model, rng):
     acv.check_model(model, acv.fit(model).params, rng, without=without)
 
 
-def test_bounds_hold(model):
-    fit = acv.fit(model, tolerance=1e-10)
-    if model.quadratic:
-        with pytest.raises(acv.NotConcordant, match="use acv.exact"):
-            acv.certify(acv.newton_step(fit, acv.folds.leave_one_out(N, model.observed)))
-        return
-    for folds in (
-        acv.folds.leave_one_out(N, model.observed),
-        acv.folds.k_fold(N, 6, np.random.default_rng(0), model.observed),
-    ):
-        exact = acv.exact(fit, folds, 1e-10)
-        for method in (acv.newton_step, acv.infinitesimal_jackknife):
-            for sharp in (False, True):
-                found = acv.certify(method(fit, folds), sharp=sharp)
-                seen = found.certified
-                true = fit.standard_errors_between(found.result.params, exact.params)
-                assert (true <= found.theta_errors + 1e-7)[seen].all()
-                low, high = found.loss_interval.T
-                losses = exact.fold_losses
-                assert ((low - 1e-7 <= losses) & (losses <= high + 1e-7))[seen].all()
-                assert seen.mean() > 0.9 or np.min(model.penalty) == 0.0
-
-
 @pytest.mark.parametrize("name", ["balanced", "balanced, weights"])
 def test_as_many_folds_as_there_are_bases_each_take_their_own(name):
     """Bases are in the order of their weights, folds in any."""

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib import spatial_folds
 from acvlib.inference import graph
 from acvlib.methods.run import Run
 from acvlib.models import HiddenMRF, em
@@ -265,7 +264,7 @@ def choice(data, betas, folds, known=()):
 def balls(data, beta, radii=(1, 2), every=1):
     """Every rung where a ball around each so many tracts is left out."""
     folds = {
-        f"ball of radius {r}": spatial_folds.balls(len(data), data.edges, r)[::every] for r in radii
+        f"ball of radius {r}": acv.folds.balls(len(data), data.edges, r)[::every] for r in radii
     }
     return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
 
@@ -273,9 +272,7 @@ def balls(data, beta, radii=(1, 2), every=1):
 def regions(data, beta, n_regions, n_draws, rng):
     """Every rung where a whole region is left out, for each of some random partitions."""
     size = len(data), data.edges, n_regions
-    return {
-        draw: every_rung(data, beta, spatial_folds.regions(*size, rng)) for draw in range(n_draws)
-    }
+    return {draw: every_rung(data, beta, acv.folds.regions(*size, rng)) for draw in range(n_draws)}
 
 
 def theta_table(field):
@@ -324,7 +321,7 @@ def buffered_loss(data, beta, radius):
     """Mean loss of the centre tracts of balls, exactly refitted:
     how well tracts farther off than that predict.
     """
-    folds = spatial_folds.buffered(len(data), data.edges, radius)
+    folds = acv.folds.balls(len(data), data.edges, radius, centres_alone=True)
     return every_rung(data, beta, folds, (acv.exact,)).results["exact"].loss
 
 

@@ -12,20 +12,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import TimeSeriesSplit, cross_validate
 
 import acvlib as acv
-from acvlib.methods.run import IndefiniteFold
+from acvlib.methods.ladder import METHODS
+from acvlib.methods.newton_step import IndefiniteFold
 from acvlib.models import GLM, GaussianHMM, LinearChainCRF, PairwiseLinear, PoissonTraffic
 
 from ..datasets import load_or_simulate
 from . import general, genomics, glm_errors, mocap_fits, mrf
 
 LIMIT = 0.5  # standard errors of params, standard deviations of losses
-METHODS = (
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-)
 
 
 class Problem(NamedTuple):
@@ -63,7 +57,7 @@ def judged(problem: Problem) -> pd.DataFrame:
     known = exact.diagnostics["converged"]
     spread = exact.fold_losses.std()
     tables = []
-    for method in METHODS:
+    for method in METHODS.values():
         result = exact if method is acv.exact else _run(method, model, fit, folds)
         check = acv.check_result(result, LIMIT)
         table = pd.DataFrame(

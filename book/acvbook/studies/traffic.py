@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.methods.run import IndefiniteFold
+from acvlib.methods.newton_step import IndefiniteFold
 
 from . import calibration
 

@@ -122,11 +122,7 @@ add(
 add(
     "folds.leave_group_out",
     folds.leave_group_out,
-    lambda rng: {
-        "labels": np.arange(N) // 3,
-        "lengths": np.ones(N, int),
-        "observed": flags(rng),
-    },
+    lambda rng: {"labels": np.arange(N) // 3, "lengths": np.ones(N, int), "observed": flags(rng)},
     labels=GROUPS,
     observed=OBSERVED["observed"],
 )

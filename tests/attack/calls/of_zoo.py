@@ -99,14 +99,7 @@ for name in zoo()[0]:
         "initial_params",
         rng=(lambda rng: np.random.default_rng(5), odd.without(odd.RNG, "None ")),
     )
-    for extra in (
-        "unpack",
-        "posterior",
-        "log_densities",
-        "log_chain",
-        "log_prior",
-        "hold",
-    ):
+    for extra in ("unpack", "posterior", "log_densities", "log_chain", "log_prior", "hold"):
         if hasattr(zoo()[0][name], extra):
             method(name, extra, params=params)
 method(
