@@ -303,8 +303,7 @@ ledger.record_draws(
 # One frozen step leaves {value}`beyond.byo.torch.frozen_over_none | .1%` of the error of doing nothing here,
 # {verdict}`beyond.byo.torch.frozen_over_none` from {value}`beyond.byo.torch.lines` lines. {verdict}`beyond.byo.torch.lines`
 #
-# Above `dense_limit` parameters, a few hundred, Hessians are no longer formed but multiplied with vectors, in both
-# libraries and in all methods.
+# Hessians are formed in both: a model may have some thousand parameters.
 #
 # ## What your model has to keep
 #

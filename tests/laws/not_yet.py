@@ -5,11 +5,6 @@
 
 TODAY = [
     (
-        "units",
-        "columns are neither centred nor scaled: false refusals, and digits lost",
-        "approx_cross_validate Poisson; approx_cross_val_predict linear",
-    ),
-    (
         "names",
         "Series and frames are lined up by place",
         "HMM: of sites; GLMHMM: of sites",
@@ -29,21 +24,6 @@ TODAY = [
         "names",
         "states of two fits are compared by number",
         "compare_methods: of states; theta_errors: of states",
-    ),
-    (
-        "theirs",
-        "columns are neither centred nor scaled: false refusals",
-        "columns of all sizes: predicted",
-    ),
-    (
-        "theirs",
-        "directions are dropped by a threshold that carries units",
-        "wide, one column in large units, of logits: predicted",
-    ),
-    (
-        "theirs",
-        "collinear columns are refused, where scikit-learn takes the least norm",
-        "a column for each city: predicted; a column of ones: predicted",
     ),
     (
         "folds",
