@@ -31,7 +31,7 @@ seed = 0
 import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger, tables
-from acvbook.studies import calibration, counting, traffic, traffic_times
+from acvbook.studies import calibration, counting, ladders, traffic, traffic_times
 
 import acvlib as acv
 
@@ -632,20 +632,20 @@ of_ij = np.concatenate([table["IJ"] for table in calls.values()])
 longer, wider, lines = tape[tape.D == 6], tape[tape["T"] == 50], algebra.as_printed
 growth = {
     "ij.folds": of_ij.max() / of_ij.min(),
-    "exact.folds": counting.slope(passes.index, passes[10_000]),
-    "exact.length": counting.slope(per_fold.index, per_fold),
-    "tape.length": counting.slope(longer["T"], longer.H + longer.J),
-    "tape.parameters": counting.slope(wider.D, (wider.H + wider.J) / wider.G),
+    "exact.folds": ladders.slope(passes.index, passes[10_000]),
+    "exact.length": ladders.slope(per_fold.index, per_fold),
+    "tape.length": ladders.slope(longer["T"], longer.H + longer.J),
+    "tape.parameters": ladders.slope(wider.D, (wider.H + wider.J) / wider.G),
 }
 for part, value in growth.items():
     ledger.record(f"ghosh.prop1.{part}", value)
 
 # %% tags=["remove-cell"]
 growth = {
-    "inversion.parameters": counting.slope(algebra.D[:3], algebra.inversion[:3]),
-    "loop.parameters": counting.slope(algebra.D[:3], lines[:3]),
-    "loop.left_out": counting.slope(algebra["|o|"][[0, 3, 4]], lines[[0, 3, 4]]),
-    "loop.folds": counting.slope(algebra["|O|"][[0, 5, 6]], lines[[0, 5, 6]]),
+    "inversion.parameters": ladders.slope(algebra.D[:3], algebra.inversion[:3]),
+    "loop.parameters": ladders.slope(algebra.D[:3], lines[:3]),
+    "loop.left_out": ladders.slope(algebra["|o|"][[0, 3, 4]], lines[[0, 3, 4]]),
+    "loop.folds": ladders.slope(algebra["|O|"][[0, 5, 6]], lines[[0, 5, 6]]),
 }
 for part, value in growth.items():
     ledger.record(f"ghosh.prop1.{part}", value)

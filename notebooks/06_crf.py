@@ -65,11 +65,10 @@ print(*texts.values(), sep="\n")
 # Appendix L.2 of the paper: characters through a convolution with {given}`30` filters, two bidirectional LSTM layers of
 # {given}`50`, variational dropout of {given}`0.25`, Adam, batches of {given}`31` sentences, early stopping on the validation
 # loss. In one thing our network is another: the paper starts from pretrained word vectors (GloVe, {given}`300` numbers a
-# word). We learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded. With a file of
-# vectors, pass `neural.read_word_vectors(path)` as `vectors`.
+# word). We learn embeddings of {given}`100` numbers from scratch, so that nothing has to be downloaded.
 #
-# Training writes a checkpoint after every epoch and goes on from it when interrupted; the scores it ends with are kept, and
-# the rest of this chapter starts from them. At quick scale the network is a tiny one.
+# The scores that training ends with are kept, and the rest of this chapter starts from them. At quick scale the network is
+# a tiny one.
 
 # %%
 small = neural.Sizes(word=32, character=16, filters=16, hidden=32, layers=1)

@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import (
+    ladders,
     mocap_costs,
     mocap_draws,
     mocap_fits,
@@ -422,9 +423,7 @@ table.drop("exact", level="rung").round(3)
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(2, 3, figsize=(9, 5.8))
 for ax, ((scheme, percent), rungs) in zip(axes.flat, within.items(), strict=True):
-    figures.rung_scatter(ax, rungs, mocap_steps.all_losses).set_title(
-        f"{scheme}, {percent} %"
-    )
+    figures.rung_scatter(ax, rungs, ladders.pointwise).set_title(f"{scheme}, {percent} %")
 figures.shared_legend(fig, axes)
 figures.save(fig, "mocap_within", data=recording)
 

@@ -20,25 +20,8 @@ import numpy as np
 from . import whole
 from .claims import CLAIMS, PROVENANCES, ROOT, SCALES, LedgerError, load_claims
 
-KEYS = [
-    "id",
-    "value",
-    "baseline",
-    "draws",
-    "spread",
-    "paper",
-    "holds",
-    "ok",
-    "power",
-    "data",
-    "data_sha256",
-    "scale",
-    "seed",
-    "seconds",
-    "notebook",
-    "commit",
-    "versions",
-]
+KEYS = ["id", "value", "baseline", "draws", "spread", "paper", "holds", "ok", "power"]
+KEYS += ["data", "data_sha256", "scale", "seed", "seconds", "notebook", "commit", "versions"]
 PACKAGES = ("numpy", "scipy", "numba", "autograd", "acvlib")
 
 
@@ -56,9 +39,7 @@ _run = None
 
 
 def begin(notebook, scale, seed):
-    """Start the ledger of one notebook: `begin("01_traffic", scale, seed)`,
-    before anything is recorded.
-    """
+    """Start the ledger of one notebook, before anything is recorded."""
     global _run
     if scale not in SCALES:
         raise LedgerError(f"{notebook}: scale = {scale!r} is not {' or '.join(SCALES)}")

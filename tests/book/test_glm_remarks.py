@@ -50,37 +50,3 @@ def test_error_is_of_second_order_near_weights_of_one(family):
     assert (table.left_out < 1.0).all()
     way = glm_remarks.way_to_one_site(family, 200, 3, np.array([1e-4, 1.0]), rng())
     assert (way.ij < way.none).iloc[0]
-
-
-def test_optimisers_end_at_the_optimum_when_asked_to():
-    model = data()
-    best, ones = acv.fit(model, tolerance=1e-10).params, np.ones(40)
-    root = np.linalg.cholesky(np.asarray(acv.fit(model).hessian))
-    assert_allclose(glm_remarks.bfgs(model, np.zeros(3), ones, 1e-9), best, atol=1e-6)
-    assert_allclose(glm_remarks.trust_region(model, np.zeros(3), ones, root), best, atol=1e-6)
-
-
-def test_mismatch_of_true_refits_is_the_error_of_the_jackknife():
-    model = data()
-    full = acv.fit(model, tolerance=1e-10)
-    folds = acv.folds.leave_one_out(40)[:6]
-    exact, ij = acv.exact(full, folds), acv.infinitesimal_jackknife(full, folds)
-    between = full.standard_errors_between
-    expected = np.median(between(ij.params, exact.params)) / np.median(
-        between(full.params, exact.params)
-    )
-
-    def optimiser(model, start, weights):
-        return glm_remarks.bfgs(model, start, weights, 1e-9)
-
-    assert_allclose(glm_remarks.mismatch(model, full, 6, optimiser), expected, rtol=1e-3)
-    table = glm_remarks.match_of_optimisers(200, 4, 3, 1, rng())
-    assert (table.second_distance < 1e-5).all()
-
-
-def test_far_from_the_optimum_the_jackknife_does_not_help_and_newton_does():
-    table = glm_remarks.away_from_optimum(200, 5, (1e-2, 1e-8), 1, rng())
-    far, near = table.iloc[0], table.iloc[1]
-    assert far.distance > near.distance
-    assert far.ij > 0.8 * far.none > 2.0 * far.ns
-    assert near.ij < 0.3 * near.none

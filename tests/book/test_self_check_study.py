@@ -1,11 +1,7 @@
 """The study of the chapter on which folds to trust."""
 
-import numpy as np
 import pandas as pd
 from acvbook.studies import self_check
-from numpy.testing import assert_allclose
-
-import acvlib as acv
 
 
 def test_overall_leaves_out_the_baseline_and_exact_itself():
@@ -21,16 +17,3 @@ def test_overall_leaves_out_the_baseline_and_exact_itself():
     rates = self_check.overall(table)
     assert rates.folds == 4
     assert rates[["recall", "precision", "share_far", "gradients"]].tolist() == [0.5] * 4
-
-
-def test_time_splits_are_mended_by_the_check():
-    scores = self_check.time_splits(np.random.default_rng(0))
-    gaps = (scores - scores.loc["scikit-learn"]).abs().max(axis=1)
-    assert gaps["refit"] < gaps["ignore"]
-    assert_allclose(gaps["refit"], 0.0, atol=0.05)
-
-
-def test_some_folds_are_distinct_folds():
-    folds = acv.folds.leave_one_out(20)
-    some = self_check._some(folds, 5, np.random.default_rng(0))
-    assert len(some) == len({tuple(fold) for fold in some}) == 5

@@ -1,17 +1,13 @@
 """The studies of chapter 9 on small cases whose answer is known."""
 
-import weakref
-
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.datasets import Libsvm, simulate_msd
+from acvbook.datasets import Libsvm
 from acvbook.neighbours import neighbour_affinity
 from acvbook.studies import general, general_choice, general_rates, general_timing
 from numpy.testing import assert_allclose
-from oracles.wrappers import no_collector
 
-from acvlib import fit, infinitesimal_jackknife
 from acvlib.models import RBFAffinity
 
 
@@ -35,17 +31,6 @@ def test_a_tenth_is_labelled_and_regression_is_scaled():
     assert_allclose(
         model.y[model.labelled], ((data.y - data.y.mean()) / data.y.std())[model.labelled]
     )
-
-
-def test_every_rung_is_nearer_than_none_and_the_jackknife_nearer_than_the_printed_theorem():
-    data, rng = small(n=400)
-    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
-    table = general.agreement(model, general.every_rung(model, rng, 5))
-    theta = table.theta_error
-    assert theta["frozen_newton"] < theta["infinitesimal_jackknife"] < theta["as_printed"]
-    assert theta["infinitesimal_jackknife"] < theta["no_adjustment"]
-    assert table.r_difference["exact"] == pytest.approx(1.0)
-    assert np.isnan(table.r_difference["no_adjustment"])
 
 
 def test_crossings_are_those_of_kept_labels_alone():
@@ -80,21 +65,6 @@ def test_draws_hide_other_labels_and_share_the_sums_over_pairs():
         general.medians(general.at(table, 1.0, 0.3), ["theta_error"]).theta_error["as_printed"],
         one.as_printed.median(),
     )
-
-
-def test_shares_of_folds_that_are_nearer_are_counted_fold_by_fold():
-    data, rng = small(n=300)
-    model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
-    results = general.every_rung(model, rng, 5)
-    table = general.agreement(model, results)
-    H = np.asarray(results["exact"].fit.hessian)
-    moves = {name: r.params - results["exact"].params for name, r in results.items()}
-    gaps = {name: [move @ H @ move for move in rows] for name, rows in moves.items()}
-    assert table.beats_none["no_adjustment"] == table.beats_ij["infinitesimal_jackknife"] == 1.0
-    pair = ("frozen_newton", "infinitesimal_jackknife")
-    nearer = [f < j for f, j in zip(*(gaps[rung] for rung in pair), strict=True)]
-    assert table.beats_ij["frozen_newton"] == np.mean(nearer)
-    assert table.beats_none["frozen_newton"] == 1.0
 
 
 def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters():
@@ -161,32 +131,6 @@ def test_all_ways_of_table_1_give_the_same_exact_loss():
     assert general_timing.peak_gigabytes() > 0.01
 
 
-def test_models_of_table_1_go_with_their_last_names():
-    """Else those of all folds would be held at once, and the songs are large."""
-    data, rng = small("abalone")
-    model = general.semi_supervised(data, rng, gamma_p=0.1, gamma_i=0.1)
-    one = general_timing.without(model, model.labelled[:2])
-    infinitesimal_jackknife(fit(one), [one.labelled[:1]])
-    energy = weakref.ref(one.energy)
-    with no_collector():
-        del one
-        assert energy() is None
-
-
-def test_in_kernel_form_the_number_of_parameters_is_that_of_centres():
-    data, rng = small()
-    kernel = general.in_kernel_form(general.semi_supervised(data, rng), 2.0, 7, rng)
-    assert kernel.energy.features.shape == (120, 7)
-    assert_allclose(np.diag(kernel.ridge), 1.0)
-
-
-def test_songs_have_a_neighbour_graph():
-    songs = simulate_msd(np.random.default_rng(0), 60)
-    model = general.model_of(songs, np.random.default_rng(1))
-    assert model.energy.affinity.matrix.nnz < 60 * 20
-    assert model.energy.features.shape == (60, 91)
-
-
 def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs():
     points = np.random.default_rng(2).standard_normal((80, 2))
     graph = neighbour_affinity(points, 2.0, 79, np.random.default_rng(0)).matrix.toarray()
@@ -197,17 +141,6 @@ def test_in_one_leaf_neighbours_are_the_nearest_and_the_sum_is_that_of_all_pairs
     few = neighbour_affinity(points, 2.0, 3, np.random.default_rng(0), leaf=20).matrix
     assert (np.diff(few.indptr) >= 3).all()
     assert (few != few.T).nnz == 0
-
-
-@pytest.mark.parametrize("kind", general_rates.KINDS)
-def test_rates(kind):
-    rng = np.random.default_rng(3)
-    by_folds = general_rates.by_folds(kind, 24, (2, 4), rng)
-    assert by_folds.index.tolist() == [1, 3]
-    tables = [general_rates.smallest_folds(kind, (16, 32), rng, 8) for _ in range(4)]
-    mean = general_rates.mean(tables)
-    assert mean["theta infinitesimal_jackknife"][32] < mean["theta no_adjustment"][32]
-    assert general_rates.slopes_of(tables).shape == (4, 8)
 
 
 def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end():
@@ -221,9 +154,3 @@ def test_folds_of_alike_points_are_slices_and_some_of_them_reach_from_end_to_end
         slices[0].tolist(),
         slices[-1].tolist(),
     ]
-
-
-def test_slopes_recover_a_power_law():
-    n = np.array([100.0, 200.0, 400.0])
-    table = pd.DataFrame({"a": 3.0 / n**2, "b": 5.0 / n}, index=n)
-    assert_allclose(general_rates.slopes(table), [-2.0, -1.0])
