@@ -179,8 +179,8 @@ for (kind, percent), own in scores.groupby(level=[0, 1]):
     ledger.record_draws(
         f"beyond.moves_traffic.fig1.{kind}.{percent}", moved[ij], data, baseline=moved[none]
     )
-    lowest = own["R"].min()
-    ledger.record(f"{name}.worst", lowest[ij], data, baseline=lowest[none], draws=n_draws)
+    lowest = pd.Series({"worst": own["R", ij].min()})
+    ledger.record_table(name, lowest, data, own["R", none].min(), draws=n_draws)
 
 # %% [markdown]
 # The medians of the IJ are between {value}`ghosh.fig1.iid.10 | .4f` (i.i.d., 10 %) and {value}`ghosh.fig1.iid.2 | .4f`
@@ -320,9 +320,7 @@ pd.concat([medians, pd.DataFrame(nearer)]).round(3)
 # %% tags=["remove-cell"]
 for kind in kinds:
     name, own = f"beyond.ladder.traffic.{kind}", errors[kind]
-    for rung in traffic.METHODS:
-        still = own["no_adjustment"]
-        ledger.record_draws(f"{name}.{rung}", own[rung], data, baseline=still)
+    ledger.record_table(name, pd.DataFrame(own), data, own["no_adjustment"])
     share = list(nearer[kind].values())
     beats = {"frozen_beats_none": (share[1], None), "frozen_beats_ij": (share[2], share[3])}
     for part, (value, baseline) in beats.items():

@@ -112,7 +112,6 @@ ends.groupby("beta").agg(["median", "max"])
 starts = ends.gap.groupby("start").max()
 ledger.record_draws("ghosh.fig3.june.em", starts, june)
 ledger.record("ghosh.fig3.june.em_worst", starts.max(), june, draws=len(starts))
-ledger.record("ghosh.fig3.june.high", optima.high_tracts[0.4], june)
 ledger.record("ghosh.fig3.width", elimination.width, june)
 
 # %% [markdown]
@@ -151,17 +150,12 @@ errors[shown].round(6)
 
 # %% tags=["remove-cell"]
 for beta in betas:
-    name, rows = f"ghosh.fig3.june.{100 * beta:.0f}", errors.loc[beta]
-    ij = rows.loc["infinitesimal_jackknife"]
-    none, frozen = rows.loc["no_adjustment"], rows.loc["frozen_newton"]
-    for column in ("correlation", "relative_error", "worst"):
-        ledger.record(f"{name}.{column}", ij[column], june, baseline=none[column])
-    ledger.record(f"beyond.moves.mrf.june.{100 * beta:.0f}", ij.differences, june)
-    ledger.record(f"{name}.theta", ij.theta, june, baseline=none.theta)
-    ledger.record(f"{name}.theta_max", ij.theta_max, june, baseline=none.theta_max)
-    ledger.record(f"{name}.none", none.relative_error, june)
-    ledger.record(f"{name}.frozen", frozen.relative_error, june)
-    ledger.record(f"{name}.frozen_theta", frozen.theta, june)
+    percent = f"{100 * beta:.0f}"
+    ij, none = (
+        errors.loc[beta, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
+    )
+    ledger.record_table(f"ghosh.fig3.june.{percent}", ij, june, none)
+    ledger.record(f"beyond.moves.mrf.june.{percent}", ij.differences, june)
 
 # %% [markdown]
 # *relative error* is the mean over folds of $|\text{loss} - \text{exact}| / \text{exact}$, with normalised Poisson
@@ -208,8 +202,7 @@ figures.save(fig, "mrf_ladder", june)
 
 # %% tags=["remove-cell"]
 theta = ladders.theta_table(fields[0.4].results)
-for rung in theta:
-    ledger.record(f"beyond.ladder.mrf.{rung}", theta[rung].median(), june)
+ledger.record_table("beyond.ladder.mrf", theta.median(), june)
 nearer = {"none": theta.frozen_newton <= theta.no_adjustment}
 nearer["ij"] = theta.frozen_newton <= theta.infinitesimal_jackknife
 worse = (theta.no_adjustment <= theta.infinitesimal_jackknife).mean()
@@ -302,13 +295,16 @@ figures.save(fig, "mrf_seconds", june)
 # %% tags=["remove-cell"]
 total, net = mrf.over_acv(seconds), mrf.over_acv(seconds, net=True)
 name = "ghosh.fig3.time"
-for short, method in (("authors", "authors_em"), ("em", "cold_em"), ("exact", "exact")):
-    each = float(seconds[method].median())
-    ledger.record_draws(f"{name}.{short}_over_acv", total[method], june, each)
-    ledger.record_draws(f"{name}.{short}_over_acv_net", net[method], june, each)
-ledger.record_draws(f"{name}.none_over_acv", total.no_adjustment, june)
-ledger.record_draws(f"{name}.frozen_over_acv", total.frozen_newton, june)
-ledger.record_draws(f"{name}.newton_over_acv", total.newton_step, june)
+methods = {
+    "authors_em": "authors",
+    "cold_em": "em",
+    "exact": "exact",
+    "no_adjustment": "none",
+}
+methods |= {"frozen_newton": "frozen", "newton_step": "newton"}
+for ratios, ending in ((total, "over_acv"), (net, "over_acv_net")):
+    names = {method: f"{short}_{ending}" for method, short in methods.items()}
+    ledger.record_table(name, ratios, june, names=names)
 
 # %% tags=["remove-cell"]
 once = len(june) * (seconds.infinitesimal_jackknife - seconds.no_adjustment)
@@ -389,20 +385,16 @@ for name, data in (("may", may), ("toy", toy)):
     ij, none = (
         worst.loc[name, rung] for rung in ("infinitesimal_jackknife", "no_adjustment")
     )
-    record, name = ledger.record, f"ghosh.fig3.{name}"
-    record(f"{name}.correlation", ij.correlation, data, baseline=none.correlation)
-    record(name.replace("ghosh.fig3", "beyond.moves.mrf"), ij.differences, data)
-    record(f"{name}.relative_error", ij.relative_error, data, baseline=none.relative_error)
-    record(f"{name}.theta", ij.theta, data, baseline=none.theta)
+    ledger.record_table(f"ghosh.fig3.{name}", ij, data, none)
+    ledger.record(f"beyond.moves.mrf.{name}", ij.differences, data)
 
 # %% tags=["remove-cell"]
 for name, data in (("may", may), ("toy", toy)):
     ends = mrf.em_starts(others[name], n_draws, rng)
     ledger.record_draws(f"ghosh.fig3.{name}.em", ends.gap.groupby("start").max(), data)
     above = ends.nats_above.loc[max(others[name])]
-    name = f"ghosh.fig3.{name}.em"
-    ledger.record(f"{name}_elsewhere", (above > 1e-6).mean(), data, draws=n_draws)
-    ledger.record(f"{name}_nats", above.max(), data, draws=n_draws)
+    elsewhere = {"em_elsewhere": (above > 1e-6).mean(), "em_nats": above.max()}
+    ledger.record_table(f"ghosh.fig3.{name}", pd.Series(elsewhere), data, draws=n_draws)
 
 # %% tags=["remove-output"]
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.6))
@@ -474,14 +466,12 @@ figures.save(fig, "mrf_larger", june)
 # %% tags=["remove-cell"]
 for name, runs in zip(("ball1", "ball2"), more.values(), strict=True):
     theta, name = ladders.theta_table(runs.results), f"beyond.ladder.mrf.{name}"
-    for rung in theta:
-        ledger.record(f"{name}.{rung}", theta[rung].median(), june)
+    ledger.record_table(name, theta.median(), june)
     nearer = (theta.frozen_newton <= theta.no_adjustment).mean()
     ledger.record(f"{name}.frozen_beats_none", nearer, june)
 drawn = [ladders.theta_table(runs.results) for runs in parts.values()]
-for rung in theta:
-    medians = [theta[rung].median() for theta in drawn]
-    ledger.record_draws(f"beyond.ladder.mrf.regions.{rung}", medians, june)
+medians = pd.DataFrame([theta.median() for theta in drawn])
+ledger.record_table("beyond.ladder.mrf.regions", medians, june)
 nearer = [(theta.frozen_newton <= theta.no_adjustment).mean() for theta in drawn]
 ledger.record_draws("beyond.ladder.mrf.regions.frozen_beats_none", nearer, june)
 
@@ -548,11 +538,10 @@ pd.Series(left, names, name="largest parameter error").to_frame().T.round(4)
 
 # %% tags=["remove-cell"]
 name = "beyond.flags.mrf"
-for rate in ("recall", "precision"):
-    ledger.record(f"{name}.{rate}", flags[rate], june, baseline=flags[f"{rate}_by_chance"])
+by_chance = flags.filter(like="_by_chance").rename(lambda rate: rate.split("_")[0])
+ledger.record_table(name, flags[["recall", "precision"]], june, by_chance)
+ledger.record_table(name, flags[["flagged", "failed"]].astype(int), june)
 ledger.record(f"{name}.theta", left[2], june, baseline=left[0])
-ledger.record(f"{name}.flagged", int(flags.flagged), june)
-ledger.record(f"{name}.failed", int(flags.failed), june)
 
 # %% [markdown]
 # {verdict}`beyond.flags.mrf.recall` {verdict}`beyond.flags.mrf.precision` {verdict}`beyond.flags.mrf.theta`

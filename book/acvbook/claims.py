@@ -105,8 +105,9 @@ class Claim:
             "data": self.data in NEEDS,
             "ours": type(self.ours) is bool,
             "draws": type(self.draws) is int and self.draws >= 2,
-            "must": isinstance(self.must, dict) and set(self.must) <= set(SCALES),
-            "scales": isinstance(self.scales, list | tuple) and set(self.scales) <= set(SCALES),
+            "must": isinstance(self.must, dict) and all(s in SCALES for s in self.must),
+            "scales": isinstance(self.scales, list | tuple)
+            and all(s in SCALES for s in self.scales),
         }
         for name, has_meaning in meant.items():
             if not has_meaning:

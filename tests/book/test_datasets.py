@@ -88,7 +88,7 @@ def test_forest_is_scaled_to_unit_variance(centred):
 
 
 def test_original_traffic_becomes_the_canonical_file(tmp_path):
-    """A game ends on a full five minutes, in whose row it is or is not; none is in a missing row."""
+    """A game that ends on a full five minutes is on in that row or not, never in a missing one."""
     lines = [f"4/10/2005 {h}:{m:02d},{-1 if m == 5 else m}\n" for h in (0, 1) for m in (0, 5, 10)]
     (tmp_path / "Dodgers.data").write_text("".join(lines))
     game = "04/10/05,00:00:00,00:10:00,5,Pe\xf1a,W 1-0\n"

@@ -1,6 +1,4 @@
-"""The network: its CRF layer against the exact one, training that resumes,
-checkpoints, word vectors.
-"""
+"""The network: its CRF layer against the exact one, training, and scores that are kept."""
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ torch = pytest.importorskip("torch")
 neural = pytest.importorskip("acvbook.neural")
 
 from acvbook.neural.batches import in_order, make_batch, one_torch_thread  # noqa: E402
-from acvbook.neural.crf_layer import CRFLayer  # noqa: E402
+from acvbook.neural.bilstm_crf import CRFLayer  # noqa: E402
 from acvbook.neural.emissions import score  # noqa: E402
 from acvbook.neural.training import Training, train  # noqa: E402
 from acvbook.neural.vocabulary import LONGEST_WORD, UNKNOWN, Vocabulary  # noqa: E402
@@ -30,8 +28,8 @@ def text():
 
 
 @pytest.fixture(scope="module")
-def trained(text, tmp_path_factory):
-    return train(text, TINY, tmp_path_factory.mktemp("whole"))
+def trained(text):
+    return train(text, TINY)
 
 
 def test_crf_layer_is_the_exact_crf():
@@ -61,9 +59,9 @@ def test_kept_weights_are_those_of_the_best_validation_loss(text, trained):
     assert loss == pytest.approx(min(valid for _, valid in trained.history), rel=1e-5)
 
 
-def test_early_stopping(text, tmp_path):
+def test_early_stopping(text):
     never_better = TINY._replace(learning_rate=0.0, epochs=9, patience=2)
-    assert len(train(text, never_better, tmp_path).history) == 3
+    assert len(train(text, never_better).history) == 3
 
 
 def test_padding_and_batches_change_no_score(text, trained):

@@ -15,7 +15,7 @@ LINES = [
     "-DOCSTART- O",
     "",
     "",
-    " Ada NNP I-PER",
+    "Ada NNP I-PER",
     "wrote VBD O",
     "",
     "-DOCSTART- O",
@@ -37,10 +37,10 @@ def test_schemes_round_trip(spans):
 
 def test_blank_lines_and_document_starts():
     """Blank lines repeat, one -DOCSTART- has none behind it, and the last sentence none at all."""
-    kept = datasets.read_columns([line.strip() for line in LINES], "IOB1")
+    kept = datasets.read_columns(LINES, "IOB1")
     assert kept.words == (("-DOCSTART-",), ("Ada", "wrote"), ("-DOCSTART-",), ("Bo",))
     assert kept.tags == (("O",), ("B-PER", "O"), ("O",), ("B-PER",))
-    dropped = datasets.read_columns([line.strip() for line in LINES], "IOB1", docstart="drop")
+    dropped = datasets.read_columns(LINES, "IOB1", docstart="drop")
     assert dropped.words == (("Ada", "wrote"), ("Bo",))
 
 

@@ -21,6 +21,7 @@ from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
 from acvlib.models import FAMILIES, GLM
 
+from .. import ledger
 from .ladders import theta_table
 
 SIGNAL = {
@@ -129,15 +130,15 @@ LADDERS = {
 """Names of ladders to (family, which of the errors in its rows)."""
 
 
-def ladder_records(errors):
-    """(name, values over data sets, those of doing nothing) for each rung of each of LADDERS."""
+def record_ladders(errors):
+    """Record the errors of each rung of each of LADDERS, and where the frozen step is nearer."""
     for name, (family, kind) in LADDERS.items():
-        rows = errors[errors.family == family]
-        for short, rung in APPROXIMATE.items():
-            nothing = rows[f"{kind}theta_train"]
-            yield f"{name}.{rung.__name__}", rows[f"{kind}theta_{short}"], nothing
-        yield f"{name}.frozen_beats_none", rows[f"{kind}beats_train"], None
-        yield f"{name}.frozen_beats_ij", rows[f"{kind}beats_ij"], rows[f"{kind}train_beats_ij"]
+        rows, id = errors[errors.family == family], f"beyond.ladder.glm.{name}"
+        rungs = {f"{kind}theta_{short}": rung.__name__ for short, rung in APPROXIMATE.items()}
+        ledger.record_table(id, rows, None, rows[f"{kind}theta_train"], rungs)
+        ledger.record_draws(f"{id}.frozen_beats_none", rows[f"{kind}beats_train"])
+        nothing = rows[f"{kind}train_beats_ij"]
+        ledger.record_draws(f"{id}.frozen_beats_ij", rows[f"{kind}beats_ij"], baseline=nothing)
 
 
 def compared(errors):
