@@ -243,10 +243,10 @@ def problems(records, claims=None):
 
 def _weak(record, claim):
     """What keeps the verdict of one record from being evidence."""
-    if record["holds"] is None or claim.parts:
+    rule = claim.must.get(record["scale"])
+    if rule is None or claim.parts:
         return
     if record["ok"] is False and not claim.explanation:
-        rule = claim.must[record["scale"]]
         yield f"{claim.id}: {record['value']!r} does not meet {rule!r}, unexplained"
     if record["baseline"] is None and not claim.nothing:
         yield f"{claim.id}: no baseline: does doing nothing meet the rule too?"

@@ -10,7 +10,6 @@ from acvbook.studies import (
     inexact,
 )
 from oracles.toy_models import Ridge, Saddle
-from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.models import LinearChainCRF
@@ -65,14 +64,6 @@ class _Emissions:
     def __init__(self, model):
         self.scores, self.tags = {"train": model.emissions}, {"train": model.labels}
         self.crf = np.zeros(15)
-
-
-def test_sets_of_sentences_are_disjoint(study):
-    folds, draws = crf_epochs.disjoint(10, 3, 5, np.random.default_rng(0))
-    assert [len(folds[draw]) for draw in draws] == [3, 3, 3]
-    assert len(np.unique(folds)) == 9
-    assert len(study.set_folds) == 10
-    assert len(np.unique(study.folds)) == 30
 
 
 def test_errors_by_draw_are_those_of_its_sentences(model, study):
@@ -135,30 +126,11 @@ def test_proposition_2_on_a_quadratic():
     assert nearest.none_error[0] == pytest.approx(gap / near.bound_se[1, 0], rel=1e-5)
 
 
-def test_proposition_2_of_a_draw_is_that_of_its_folds_alone():
-    rng = np.random.default_rng(11)
-    model = Ridge(rng.normal(size=(20, 3)), rng.normal(size=20))
-    full, folds = acv.fit(model), acv.folds.leave_one_out(20)
-    reference, iterates = acv.exact(full, folds), {0: full.params + 0.3}
-    draws = (slice(0, 8), slice(8, 20))
-    both = inexact.proposition2(model, full, iterates, folds, reference, draws=draws)
-    part = folds[draws[1]]
-    alone = inexact.proposition2(model, full, iterates, part, acv.exact(full, part))
-    for column in ("error", "none_error", "bound", "bound_se", "C", "L_p"):
-        assert both[column][0, 1] == pytest.approx(alone[column][0, 0], rel=1e-8)
-
-
 def test_loss_slopes_are_gradients(model):
     folds = np.array([[1], [7]])
     params = np.random.default_rng(6).normal(size=(2, 15))
     exact_slopes = crf_epochs.own_slopes(model, folds)(params)
     assert inexact.loss_slopes(model, params, folds) == pytest.approx(exact_slopes, abs=1e-8)
-
-
-def test_pulls_agree_with_autograd(model):
-    params, folds = np.random.default_rng(7).normal(size=15), [np.array([3]), np.array([4, 9])]
-    expected = inexact.pulls(ByAutograd(model), params, folds)
-    assert inexact.pulls(model, params, folds) == pytest.approx(expected, abs=1e-10)
 
 
 def test_convex_iterates_come_after_the_last_indefinite_one():
@@ -222,17 +194,6 @@ def test_entity_scores_by_hand():
     assert table.F1["micro avg"] == pytest.approx(1 / 3)
     assert (table.precision["PER"], table.recall["PER"]) == (1.0, 0.5)
     assert table.entities["micro avg"] == 3
-
-
-def test_certainty_by_hand():
-    """Four words: two surely right, one unsure and wrong, one unsure and right."""
-    marginals = [np.array([[0.95, 0.05], [0.4, 0.6]]), np.array([[0.05, 0.95], [0.6, 0.4]])]
-    predicted = [np.array([0, 1]), np.array([1, 0])]
-    labels = [np.array([0, 0]), np.array([1, 0])]
-    table = entities.certainty_table(labels, predicted, marginals)
-    assert list(table.tokens) == [2, 2]
-    assert list(table["mean P"]) == pytest.approx([0.6, 0.95])
-    assert list(table["share right"]) == [0.5, 1.0]
 
 
 def test_hand_made_features():

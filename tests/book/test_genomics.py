@@ -133,13 +133,6 @@ def test_clustering_is_a_gaussian_mixture(model, point):
     assert_allclose(two.memberships(clusters, positions), members, atol=1e-10)
 
 
-def test_stage_two_is_the_gradient_of_its_objective(model, point):
-    genes, clusters = model.split(point[0])
-    two, positions = model.stage_two, model.stage_two.positions(model.stage_one.unpack(genes))
-    slope = grad(lambda c: two.objective(c, positions))(clusters)
-    assert_allclose(two.gradient(clusters, positions), slope, rtol=1e-9, atol=1e-9)
-
-
 def test_damped_newton_ends_where_a_trust_region_does(model):
     two = model.stage_two
     positions = two.positions(model.stage_one.solve(np.ones(model.n_sites)))
@@ -166,15 +159,6 @@ def test_h_and_j_equal_autograds(model, point, dense):
     assert_allclose(cross, dense[1], rtol=1e-9, atol=1e-9)
     assert_allclose(np.eye(len(dense[0])) @ matrix, dense[0], rtol=1e-9, atol=1e-9)
     assert_allclose(dense[0][3] @ matrix, dense[0][3] @ dense[0], rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("damping", [0.0, 0.7])
-def test_h_solves(model, point, dense, damping):
-    solve = model.derivatives.hessian(*point).damped(damping).solve
-    damped = dense[0] + damping * np.eye(len(dense[0]))
-    right = np.random.default_rng(0).standard_normal((len(damped), 3))
-    assert_allclose(damped @ solve(right), right, atol=1e-8)
-    assert_allclose(solve(right[:, 0]), solve(right)[:, 0], atol=1e-12)
 
 
 def test_derivatives_agree_with_differences(model, fit):
@@ -224,30 +208,6 @@ def test_the_jackknife_is_exact_to_first_order_in_the_weights(model, fit):
 # scoring
 
 
-def test_errors_written_out(model, fit):
-    named, own = model.unpack(fit.params), model.split(fit.params)[1]
-    positions = model.stage_two.positions(model.stage_one.solve(np.ones(9)))
-    members = model.stage_two.memberships(own, positions)
-    errors = model.errors(fit.params)
-    for g in range(3):
-        curve = sum(
-            z * model.curves @ mu for z, mu in zip(members[g], named.centroids, strict=True)
-        )
-        assert_allclose(
-            errors[g], model.expression[g] - model.expression[g].mean() - curve[:, None], atol=1e-12
-        )
-    assert_allclose(model.heldout_loss(fit.params, np.array([1, 4]))[1], abs(errors[:, 4]).mean())
-
-
-def test_assignment_by_kept_times_uses_the_regressions_in_params(model, fit):
-    kept = GeneClusters(
-        model.expression, model.basis, 3, concentration=1.5, assigned_by="kept times"
-    )
-    refit = acv.exact(fit, FOLDS[3:4]).params[0]
-    assert_allclose(kept.errors(fit.params), model.errors(fit.params), atol=1e-10)
-    assert abs(kept.errors(refit) - model.errors(refit)).max() > 1e-4
-
-
 # the basis
 
 
@@ -261,15 +221,3 @@ def test_the_spline_reproduces_cubics_and_levels(df):
     for power in range(4):
         curve = np.where(early, (HOURS / 24) ** power, 0.0)
         assert_allclose(basis @ np.linalg.lstsq(basis, curve, rcond=None)[0], curve, atol=1e-10)
-
-
-def test_inner_knots_are_equally_spaced():
-    """Between knots a cubic's fourth differences vanish; across one they need not."""
-    times = np.linspace(0.0, 60.0, 61)
-    kinks = (
-        abs(np.diff(spline_basis(np.append(times, 100.0), 6, 1)[:-1, :6], n=4, axis=0)).max(axis=1)
-        > 1e-10
-    )
-    assert set(np.flatnonzero(kinks) // 20) == {0, 1}
-    assert not kinks[:16].any()
-    assert not kinks[21:36].any()

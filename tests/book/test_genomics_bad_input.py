@@ -59,14 +59,6 @@ def test_a_fold_that_leaves_fewer_times_than_coefficients_is_named(rung):
         rung(acv.fit(model), folds)
 
 
-def test_a_fold_that_leaves_out_a_level_is_named():
-    model = GeneClusters(Y, BASIS, 3)
-    with pytest.raises(
-        SingularRegression, match="fold 0 leaves 8 times of 3 replicates, which determine 5 of 6"
-    ):
-        acv.exact(acv.fit(model), [np.array([8])])
-
-
 def test_a_fold_that_takes_a_genes_variance_is_named():
     flat = Y.copy()
     flat[4, 1:] = 2.0  # varies at the first time alone

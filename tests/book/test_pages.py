@@ -90,11 +90,6 @@ def test_imports_of_a_hidden_cell_are_seen(source, shown, hidden):
     assert len({part["id"] for part in parts}) == len(parts)
 
 
-def test_a_cell_that_is_seen_stays_whole():
-    whole = cell("import a\nbegin()")
-    assert chapters.imports_apart(whole) == [whole]
-
-
 def test_cells_of_a_table_are_for_readers():
     table = pd.DataFrame({"a": [float("nan"), float("inf")], "b": [True, False]}).to_html()
     data = {"text/html": table}
@@ -126,16 +121,6 @@ def test_where_the_code_is_another_the_chapter_is_shown_as_it_ran(source, capsys
     ran = executed("draw_less()")
     assert chapters.with_prose_of(source, ran) is ran
     assert "edited after it ran" in capsys.readouterr().out
-
-
-def test_abbreviations_in_headings_are_written_as_in_prose():
-    table = pd.DataFrame({"theta ij": [0.5], "aic": ["em"]}, index=["ns over ij"]).to_html()
-    data = {"text/html": table}
-    chapters.read_tables(data)
-    assert "<th>θ IJ</th>" in data["text/html"]
-    assert "<th>AIC</th>" in data["text/html"]
-    assert "<th>Newton step over IJ</th>" in data["text/html"]
-    assert "<td>em</td>" in data["text/html"]
 
 
 @pytest.mark.parametrize(

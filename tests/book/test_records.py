@@ -8,7 +8,15 @@ import pytest
 from acvbook import ledger
 from acvbook.studies import records
 
-ENDINGS = "as_printed infinitesimal_jackknife regret gamma_p gamma_i error share".split()
+ENDINGS = [
+    "as_printed",
+    "infinitesimal_jackknife",
+    "regret",
+    "gamma_p",
+    "gamma_i",
+    "error",
+    "share",
+]
 
 
 @pytest.fixture

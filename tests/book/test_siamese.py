@@ -5,7 +5,6 @@ folds by deleting images.
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from joblib import parallel_config
 from numpy.testing import assert_allclose
@@ -108,19 +107,6 @@ def test_the_gradient_alone_is_as_long_as_the_jackknife_and_along_the_cross_deri
     cross = model.derivatives.cross(full.params, acv.folds.Folds([FOLD]))[0]
     cosine = -moves["gradient"] @ cross / lengths["gradient"] / np.linalg.norm(cross)
     assert_allclose(cosine, 1.0)
-
-
-def test_damping_lifts_the_smallest_eigenvalue_to_a_share_of_the_largest(model):
-    full = siamese.fitted(model, Adam(10), 0, damping=0.3)
-    rows = np.zeros(len(full.params), int)
-    ends = np.linalg.eigvalsh(full.hessian.products.multiply(np.eye(len(rows)), rows))[[0, -1]]
-    assert_allclose(ends[0] + full.metric.damping, 0.3 * ends[1], rtol=0.05)
-
-
-def test_same_choices_are_counted_seed_by_seed():
-    index = pd.MultiIndex.from_product([(1, 2), (0.1, 1.0)], names=["seed", "gamma_i"])
-    table = pd.DataFrame({"exact": [1.0, 2.0, 1.0, 2.0], "as_printed": [1.0, 2.0, 2.0, 1.0]}, index)
-    assert siamese.same_choice(table).as_printed.tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from acvbook.studies import glm_errors, glm_rates, glm_timing, gradient_norms
+from acvbook.studies import glm_errors, glm_rates, gradient_norms
 from numpy.testing import assert_allclose
 
 import acvlib as acv
@@ -72,30 +72,6 @@ def test_left_out_means_are_predictions_of_the_refits():
     alone = GLM(x[without], y[without], "poisson")
     predicted = alone.predict(acv.fit(alone, tolerance=1e-10).params, x[[5]])[0]
     assert_allclose(glm_errors.left_out_means(model, result)[5], predicted, rtol=1e-7)
-
-
-def test_estimates_are_compared_with_the_test_error_and_the_gain():
-    table = {"family": "a", "train": [6.0], "ij": [8.0], "exact": [10.0], "test": [20.0]}
-    row = glm_errors.compared(pd.DataFrame(table)).iloc[0]
-    assert [row.train_to_test, row.ij_to_test, row.exact_to_test] == [0.3, 0.4, 0.5]
-    assert (row.gap_to_gain, row.ij_below_exact) == (0.5, True)
-    both = glm_errors.beside(pd.DataFrame(table), pd.DataFrame(table))
-    assert_allclose(both.loc[("a", "ours")], both.loc[("a", "authors")])
-
-
-def test_growth_is_the_slope_over_sizes_that_all_draws_have():
-    n = np.array([10, 100, 1000, 10, 100])
-    ratio = np.array([1.0, 10.0, 1e9, 2.0, 200.0])
-    table = pd.DataFrame({"draw": [0, 0, 0, 1, 1], "n": n, "ratio": ratio})
-    assert_allclose(glm_timing.growth(table), [1.0, 2.0])
-
-
-def test_coverage_of_a_mean_is_what_was_asked_for():
-    covered = glm_rates.coverage("gaussian", 400, 400, 1, 400, 0.9, rng())
-    assert_allclose(covered[["ij", "bootstrap"]].mean(), 0.9, atol=0.05)
-    assert_allclose(covered[["none", "none_width", "none_delta"]], 0.0, atol=1e-12)
-    table = glm_rates.coverage_table(covered, ["none", "ij"])
-    assert_allclose(table.width, [0.0, covered.ij_width.mean()])
 
 
 def test_delta_errors_of_a_mean_are_the_standard_error():

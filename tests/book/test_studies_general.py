@@ -48,25 +48,6 @@ def test_crossings_are_those_of_kept_labels_alone():
     assert general.crossings(model, exact) == moved / 5
 
 
-def test_draws_hide_other_labels_and_share_the_sums_over_pairs():
-    data, rng = small(n=200)
-    model = general.semi_supervised(data, rng, gamma_p=1.0, gamma_i=0.3)
-    other = general.relabelled(model, data.y, rng, 0.2)
-    assert len(other.labelled) == 40
-    assert other.energy is model.energy
-    assert_allclose(other.y[other.labelled], data.y[other.labelled])
-    table = general.over_draws(model, data.y, rng, [(1.0, 0.3), (0.1, 0.1)], 3, 0.3)
-    assert table.index.names == ["gamma_p", "gamma_i", "draw", "rung"]
-    one = general.by_rung(general.at(table, 1.0, 0.3), "theta_error")
-    assert one.shape == (3, 6)
-    assert one.infinitesimal_jackknife.nunique() == 3
-    assert (one.frozen_newton < one.no_adjustment).all()
-    assert_allclose(
-        general.medians(general.at(table, 1.0, 0.3), ["theta_error"]).theta_error["as_printed"],
-        one.as_printed.median(),
-    )
-
-
 def test_eq_11_is_exact_where_the_loss_is_linear_in_the_parameters():
     data, rng = small("abalone", n=200)
     model = general.semi_supervised(data, rng, labelled=0.3, gamma_p=1.0, gamma_i=0.3)
@@ -99,22 +80,6 @@ def test_choices_are_the_least_entries():
     assert chosen.loc["exact", ["gamma_p", "gamma_i", "regret", "same"]].tolist() == [0.1, 1, 0, 1]
     assert chosen.loc["as_printed", ["gamma_p", "gamma_i", "regret"]].tolist() == [0.1, 0.1, 1.0]
     assert (chosen.inside == 0.0).all()  # gamma_p has edges alone
-
-
-def test_choices_over_draws_are_inside_or_at_an_edge():
-    index = pd.MultiIndex.from_product([(0, 1), (0.1, 1.0, 10.0), (0.1, 1.0, 10.0)])
-    index.names = ["draw", "gamma_p", "gamma_i"]
-    exact = np.full(18, 5.0)
-    exact[4], exact[9] = 1.0, 1.0  # (1, 1) in the first draw, (0.1, 0.1) in the second
-    table = pd.DataFrame({"exact": exact, "as_printed": exact[::-1], "unconverged": 0}, index)
-    choices = general_choice.choices(table)
-    summary = general_choice.summary(choices)
-    assert summary.inside["exact"] == 0.5
-    assert choices.loc[0, "as_printed"].tolist() == [10.0, 10.0, 4.0, 0.0, 0.0]
-    assert summary.same["as_printed"] == 0.0
-    narrow = general_choice.within(table, (1.0, 10.0))
-    assert len(narrow) == 8
-    assert general_choice.choices(narrow).inside.sum() == 0.0
 
 
 def test_all_ways_of_table_1_give_the_same_exact_loss():

@@ -93,13 +93,6 @@ def table_of_errors():
     return pd.DataFrame(columns | {"exact": train + 1.5 * bend}, index=index)
 
 
-def test_chosen_is_the_df_of_the_least_error():
-    chosen = genomics.chosen(table_of_errors())
-    assert chosen.index.names == ["rebuild", "left_out"]
-    assert (chosen.train == 6).all()
-    assert (chosen[["ij", "test", "exact"]] == 5).all(axis=None)
-
-
 def test_nearness_of_an_estimate_that_is_the_test_error():
     near = genomics.nearness(table_of_errors())
     assert_allclose(near.gap, 1.0)
@@ -129,8 +122,3 @@ def test_bfgs_stops_near_the_optimum_and_newton_at_it(data, run):
     found = genomics.with_bfgs(model, np.random.default_rng(0), genomics.left_out(1)[:2])
     assert found["newton_gradient"] < 1e-9 < found["bfgs_gradient"]
     assert 0 < found["newton"] < found["newton_none"]
-
-
-def test_share_nearer_counts_folds(run):
-    assert genomics.share_nearer(run, "exact", "ij") == 1.0
-    assert genomics.share_nearer(run, "ij", "exact") == 0.0

@@ -8,7 +8,6 @@ from acvbook.datasets.mocap import Mocap
 from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
 
 import acvlib as acv
-from acvlib.models import HMM
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*indefinite Hessian"
@@ -62,21 +61,6 @@ def test_fits_are_optima_of_what_is_not_held(studied):
         assert one.fit.newton_decrement <= 1e-6
         assert len(one.whole) == one.model.n_nuisance + one.model.n_params
         np.testing.assert_array_equal(one.model.held, one.whole[: one.model.n_nuisance])
-
-
-def test_a_neural_fit_is_better_for_being_shaken(split, monkeypatch):
-    sequences, emission = split[0].sequences[:5], mocap_fits.emissions((), (1,))["NAR(1)"]
-    model = HMM(sequences, 2, emission, "sequences", context=2)
-
-    def least():
-        one = mocap_fits.fitted(
-            "", sequences, 2, emission, np.random.default_rng(1), 1, context=2, **FREE
-        )
-        return model.derivatives.value_and_gradient(one.whole, np.ones(len(sequences)))[0]
-
-    shaken = least()
-    monkeypatch.setattr(mocap_fits, "N_ROUNDS", 0)
-    assert shaken < least()
 
 
 def test_exact_folds_are_refits(studied):
@@ -137,22 +121,6 @@ def test_a_reading_that_was_drawn_is_not_fitted_again():
     assert taken.equals(fitted)
 
 
-def test_one_search_is_no_better_than_the_best_of_several(split):
-    emission = mocap_fits.emissions((1,), ())["AR(1)"]
-
-    def objective(**settings):
-        rng = np.random.default_rng(1)
-        one = mocap_fits.fitted(
-            "", split[0].sequences, 2, emission, rng, 4, context=2, **FREE, **settings
-        )
-        model, whole = one.model, one.whole
-        assert one.fit.newton_decrement <= 1e-6
-        free = HMM(model.sequences, 2, emission, "sequences", context=2)
-        return free.derivatives.value_and_gradient(whole, np.ones(8))[0]
-
-    assert objective() <= objective(once=True) + 1e-3
-
-
 @pytest.fixture(scope="module")
 def steps():
     x = recordings(np.random.default_rng(3), 1, 60).sequences[0]
@@ -166,15 +134,3 @@ def test_sigma_is_known_unless_it_is_estimated(steps):
     sigmas = [one["AR(1)"].model.held[-1] for one in (known, steps)]
     assert sigmas == pytest.approx([0.0, np.log(0.5)], abs=0.2)
     assert abs(sigmas[0]) < 1e-3 < abs(sigmas[1])
-
-
-def test_the_future_left_out(steps):
-    assert {one.model.n_sites for one in steps.values()} == {59}
-    rungs = mocap_steps.future(steps["AR(1)"], 55)
-    assert [list(fold) for fold in rungs["exact"].folds] == [
-        [55, 56, 57, 58],
-        [56, 57, 58],
-        [57, 58],
-        [58],
-    ]
-    assert len(mocap_steps.first_losses(rungs["exact"])) == 4

@@ -1,7 +1,6 @@
 """The studies of the traffic chapter on short series, against counting and computing by hand."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from acvbook.datasets.dodgers import simulate_dodgers
 from acvbook.studies import counting, traffic, traffic_times
@@ -96,16 +95,6 @@ def test_operations_on_a_tape_are_counted():
     assert work[0]["H"] > work[0]["G"]
 
 
-def test_inverse_and_its_operations():
-    root = rng().standard_normal((4, 9))
-    matrix = root @ root.T
-    assert_allclose(counting.inverse(matrix) @ matrix, np.eye(4), atol=1e-10)
-    numbers = counting._numbers(matrix)
-    inverted, operations = counting._operations(counting.inverse, numbers)
-    assert_allclose(inverted.astype(float) @ matrix, np.eye(4), atol=1e-10)
-    assert operations == 4 * (1 + 4) + 4 * 3 * (1 + 2 * 4)
-
-
 def test_algorithm_1_is_the_librarys_jackknife(problem):
     _, model, fit = problem
     folds = traffic.folds_of("contiguous", model, 5, 3, rng())
@@ -115,18 +104,6 @@ def test_algorithm_1_is_the_librarys_jackknife(problem):
     expected = acv.infinitesimal_jackknife(fit, folds).params
     for line in (counting.as_printed, counting.summed_first):
         assert_allclose(line(fit.params, inverted, cross, folds), expected, rtol=1e-6)
-
-
-def test_ratios_are_of_both_kinds_together():
-    rows = [
-        {"size": 5, "repeat": 0, "kind": kind, "rung": rung, "total": total, "net": total - 1.0}
-        for kind in traffic.KINDS
-        for rung, total in (("infinitesimal_jackknife", 2.0), ("newton_step", 5.0), ("exact", 9.0))
-    ]
-    found = traffic_times.ratios(pd.DataFrame(rows)).loc[5, 0]
-    assert found["exact_over_ij", "total"] == 4.5
-    assert found["exact_over_ij", "net"] == 8.0
-    assert found["ns_over_ij", "net"] == 4.0
 
 
 def test_the_authors_way_finds_the_same_params():

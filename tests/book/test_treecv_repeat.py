@@ -82,18 +82,6 @@ def test_level_and_spread_beside_the_published_ones():
     assert treecv_tables.level_gap(table, published, 100, 2_000, 4_000) == pytest.approx(gap)
 
 
-def test_bootstrap_of_a_statistic(frame):
-    losses = treecv_tables.estimates(frame)
-    assert losses.shape == (4, 14)
-    assert treecv_tables.estimates(frame, "training").nunique(axis=1).eq(1).all()
-    record = treecv_tables.bootstrapped(
-        lambda table: table.loc[("treecv", "fixed", 5), "mean"], losses, np.random.default_rng(0)
-    )
-    assert record["value"] == losses["treecv", "fixed", 5].mean()
-    assert record["draws"] == 4
-    assert record["spread"][0] < record["value"] < record["spread"][1]
-
-
 def test_costs_of_times_made_by_hand():
     times = {("treecv", "fixed", 5): 4, ("treecv", "fixed", 100): 8, ("treecv", "fixed", 0): 12}
     times |= {("treecv", "randomized", 0): 24, ("treecv", "randomized", 100): 20}
