@@ -159,8 +159,7 @@ errors.median().to_frame("median parameter error (SE)").round(4)
 
 # %% tags=["remove-cell"]
 none = errors.no_adjustment
-for rung in errors:
-    ledger.record_draws(f"beyond.ladder.showers.{rung}", errors[rung], baseline=none)
+ledger.record_table("beyond.ladder.showers", errors, nothing=none)
 ij, frozen = errors.infinitesimal_jackknife, errors.frozen_newton
 shares = {"none": (frozen < none).mean(), "ij": (frozen < ij).mean()}
 baselines = {"none": None, "ij": (none < ij).mean()}

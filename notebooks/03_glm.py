@@ -136,8 +136,7 @@ ratios = errors.assign(
 )
 worst = ratios[ratios.family == ratios.groupby("family").ns.median().idxmax()]
 ledger.record_draws("giordano.fig1.ns_to_ij", worst.ns, baseline=worst.none)
-for name, values, baseline in glm_errors.ladder_records(errors):
-    ledger.record_draws(f"beyond.ladder.glm.{name}", values, baseline=baseline)
+glm_errors.record_ladders(errors)
 
 # %% [markdown]
 # The second table has the share of folds in which one frozen step is nearer to the refit than doing nothing

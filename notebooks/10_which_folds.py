@@ -142,7 +142,6 @@ gaps = {
     for way in ("refit", "ignore")
 }
 ledger.record_draws("beyond.check.splits", gaps["refit"], baseline=gaps["ignore"])
-ledger.record_draws("beyond.check.splits.ignored", gaps["ignore"])
 
 # %% [markdown]
 # ## What to take away

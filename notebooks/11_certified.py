@@ -300,7 +300,6 @@ sentences[[*columns, "violations"]].round(4)
 strong = sentences.loc[1.0]
 ledger.record("beyond.certify.crf.certified", strong.certified, text)
 ledger.record("beyond.certify.crf.own", strong.at_own_params, text)
-ledger.record("beyond.certify.crf.weak", sentences.certified[0.01], text)
 both = sentences[["violations", "idle_violations"]].sum().astype(int)
 ledger.record(
     "beyond.certify.crf.violations",

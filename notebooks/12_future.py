@@ -114,7 +114,6 @@ for name in ("weekly", "psis"):
 price = {
     "psis_refits": schemes["psis"].refits,
     "speed": table.ahead["ours"],
-    "psis_speed": schemes["psis"].seconds / schemes["ours"].seconds,
     "gradients": future.gradients(series, 2),
     "gradients_default": future.gradients(series, 16),
 }

@@ -160,9 +160,6 @@ ahead = np.mean(by.loss["random"] > 0.0)
 ledger.record("beyond.tune.traffic.ahead", ahead, cars, draws=len(fortnights))
 ledger.record_draws("beyond.tune.traffic.test", by.test["start"], cars)
 ledger.record_draws("beyond.tune.traffic.test_random", by.test["random"], cars)
-ledger.record_draws(
-    "beyond.tune.traffic.gap", by.gap["tune"], cars, baseline=by.gap["start"]
-)
 
 # %% [markdown]
 # *Forest*: on new cells the loss of one common ridge is {value}`beyond.tune.forest.test | .2f` standard errors above that of tune's

@@ -48,47 +48,32 @@ def run(names):
     """Run what has no record yet; exit with the names of scripts that failed."""
     failed = []
     for name, path in scripts().items():
-        if names and name not in names:
-            continue
-        if record_of(name):
-            print(f"== {name}: recorded before", flush=True)
+        if (names and name not in names) or record_of(name):
             continue
         print(f"== {name}", flush=True)
-        rows = rows_of(path)
-        if rows is None:
-            failed.append(name)
-        else:
-            record = circumstances() | {"code": code(name), "rows": rows}
-            write(RECORDS / f"{name}.json", json.dumps(record, indent=1))
+        with tempfile.NamedTemporaryFile("r", suffix=".json", encoding="utf-8") as file:
+            settings = os.environ | {"ACVLIB_BENCH": file.name}
+            if subprocess.run([sys.executable, str(path)], env=settings).returncode:
+                failed.append(name)
+                continue
+            rows = [json.loads(line) for line in file]
+        record = circumstances() | {"code": code(name), "rows": rows}
+        write(RECORDS / f"{name}.json", json.dumps(record, indent=1))
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
 
-def rows_of(path):
-    """The rows that a script reports; None where it fails."""
-    with tempfile.NamedTemporaryFile("r", suffix=".json", encoding="utf-8") as file:
-        settings = os.environ | {"ACVLIB_BENCH": file.name}
-        process = subprocess.run([sys.executable, str(path)], env=settings)
-        rows = [json.loads(line) for line in file]
-    return None if process.returncode else rows
-
-
 def circumstances():
     """Where and when a record was made."""
+    cpus = Path("/proc/cpuinfo")  # Linux alone has a name for the processor
+    model = re.search(r"model name\s*: (.+)", cpus.read_text()) if cpus.exists() else None
     return {
         "date": datetime.date.today().isoformat(),
         "commit": ledger.commit(),
         "cores": os.cpu_count(),
-        "processor": processor(),
+        "processor": model[1] if model else platform.machine(),
         "python": platform.python_version(),
     }
-
-
-def processor():
-    """The model of the processor, as Linux calls it; elsewhere its architecture."""
-    path = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", path.read_text()) if path.exists() else None
-    return found[1] if found else platform.machine()
 
 
 def publish():

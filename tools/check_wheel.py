@@ -15,7 +15,7 @@ from pathlib import Path
 
 PYTHONS = ("3.11", "3.12", "3.13")
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("acvlib", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("pyproject.toml", "README.md", "LICENSE")
 EXAMPLE = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)[1]
 UP_TO_THE_TABLE = EXAMPLE.split("table = ")[0]
 IMPORT = """
@@ -42,13 +42,9 @@ else:
 def build(folder):
     """The wheel, from a copy of the sources, so that no leftover of an earlier build gets in."""
     copy = folder / "sources"
-    copy.mkdir()
+    shutil.copytree(ROOT / "acvlib", copy / "acvlib", ignore=shutil.ignore_patterns("__pycache__"))
     for name in SOURCES:
-        if (ROOT / name).is_dir():
-            hidden = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / name, copy / name, ignore=hidden)
-        else:
-            shutil.copy(ROOT / name, copy)
+        shutil.copy(ROOT / name, copy)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     subprocess.run([*pip, "--wheel-dir", folder, copy], check=True)
     return next(folder.glob("*.whl"))
@@ -63,17 +59,6 @@ def check_contents(wheel):
     assert "acvlib/py.typed" in names, names
     modules = sum(name.endswith(".py") for name in names)
     print(f"{wheel.name}: {modules} modules, {wheel.stat().st_size / 1024:.0f} kB")
-
-
-def interpreter(version):
-    """Path of a Python of this version, on the PATH or brought by pyenv; None if absent."""
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
-        return sys.executable
-    brought = Path.home().glob(f".pyenv/versions/{version}.*/bin/python3")
-    for candidate in (shutil.which(f"python{version}"), *brought):
-        if candidate and not subprocess.run([candidate, "-c", ""], capture_output=True).returncode:
-            return candidate
-    return None
 
 
 def use(wheel, python, folder):
@@ -101,7 +86,8 @@ def main():
         wheel = build(folder)
         check_contents(wheel)
         for version in PYTHONS:
-            python = interpreter(version)
+            here = version == f"{sys.version_info.major}.{sys.version_info.minor}"
+            python = sys.executable if here else shutil.which(f"python{version}")
             if python is None:
                 print(f"Python {version}: not here, skipped", flush=True)
                 continue

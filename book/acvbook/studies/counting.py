@@ -217,8 +217,3 @@ def _operations(function, *args):
     before = Number.operations
     found = function(*args)
     return found, Number.operations - before
-
-
-def slope(size: Sequence[float], work: Sequence[float]) -> float:
-    """The exponent of a power law, by least squares on logarithms."""
-    return float(np.polyfit(np.log(np.asarray(size, float)), np.log(np.asarray(work, float)), 1)[0])

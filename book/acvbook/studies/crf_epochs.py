@@ -22,6 +22,8 @@ from acvlib.parallel import track
 from acvlib.results import CVResult, Fit
 from acvlib.solvers.newton import newton
 
+from .ladders import correlation, seconds, slope
+
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
 ALL_RUNGS = (*RUNGS, newton_step)
 DECAY, EPSILON = (0.9, 0.999), 1e-8  # Adam's own defaults
@@ -107,17 +109,12 @@ def errors(here, results, reference, full, rows=slice(None), fitted=None):
             "correlation": np.corrcoef(exact_p, p)[0, 1],
             "mean_error": gap.mean(),
             "max_error": gap.max(),
-            "differences": _correlation(moves, own),
-            "moves": _correlation(p - here_p, exact_p - at_fit[rows]),
+            "differences": correlation(moves, own),
+            "moves": correlation(p - here_p, exact_p - at_fit[rows]),
             "theta_error": np.median(distances),
             "grad_norm": here.grad_norm,
         }
     return pd.DataFrame(table).T.rename_axis("rung")
-
-
-def _correlation(a, b):
-    """nan where one of them is zero throughout."""
-    return np.corrcoef(a, b)[0, 1] if a.any() and b.any() else np.nan
 
 
 class LayerStudy(NamedTuple):
@@ -260,8 +257,8 @@ def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
 
     found = {}
     for draw, rows in path.xs(rung, level="rung").groupby("draw"):
-        slope = np.polyfit(np.log(rows.grad_norm), np.log(rows[column]), 1)[0]
-        found[draw] = {"slope": slope, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
+        power = slope(rows.grad_norm, rows[column])
+        found[draw] = {"slope": power, "rank": spearmanr(rows.grad_norm, rows[column]).statistic}
     return pd.DataFrame(found).T
 
 
@@ -291,15 +288,6 @@ def own_slopes(model, folds):
 def hessian_in_gradients(model, params, repeats=3):
     """Median seconds of H over median seconds of a gradient."""
     weights = np.ones(model.n_sites)
-    functions = (
-        lambda: model.derivatives.hessian(params, weights),
-        lambda: model.derivatives.value_and_gradient(params, weights),
-    )
-    medians = [np.median([_seconds(function) for _ in range(repeats)]) for function in functions]
-    return float(medians[0] / medians[1])
-
-
-def _seconds(function):
-    started = time.perf_counter()
-    function()
-    return time.perf_counter() - started
+    hessians = seconds(lambda: model.derivatives.hessian(params, weights), repeats)
+    gradients = seconds(lambda: model.derivatives.value_and_gradient(params, weights), repeats)
+    return float(np.median(hessians) / np.median(gradients))

@@ -11,6 +11,8 @@ import acvlib as acv
 from acvlib.models import AutoRegressiveHMM, PoissonTraffic
 from acvlib.models.hmm import em
 
+from . import ladders
+
 DAY = 288  # five-minute counts
 WEEK = 7 * DAY
 DEGRADED = 0.7  # Pareto k from which on PSIS-LFO refits
@@ -238,20 +240,14 @@ def gradients(series: Series, anchors: int, repeats: int = 15) -> float:
         for fold in acv.exact(fit, found.folds(rows)).folds:
             own.hessian(fit.params, acv.folds.weights(model.n_sites, fold))
 
-    whole, refits, gradient = (
-        min(map(_processor_seconds, [function] * repeats))
-        for function in (
-            lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
-            price,
-            lambda: own.value_and_gradient(fit.params, ones),
-        )
+    calls = (
+        lambda: acv.leave_future_out(series.fit, series.starts, anchors=anchors),
+        price,
+        lambda: own.value_and_gradient(fit.params, ones),
     )
-    return (whole - refits) / gradient
-
-
-def _processor_seconds(function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        began = time.process_time()
-        function()
-    return time.process_time() - began
+        whole, refits, gradient = (
+            min(ladders.seconds(call, repeats, time.process_time)) for call in calls
+        )
+    return (whole - refits) / gradient

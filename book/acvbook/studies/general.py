@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from acvlib.compare import theta_errors
 from acvlib.fit import fit
 from acvlib.folds import k_fold
 from acvlib.methods.as_printed import as_printed, linearised
@@ -28,6 +27,7 @@ from acvlib.models import (
 from ..datasets import Msd, load_or_simulate, simulate_msd
 from ..datasets.msd import N_ROWS
 from ..neighbours import neighbour_affinity
+from .ladders import against_exact, correlation
 
 RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
 LADDER = (*RUNGS, newton_step)
@@ -164,29 +164,12 @@ def standard_error_unit(model, full):
 
 
 def agreement(model, results):
-    """How near each rung comes to exact CV, one row a rung.
-
-    loss: mean held-out loss; r_loss and r_difference: Pearson's R over left-out points of predicted
-    and actual loss, and of what leaving out adds to them (nan without adjustment: it adds nothing);
-    theta_error: median over folds, in standard errors; beats_none and beats_ij: share of folds in
-    which it is no larger than without adjustment, and than the jackknife's.
+    """`ladders.against_exact`, its columns named as in the chapter: r_loss and r_difference are
+    Pearson's R over left-out points of losses, and of what leaving out adds to them.
     """
-    reference, none = (np.concatenate(results[name].losses) for name in ("exact", "no_adjustment"))
     unit = standard_error_unit(model, results["exact"].fit)
-    theta = {name: theta_errors(results["exact"], result) for name, result in results.items()}
-    rows = {}
-    for name, result in results.items():
-        losses = np.concatenate(result.losses)
-        rows[name] = {
-            "loss": losses.mean(),
-            "r_loss": correlation(losses, reference),
-            "r_difference": correlation(losses - none, reference - none),
-            "theta_error": np.median(theta[name]) / unit,
-            "beats_none": np.mean(theta[name] <= theta["no_adjustment"]),
-            "beats_ij": np.mean(theta[name] <= theta["infinitesimal_jackknife"]),
-            "seconds": result.seconds,
-        }
-    return pd.DataFrame(rows).T.rename_axis("rung")
+    named = {"correlation": "r_loss", "differences": "r_difference", "theta": "theta_error"}
+    return against_exact(results, unit=unit).rename(columns=named)
 
 
 def at(table, gamma_p, gamma_i):
@@ -204,11 +187,6 @@ def medians(table, columns):
 def by_rung(table, column):
     """A column of `over_draws` at one (gamma_p, gamma_i): one row a draw, one column a rung."""
     return table[column].unstack("rung")
-
-
-def correlation(a, b):
-    """Pearson's R; nan where one of them does not vary."""
-    return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
 
 
 def expansions(model, results):

@@ -13,6 +13,7 @@ from acvlib.methods.exact import exact
 from acvlib.models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
 
 from .general import RUNGS
+from .ladders import pointwise, slopes
 
 SHIFT = np.array([1.0, 1.0, -0.5, 0.5])  # the true slopes
 
@@ -80,15 +81,12 @@ def errors(model, folds):
     reference, row = exact(full, folds, tolerance=1e-10), {}
     for method in RUNGS:
         result = method(full, folds)
-        row[method.__name__] = abs(_mean(linearised(result)) - _mean(reference))
+        gap = pointwise(linearised(result)).mean() - pointwise(reference).mean()
+        row[method.__name__] = abs(gap)
         row[f"theta {method.__name__}"] = np.median(
             np.linalg.norm(result.params - reference.params, axis=1)
         )
     return row
-
-
-def _mean(result):
-    return np.concatenate(result.losses).mean()
 
 
 def by_folds(kind, n, numbers, rng, most=None):
@@ -127,12 +125,6 @@ def _observed(model):
     return np.arange(model.n_sites) if model.observed is None else np.flatnonzero(model.observed)
 
 
-def slopes(table):
-    """d log(error) / d log(index) of each rung, by least squares."""
-    x = np.log(table.index.to_numpy(float))
-    return pd.Series({rung: float(np.polyfit(x, np.log(table[rung]), 1)[0]) for rung in table})
-
-
 def slopes_of(tables):
-    """`slopes` of each draw's table, one row a draw."""
+    """`ladders.slopes` of each draw's table, one row a draw."""
     return pd.DataFrame([slopes(table) for table in tables])

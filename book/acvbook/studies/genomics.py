@@ -72,21 +72,6 @@ def cold_start(model, fit, folds, rng):
     return _finished(run, model, rows)
 
 
-def along_a_path(model, fit, folds, n_steps=8):
-    """Exact CV by following each solution while the fold's weight goes from 1 to 0.
-
-    A `CVResult` as from any rung.
-    """
-    run, rows = Run("along_a_path", fit, folds), []
-    for fold in run.folds:
-        params = fit.params
-        gone = 1.0 - acv.folds.weights(model.n_sites, fold)
-        for share in np.linspace(0.0, 1.0, n_steps + 1)[1:]:
-            params = model.solve(params, 1.0 - share * gone).params
-        rows.append(params)
-    return _finished(run, model, rows)
-
-
 def _finished(run, model, rows):
     """The result of params, one row a fold, with the norm of each fold's residual."""
     residuals = [
@@ -401,15 +386,6 @@ def add_cold_starts(run, rng, folds):
     """The run with the estimate "cold" beside the others, on `folds` by how many are left out."""
     cold = {("cold", k): cold_start(run.model, run.fit, some, rng) for k, some in folds.items()}
     return run._replace(results=run.results | cold)
-
-
-def jumps(run, size, tolerance=1e-3):
-    """Share of folds in which exact CV ends elsewhere than the path of solutions does,
-    in standard errors.
-    """
-    path = along_a_path(run.model, run.fit, left_out(size))
-    gap = run.fit.standard_errors_between(path.params, run.results["exact", size].params)
-    return float((gap > tolerance).mean())
 
 
 def assigned_by_kept_times(runs):

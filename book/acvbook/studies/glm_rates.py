@@ -16,6 +16,7 @@ from acvlib.methods.newton_step import newton_step
 from acvlib.models import GLM
 
 from ..theorem1 import theorem1
+from . import ladders
 from .glm_errors import truth
 
 DESIGNS = {
@@ -63,12 +64,8 @@ def _largest_errors(design, n, k, dim, rng):
 
 def slopes(table, columns=tuple(RUNGS)):
     """d log(column) / d log(n) by least squares, a row for each draw."""
-
-    def of_draw(rows):
-        logs = np.log(rows[list(columns)])
-        return pd.Series(np.polyfit(np.log(rows.n), logs, 1)[0], index=columns)
-
-    return pd.DataFrame({draw: of_draw(rows) for draw, rows in table.groupby("draw")}).T
+    by_draw = table.set_index("n").groupby("draw")
+    return pd.DataFrame({draw: ladders.slopes(rows, columns) for draw, rows in by_draw}).T
 
 
 def theorem1_on_data(settings, n_draws, rng):

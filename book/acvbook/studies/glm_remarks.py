@@ -20,6 +20,7 @@ from acvlib.methods.newton_step import newton_step
 from acvlib.models import GLM
 
 from .glm_errors import truth
+from .ladders import slope
 
 PENALTY = 1.0
 SMALL = np.geomspace(1e-5, 1e-4, 5)
@@ -46,12 +47,11 @@ def _one_site_row(family, n, dim, rng):
     site = largest_gradient(model, full)
     ij, none = toward_one_site(model, full, site, np.array([1.0, *SMALL]))
     left_ij, left_none = _errors(model, full, 1.0 - np.eye(1, n, site))
-    slopes = np.polyfit(np.log(SMALL), np.log(np.transpose([ij[1:], none[1:]])), 1)[0]
     return {
         "relative": ij[0] / none[0],
         "left_out": left_ij[0] / left_none[0],
-        "order_ij": slopes[0],
-        "order_none": slopes[1],
+        "order_ij": slope(SMALL, ij[1:]),
+        "order_none": slope(SMALL, none[1:]),
     }
 
 

@@ -9,7 +9,8 @@ from threadpoolctl import threadpool_limits
 from acvlib.folds import leave_one_out
 from acvlib.methods.newton_step import newton_step
 
-from .mocap_orders import gradient_seconds, median_seconds
+from .ladders import seconds
+from .mocap_orders import gradient_seconds
 
 
 def minutes(studied):
@@ -52,7 +53,7 @@ def solves(result, repeats=5):
 
     with threadpool_limits(1), parallel_config("threading", n_jobs=1):
         unit = gradient_seconds(model, params, repeats)
-        ij, ns = median_seconds(ij, repeats), median_seconds(ns, repeats)
+        ij, ns = (float(np.median(seconds(solve, repeats))) for solve in (ij, ns))
     return {"gradient": unit, "ij": ij, "ns": ns, "ij_in_gradients": ij / unit, "ns_to_ij": ns / ij}
 
 

@@ -2,16 +2,15 @@
 by exact and approximate CV.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from acvlib.compare import theta_errors
 from acvlib.folds import leave_one_out
 from acvlib.methods.ladder import ladder
 
+from .ladders import seconds, theta_table
 from .mocap_fits import Fitted
 
 
@@ -49,39 +48,6 @@ def means(table):
     return table[[column for column in table if not column.startswith("se_")]].astype(float).T
 
 
-def errors(studied):
-    """A row for each model and rung: how far its losses and parameters are from the exact
-    refits'.
-    """
-    rows = [
-        _errors(name, cv, result)
-        for name, result in studied.items()
-        for cv in result.rungs.values()
-    ]
-    return pd.DataFrame(rows).set_index(["model", "rung"])
-
-
-def _errors(name, cv, result):
-    exact = result.rungs["exact"]
-    gap, theta = cv.fold_losses - exact.fold_losses, theta_errors(exact, cv)
-    return {
-        "model": name,
-        "rung": cv.method,
-        "bias": gap.mean(),
-        "mean_error": abs(gap).mean(),
-        "median_error": np.median(abs(gap)),
-        "correlation": np.corrcoef(cv.fold_losses, exact.fold_losses)[0, 1],
-        "theta": np.median(theta),
-        "theta_max": theta.max(),
-        "indefinite": _marked(cv),
-    }
-
-
-def _marked(cv):
-    """How many folds a Newton step marks as indefinite; 0 by the other rungs."""
-    return int(cv.indefinite.sum()) if cv.method == "newton_step" else 0
-
-
 MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds are counted together
 
 
@@ -89,12 +55,8 @@ def errors_by_move(result):
     """Median parameter errors of the folds whose exact refit moves so far,
     in standard errors: a row a range.
     """
-    exact = result.rungs["exact"]
-    moves = exact.fit.standard_errors_between(exact.params, exact.fit.params)
-    columns = {
-        name: theta_errors(exact, cv) for name, cv in result.rungs.items() if name != "exact"
-    }
-    groups = pd.DataFrame(columns).groupby(pd.cut(moves, MOVES), observed=True)
+    table = theta_table(result.rungs)
+    groups = table.groupby(pd.cut(table.no_adjustment, MOVES), observed=True)
     return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
 
@@ -109,24 +71,15 @@ def costs(studied, repeats=3):
 def _costs(result, repeats):
     model, params = result.fitted.model, result.fitted.fit.params
     gradient = gradient_seconds(model, params, repeats)
-    seconds = {name: cv.seconds for name, cv in result.rungs.items()}
-    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | seconds
+    by_rung = {name: cv.seconds for name, cv in result.rungs.items()}
+    return {"D": model.n_params, "fit": result.fitted.seconds, "gradient": gradient} | by_rung
 
 
 def gradient_seconds(model, params, repeats=3):
     """Median seconds of one log p with gradient."""
     ones = np.ones(model.n_sites)
-    return median_seconds(lambda: model.derivatives.value_and_gradient(params, ones), repeats)
-
-
-def median_seconds(function, repeats):
-    """Median wall clock of repeated calls."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - started)
-    return float(np.median(times))
+    calls = seconds(lambda: model.derivatives.value_and_gradient(params, ones), repeats)
+    return float(np.median(calls))
 
 
 def unconverged(studied):

@@ -2,7 +2,6 @@
 everything, by coupling.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
@@ -16,14 +15,10 @@ from acvlib.results import CVResult, Fit
 from acvlib.weighting import drop_latents
 
 from . import calibration
+from .ladders import against_exact, fold_totals, seconds
 
-RUNGS = (
-    acv.no_adjustment,
-    acv.infinitesimal_jackknife,
-    acv.frozen_newton,
-    acv.newton_step,
-    acv.exact,
-)
+RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
+RUNGS += (acv.newton_step, acv.exact)
 
 
 AUTHORS_TOLERANCE, AUTHORS_STEPS = 1e-8, 100  # of EM in the authors' program
@@ -151,41 +146,9 @@ def _optimum(model, fit):
 
 
 def errors(fields):
-    """One row a coupling and rung, all against exact: relative error of a fold's loss, correlations
-    of losses and of what leaving out moves them, theta error.
-    """
-    rows = {
-        (beta, name): _against(field.results["exact"], field.results["no_adjustment"], result)
-        for beta, field in fields.items()
-        for name, result in field.results.items()
-        if name != "exact"
-    }
-    return pd.DataFrame(rows).T.rename_axis(["beta", "rung"])
-
-
-def _against(exact, none, result):
-    relative, theta = acv.relative_errors(exact, result), acv.theta_errors(exact, result)
-    losses, exact_losses = result.fold_totals, exact.fold_totals
-    return {
-        "loss": losses.mean(),
-        "relative_error": relative.mean(),
-        "worst": np.abs(losses - exact_losses).max() / exact_losses.std(),
-        "correlation": np.corrcoef(losses, exact_losses)[0, 1],
-        "differences": _correlation(losses - none.fold_totals, exact_losses - none.fold_totals),
-        "theta_error": np.median(theta),
-        "theta_error_max": theta.max(),
-    }
-
-
-def _correlation(a, b):
-    """nan where a or b is constant, as the differences of the baseline from itself are."""
-    return np.corrcoef(a, b)[0, 1] if np.ptp(a) > 0.0 and np.ptp(b) > 0.0 else np.nan
-
-
-def _seconds(function, *args):
-    tick = time.perf_counter()
-    function(*args)
-    return time.perf_counter() - tick
+    """`ladders.against_exact` of the folds' losses, one row a coupling and rung."""
+    rows = {beta: against_exact(field.results, fold_totals) for beta, field in fields.items()}
+    return pd.concat(rows, names=["beta"]).drop("exact", level="rung")
 
 
 def with_neighbours(edges, sites):
@@ -203,9 +166,8 @@ def fold_seconds(field, n_parts, rng):
     returns the results of cold_em and of authors_em, part by part.
     """
     rows = np.array_split(rng.permutation(len(field.results["exact"].folds)), n_parts)
-    timed = [_part_seconds(field, part, rng) for part in rows]
-    seconds, cold, authors = zip(*timed, strict=True)
-    return pd.DataFrame(seconds).rename_axis("draw"), cold, authors
+    timed, cold, authors = zip(*(_part_seconds(field, part, rng) for part in rows), strict=True)
+    return pd.DataFrame(timed).rename_axis("draw"), cold, authors
 
 
 def _part_seconds(field, rows, rng):
@@ -213,37 +175,39 @@ def _part_seconds(field, rows, rng):
     jackknife = results["infinitesimal_jackknife"]
     folds, derivatives = jackknife.folds[rows], acv.derivatives_of(model)
     one, everyone = np.ones(model.n_sites), acv.folds.leave_one_out(model.n_sites)
-    once = _seconds(derivatives.hessian, fit.params, one)
-    once += _seconds(derivatives.solved_cross, fit.params, everyone, fit.hessian)
-    scoring = _seconds(derivatives.heldout, jackknife.params[rows], folds) / len(rows)
+    (once,) = seconds(
+        lambda: derivatives.solved_cross(fit.params, everyone, derivatives.hessian(fit.params, one))
+    )
+    (scoring,) = seconds(lambda: derivatives.heldout(jackknife.params[rows], folds))
+    scoring /= len(rows)
     runs = {rung.__name__: rung(fit, folds) for rung in RUNGS[2:]}
     cold = cold_em(model, fit, folds, random_start(model, rng))
     authors = authors_em(model, fit, folds[[0]])
-    seconds = {
+    by_method = {
         "no_adjustment": scoring,
         "infinitesimal_jackknife": scoring + once / model.n_sites,
         **{name: run.seconds / len(rows) for name, run in runs.items()},
         "cold_em": cold.seconds / len(rows),
         "authors_em": authors.seconds,
-        "log_partition": _seconds(model.objective, fit.params, one),
+        "log_partition": seconds(lambda: model.objective(fit.params, one))[0],
     }
-    return seconds, cold, authors
+    return by_method, cold, authors
 
 
-def over_acv(seconds, net=False):
+def over_acv(timed, net=False):
     """`fold_seconds` over those of the infinitesimal jackknife; net: both without the scoring."""
-    seconds = seconds.drop(columns="log_partition")
+    timed = timed.drop(columns="log_partition")
     if net:
-        seconds = seconds.sub(seconds.no_adjustment, axis=0)
-    return seconds.div(seconds.infinitesimal_jackknife, axis=0)
+        timed = timed.sub(timed.no_adjustment, axis=0)
+    return timed.div(timed.infinitesimal_jackknife, axis=0)
 
 
-def work(seconds, n_folds):
+def work(timed, n_folds):
     """One row a method: median seconds for all folds, over ACV, and over it net of scoring."""
     columns = {
-        "seconds": n_folds * seconds.drop(columns="log_partition").median(),
-        "over_acv": over_acv(seconds).median(),
-        "net_of_scoring": over_acv(seconds, net=True).median(),
+        "seconds": n_folds * timed.drop(columns="log_partition").median(),
+        "over_acv": over_acv(timed).median(),
+        "net_of_scoring": over_acv(timed, net=True).median(),
     }
     return pd.DataFrame(columns).rename_axis("method")
 
@@ -273,13 +237,6 @@ def regions(data, beta, n_regions, n_draws, rng):
     """Every rung where a whole region is left out, for each of some random partitions."""
     size = len(data), data.edges, n_regions
     return {draw: every_rung(data, beta, acv.folds.regions(*size, rng)) for draw in range(n_draws)}
-
-
-def theta_table(field):
-    """Distances of the params from the exact ones, in standard errors: (n_folds, rungs)."""
-    exact = field.results["exact"]
-    rungs = {name: result for name, result in field.results.items() if name != "exact"}
-    return pd.DataFrame({name: acv.theta_errors(exact, run) for name, run in rungs.items()})
 
 
 def gaps_to(field, results):
@@ -315,14 +272,6 @@ def coverage(fields, counts, n_draws, rng):
                 )
             }
     return pd.DataFrame(rows).T.rename_axis(["beta", "n_exact"])
-
-
-def buffered_loss(data, beta, radius):
-    """Mean loss of the centre tracts of balls, exactly refitted:
-    how well tracts farther off than that predict.
-    """
-    folds = acv.folds.balls(len(data), data.edges, radius, centres_alone=True)
-    return every_rung(data, beta, folds, (acv.exact,)).results["exact"].loss
 
 
 def difference_loss(field):

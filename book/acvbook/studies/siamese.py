@@ -4,16 +4,16 @@ predicted and retrained.
 Figure 3, and the rows AT&T of Tables 1 and 2, of Zhu and Liu (2021).
 """
 
-import time
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from joblib import delayed
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from acvbook.lissa import MARGIN, Disagreement, largest_eigenvalue, lissa
+from acvbook.lissa import MARGIN, largest_eigenvalue, lissa
 from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds, by_class
 from acvlib.folds import weights as fold_weights
@@ -25,7 +25,8 @@ from acvlib.results import Fit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
-from .general import correlation
+from .ladders import correlation
+from .ladders import seconds as stopwatch
 
 NAMES = ("no_adjustment", "gradient", "as_printed", "infinitesimal_jackknife", "frozen_newton")
 DAMPING = 0.1  # smallest eigenvalue of H + lambda over the largest of H, Section 5.2
@@ -187,9 +188,7 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
 
 
 def _lissa(full, b, depth, rng, size, scale):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Disagreement)  # the table has a column for it
-        found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, 1, scale)
+    found = lissa(full.hessian.products, b, rng, full.metric.damping, size, depth, scale)
     return {name: getattr(found, name)[0] for name in ("distance", "residual", "agrees")}
 
 
@@ -215,8 +214,12 @@ def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
         folds = by_class(model.person, -(-people // t), rng)
+
+        def scored(way, folds=folds):
+            return _mean_loss(model, way(model, training, seed, folds), folds)
+
         ways = {"cv": retrained, "acv": _jackknife}
-        rows.append({name: _timed(model, way, training, seed, folds) for name, way in ways.items()})
+        rows.append({name: stopwatch(partial(scored, way))[0] for name, way in ways.items()})
     table = pd.DataFrame(rows, index=pd.Index(numbers, name="folds"))
     return table.assign(ratio=table.cv / table.acv)
 
@@ -226,13 +229,6 @@ def _jackknife(model, training, seed, folds):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
         return infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
-
-
-def _timed(model, way, training, seed, folds):
-    """Seconds of finding each fold's params and scoring them."""
-    start = time.perf_counter()
-    _mean_loss(model, way(model, training, seed, folds), folds)
-    return time.perf_counter() - start
 
 
 def choices(model, training, seeds, rng, gammas, n_folds=None):
