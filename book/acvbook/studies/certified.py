@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from acvlib.beyond.certify import FURTHER, GRADIENT, HESSIAN
 
 import acvlib as acv
-from acvlib.beyond.certify import FURTHER, GRADIENT, HESSIAN
 from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM, LinearChainCRF
 from acvlib.trials import NoFiniteOptimum
