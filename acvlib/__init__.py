@@ -8,7 +8,7 @@ The front doors, by what you have:
 models               GLM, HMM, HiddenMRF, LinearChainCRF and more; or your own class, see Model
 approx_*             a fitted scikit-learn estimator: cross-validate, predict, tune
 from_hmmlearn        a fitted HMM
-from_crfsuite        a fitted CRF of sklearn-crfsuite
+FeatureCRF           a tagger's sentences; from_crfsuite, a fitted CRF of sklearn-crfsuite
 from_jax, from_torch a loss written in JAX or PyTorch
 treecv, kfold        a learner that reads rows once, see learners, and Examples of rows or a file
 
@@ -75,7 +75,8 @@ _LAZY_NAMES = {
     "approx_cross_val_predict": ".sklearn",
     "approx_cross_validate": ".sklearn",
     "approx_tune": ".sklearn.tune",
-    "from_crfsuite": ".models.crf.crfsuite",
+    "FeatureCRF": ".adapters.crfsuite",
+    "from_crfsuite": ".adapters.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
     "from_hmmlearn": ".models.hmm.adapters",

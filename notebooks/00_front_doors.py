@@ -620,7 +620,7 @@ print("a word of the first sentence:", ", ".join(f"{k} {v}" for k, v in X[0][0].
 
 # %%
 import acvlib as acv
-from acvlib.models import FeatureCRF
+from acvlib import FeatureCRF
 
 model = FeatureCRF(X, y, ridge=0.5)
 fit = acv.fit(model)

@@ -652,7 +652,7 @@ for short, rung in (("none", none), ("ij", ij)):
 # %% [markdown]
 # ## Without a network: features made by hand
 # What most people type is a linear CRF over sparse features: the word, its first and last letters, its shape, the same of its
-# neighbours. `acv.models.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
+# neighbours. `acv.FeatureCRF` takes them as `sklearn-crfsuite` does, and its scores are $\mathrm{score}_t(z) = \sum_a
 # x_{ta} W_{az}$, with a weight for each attribute and label that occur together. Now the scores are fitted too, and a
 # fold refits all of it. The entities that such taggers find in the test sets, fitted to the same sentences as the networks:
 
@@ -710,7 +710,7 @@ figures.save(fig, "crf_features", texts["conll"])
 # There is no matrix of so many parameters. All rungs solve by conjugate gradients, with products of the Hessian that cost less
 # than a gradient each, and a preconditioner made of the few directions in which fitted sentences are uncertain. A fit by
 # `sklearn-crfsuite` takes {value}`beyond.features.conll.refit_over_ij` times as long as a fold of the IJ here, and its marginals,
-# read by `acv.models.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
+# read by `acv.from_crfsuite`, are ours to {value}`beyond.features.conll.crfsuite | .0e`.
 
 # %% tags=["remove-cell"]
 hand = "beyond.features"

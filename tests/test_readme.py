@@ -101,7 +101,7 @@ BROUGHT = {
     "approx_tune": of_sklearn,
     "models.GaussianHMM": lambda: {"x": X},
     "from_hmmlearn": of_hmmlearn,
-    "models.FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
+    "FeatureCRF": lambda: {"X": SENTENCES, "y": TAGS},
     "from_crfsuite": of_crfsuite,
     "models.HiddenMRF": of_graph,
     "models.HiddenMRF.from_map": of_map,

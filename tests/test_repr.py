@@ -69,7 +69,7 @@ HELD = {
     "chain prior": HMM.chain_prior,
     "HiddenMRF": MRF,
     "EMFit": models.em(MRF),
-    "FeatureCRF": models.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
+    "FeatureCRF": acv.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
     "PairwiseLinear": models.PairwiseLinear(X, Y, models.contrastive()),
     "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),
     "ManifoldEnergy": ENERGY,

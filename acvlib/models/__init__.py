@@ -1,10 +1,7 @@
 """Models: frozen data and hyperparameters, no fitted state."""
 
 from ..trials import NoFiniteOptimum
-from .crf import LinearChainCRF
-from .crf.crfsuite import from_crfsuite
-from .crf.dense import CRFParams
-from .crf.features import FeatureCRF, FeatureParams
+from .crf import CRFParams, LinearChainCRF
 from .glm import GLM
 from .glm.families import FAMILIES, Family, tweedie
 from .hmm import HMM, ImpossibleSequence
@@ -38,8 +35,6 @@ __all__ = [
     "CRFParams",
     "FAMILIES",
     "Family",
-    "FeatureCRF",
-    "FeatureParams",
     "GLM",
     "GLMHMM",
     "GraphAffinity",
@@ -65,7 +60,6 @@ __all__ = [
     "TrafficPrior",
     "contrastive",
     "em",
-    "from_crfsuite",
     "kernel_form",
     "median_square_distance",
     "ranking",

@@ -586,7 +586,7 @@ def names_of(tags):
 
 
 def feature_crf(scores, tags, weight, fold=None):
-    return models.FeatureCRF(words(scores), names_of(tags), 0.5, sample_weight=weight)
+    return acv.FeatureCRF(words(scores), names_of(tags), 0.5, sample_weight=weight)
 
 
 def ask_tags(model_of, scores, tags, weight, fold):
@@ -759,14 +759,14 @@ DOORS |= {
         **TAGGED,
     ),
     "FeatureCRF": Door(
-        ("models.FeatureCRF",),
+        ("FeatureCRF",),
         sentences,
         partial(ask_tags, feature_crf),
         model=feature_crf,
         **TAGGED,
     ),
     "from_crfsuite": Door(
-        ("from_crfsuite", "models.from_crfsuite"),
+        ("from_crfsuite",),
         sentences,
         ask_crfsuite,
         **TAGGED | {"weight": None},

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
+from acvlib import FeatureCRF, from_crfsuite
 from acvlib.folds import Folds
-from acvlib.models import FeatureCRF, from_crfsuite
 
 from . import hidden_labels
 from .crf_epochs import disjoint

@@ -431,7 +431,7 @@ NAMED = LISTS | odd.kinds(
 for scheme, name in ((None, "sentences"), (weighting.hide_labels, "tokens")):
     add(
         f"FeatureCRF {name}",
-        built(models.FeatureCRF),
+        built(acv.FeatureCRF),
         lambda rng, scheme=scheme: described(rng) | {"ridge": 0.25, "scheme": scheme} | COUNTED,
         sentences=TOKENS,
         labels=NAMED,
@@ -445,11 +445,11 @@ def from_crfsuite(X, y):
     crfsuite = pytest.importorskip("sklearn_crfsuite")
     plain = described(np.random.default_rng(0))
     fitted = crfsuite.CRF(c1=0, c2=0.5).fit(plain["sentences"], plain["labels"])
-    return models.from_crfsuite(fitted, X, y)[1]
+    return acv.from_crfsuite(fitted, X, y)[1]
 
 
 add(
-    "models.from_crfsuite",
+    "from_crfsuite",
     from_crfsuite,
     lambda rng: dict(zip("Xy", described(np.random.default_rng(0)).values(), strict=True)),
     X=TOKENS,

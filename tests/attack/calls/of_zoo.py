@@ -49,7 +49,7 @@ def zoo():
         "LinearChainCRF tokens": models.LinearChainCRF(
             **sentences(rng), scheme=weighting.hide_labels
         ),
-        "FeatureCRF": models.FeatureCRF(**described(rng)),
+        "FeatureCRF": acv.FeatureCRF(**described(rng)),
         "SemiSupervised": models.SemiSupervised(energy(rng), half_labelled(rng), "logistic"),
         "PairwiseLinear": models.PairwiseLinear(dyadic(rng, N, 2), dyadic(rng, N)),
     }
