@@ -283,7 +283,7 @@ ledger.record("beyond.certify.path.ours", (along.ours / along.error).median(), a
 # %% [markdown]
 # {verdict}`beyond.certify.path` In the median over the path Proposition 2's bound in standard errors is
 # {value}`beyond.certify.path.prop2 | .1f` times the true difference, the certificate's {value}`beyond.certify.path.ours | .2f`
-# times. It needs neither the optimum nor an exact fold.
+# times. It needs not the optimum, and exact folds only where an iterate is too far from them (*certified*: without a refit).
 #
 # ## Sentences
 # A chain CRF over the scores of a tagger that knows how often each word had each tag, CoNLL-2003. A fold leaves out a

@@ -29,7 +29,7 @@ from .chains import Chain
 from .regressions import Regression
 from .verified import UNIT, UP, Metric, NotCertified, excess, gamma
 
-FEW = 8.0  # gradients: a Hessian that costs more is dearer than a refit
+FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
 SHARES = (0.9, 0.5, 0.1, 1e-2, 1e-4, 1e-6)  # of the fit's curvature
 
 
@@ -96,7 +96,7 @@ def certify(result: AResult, complete: bool = False, sharp: bool = False) -> Cer
     elif search.problem.single_rows and result.folds.sizes.max() == 1:
         search.keep(every, *search.problem.single_rows(search.points, result.folds))
     search.look()
-    if not complete and search.problem.price <= FEW:
+    if not complete and len(search.problem.at) <= FEW:
         search.by_hessians(search.open)
     if complete and search.open.size:
         search.refit()

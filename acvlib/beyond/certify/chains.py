@@ -19,7 +19,6 @@ from .verified import UNIT, UP, Metric, gamma, odds_of, odds_range
 class Chain:
     """A fit of a model whose scores may have any level."""
 
-    price = 100.0  # of a fold's own Hessian, in gradients
     single_rows = None
 
     def __init__(self, fit: Any):

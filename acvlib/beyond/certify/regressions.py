@@ -40,13 +40,11 @@ class Regression:
         self.slope = (model.likelihood.slope(self.eta, model.responses) * self.weights).T
         self.terms = self.weights * self._sizes(self.eta)
         self.tiles = pieces(self.n, 1 + TILE // len(self.at))
-        self.tall = UP * norms(self.z)
-        self.offset = np.abs(model.offset)
+        self.tallest = UP * norms(self.z).max()
         self.matrix = self._with_errors(self.at, fit.hessian.multiply(np.eye(len(self.at))))
         self.whole = Metric(*self.matrix)
         units = self.whole.units.reshape(self.q, -1).sum(axis=0)
         self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
-        self.price = len(self.at) / 4  # of a fold's own Hessian, in gradients
         self.together = 1 + AT_ONCE // (self.q * self.n)
         self._leverages = np.full((self.n, self.q, self.q), np.nan)
 
@@ -65,7 +63,7 @@ class Regression:
 
     def _doubt(self, points):
         """How far scores at points (..., D) are off by rounding."""
-        return self.each * (self.tall.max() * UP * norms(points) + self.offset.max())
+        return self.each * (self.tallest * UP * norms(points) + np.abs(self.model.offset).max())
 
     def _sizes(self, eta):
         """Above the terms of slopes, and above curvatures."""
@@ -154,12 +152,6 @@ class Regression:
         gram = self._gram(curvature, slice(None)) + np.diag(self.ridge)
         return self._with_errors(point, gram)
 
-    def _noise(self, points, terms, pulls):
-        """Rounding errors (n_points,) of gradients in standard errors, by terms (n_points, n)."""
-        noise = 2.0 * self.all * (terms @ self.bent + np.abs(pulls) @ self.whole.units)
-        scores = UP * norms(points) * (terms @ (self.heights * self.tall))
-        return UP * noise + self.each * (scores + terms @ (self.heights * self.offset))
-
     def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
         """(g (n, D), its errors, how far scores moved from the fit (apart)) of folds."""
         eta = self.model.predictors(points)
@@ -171,10 +163,13 @@ class Regression:
         for slope, drift, fold in zip(slopes, apart, folds, strict=True):
             slope[:, fold] = 0.0
             drift[fold] = 0.0
-        drifts = apart.max(axis=1) + 4.0 * (self._doubt(points) + self._doubt(self.at))
+        doubts = self._doubt(points)
+        drifts = apart.max(axis=1) + 4.0 * (doubts + self._doubt(self.at))
         pulls = self.ridge * points
-        noise = self._noise(points, self.weights * self._sizes(eta), pulls)
-        return (slopes @ self.z).reshape(points.shape) + pulls, noise, UP * drifts
+        terms = self.weights * self._sizes(eta)
+        noise = doubts * (terms @ self.heights) + 2.0 * self.all * (terms @ self.bent)
+        noise += self.all * (np.abs(pulls) @ self.whole.units)
+        return (slopes @ self.z).reshape(points.shape) + pulls, UP * noise, UP * drifts
 
     def single_rows(self, points: np.ndarray, folds: Folds) -> tuple[np.ndarray, np.ndarray]:
         """(distances of points from the refits without one row each, R nu), by leverages.
@@ -194,16 +189,19 @@ class Regression:
             steps = points[rows] - self.at
             solved, self._leverages[own] = self._solved(z)
             along[rows] = np.einsum("nqd,nd->nq", steps.reshape(len(z), self.q, -1), z)
-            factors[rows] = self.slope[own] + _times(self.curvature[own], along[rows])
+            factors[rows] = self.slope[own]
+            factors[rows] += (self.curvature[own] * along[rows, None]).sum(axis=2)
             far[rows] = norms(steps)
             steps += step
-            steps -= _combined(factors[rows], solved)
+            steps -= (factors[rows].T[:, :, None] * solved).sum(axis=0)
             distances[rows] = np.abs(steps) @ self.whole.sides
             if distances[rows].max() > 1e-9:
                 distances[rows] = self.whole.length(steps)
-        slopes, heights, tall = self.slope[sites], self.heights[sites], self.tall[sites]
-        lengths, ways = norms(factors), norms(along) + tall * far
-        (noise,) = self._noise(self.at[None], self.terms[None], pull[None])
+        slopes, heights = self.slope[sites], self.heights[sites]
+        lengths, ways = norms(factors), norms(along) + self.tallest * far
+        doubt = self._doubt(self.at)
+        noise = self.terms @ (doubt * self.heights + 2.0 * self.all * self.bent)
+        noise += self.all * (np.abs(pull) @ self.whole.units)
         push = self.whole.dual(gradient[None]) + noise
         pulls = np.einsum("ni,nij,nj->n", slopes, self.leverages[sites], slopes)
         pulls = np.maximum(pulls, 0.0) + self.off[sites] * norms(slopes) ** 2
@@ -214,8 +212,8 @@ class Regression:
         terms = heights * (self.all + self.matrix[2])
         terms *= self.terms[sites] * (1.0 + ways) + lengths
         terms += 2.0 * noise + self.whole.doubt * (push + heights * lengths)
-        tall = self.whole.units @ np.abs(gradient) + self.q * self.bent[sites] * lengths
-        terms += gamma(2 * len(self.at)) * (self.whole.sides @ self.whole.units) * tall
+        sizes = self.whole.units @ np.abs(gradient) + self.q * self.bent[sites] * lengths
+        terms += gamma(2 * len(self.at)) * (self.whole.sides @ self.whole.units) * sizes
         distances = UP * (distances + terms + 8.0 * UNIT * norms(self.whole.sides) * far)
         return UP * (excess(reach) * nu + distances / share) / share, reach
 
@@ -237,17 +235,3 @@ class Regression:
         losses = self.model.likelihood.loss(eta, self.model.responses[..., sites])
         errors = 16.0 * UNIT * (1.0 + np.linalg.norm(eta, axis=0))
         return odds_range(odds_of(losses, errors), moves)
-
-
-def _times(matrices, vectors):
-    if vectors.shape[1] == 1:
-        return matrices[:, 0] * vectors
-    return np.einsum("nij,nj->ni", matrices, vectors)
-
-
-def _combined(factors, solved):
-    """sum_q factors_q solved_q, in place where there is one."""
-    if factors.shape[1] == 1:
-        solved *= factors
-        return solved[0]
-    return np.einsum("nq,qnd->nd", factors, solved)
