@@ -173,7 +173,7 @@ add(
 )
 add(
     "Folds.of",
-    lambda **a: Folds.of(**a),
+    lambda folds, n_sites: Folds.of(folds, n_sites),
     lambda rng: {"folds": three_folds(), "n_sites": N},
     is_folds,
     folds=odd.FOLDS,

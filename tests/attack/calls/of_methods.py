@@ -348,7 +348,7 @@ def certificate_law(found, result, complete=False, sharp=False):
 add(
     "certify",
     acv.certify,
-    lambda rng: {"result": result()},
+    lambda rng: {"result": other_result()},  # of a model in its scope
     certificate_law,
     unbounded=True,
     result=ANY_RESULT,
