@@ -25,14 +25,6 @@ TITLES = {
     "treecv": "TreeCV",
     "tune": "Tuning",
 }
-HEAD = """# Benchmarks
-
-What the library costs beside what its users would run instead. A number is a ratio of seconds, or
-of errors, within one run on one machine, unless it names its unit: where calls are short the two
-sides take turns, so that a slow spell hits both. Below 1 the side that is named first is the
-smaller one. A row with a limit says what we promise; the limits are in the scripts in
-`benchmarks/`.
-"""
 NONE = """
 No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` keeps their records.
 """
@@ -41,7 +33,9 @@ No run is recorded yet: `make bench` runs the benchmarks, `make publish-bench` k
 def write(target):
     """Write the page and its figures into `target`."""
     records = json.loads(RECORDED.read_text("utf-8")) if RECORDED.exists() else {}
-    (target / "benchmarks.md").write_text(page(records), "utf-8")
+    whole = target / "benchmarks.md"
+    filled = whole.read_text("utf-8").replace("<!-- benchmarks -->", page(records))
+    whole.write_text(filled, "utf-8")
     for name, record in records.items():
         draw(record["rows"], f"bench_{name}", target)
 
@@ -49,13 +43,13 @@ def write(target):
 def page(records):
     """MyST text of the whole page."""
     if not records:
-        return HEAD + NONE
+        return NONE
     rows = [row for record in records.values() for row in record["rows"]]
     limited = [row for row in rows if row["limit"] is not None]
     met = sum(row["met"] for row in limited)
     summary = f"{len(rows)} numbers; {met} of {len(limited)} limits are met.\n"
     sections = [section(name, record) for name, record in records.items()]
-    return "\n".join([HEAD, summary, *sections])
+    return "\n".join([summary, *sections])
 
 
 def section(name, record):

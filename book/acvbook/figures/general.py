@@ -3,11 +3,10 @@ seconds by the number of folds, rates.
 """
 
 import numpy as np
-from matplotlib.ticker import NullLocator
 
 from acvlib.plots import RUNGS, Style
 
-from .style import COLOURS
+from .style import COLOURS, lines
 
 EXACT, IJ = RUNGS["exact"], RUNGS["infinitesimal_jackknife"]
 WAYS = {
@@ -68,23 +67,9 @@ def criteria(ax, table):
 
 def seconds_by_folds(ax, table):
     """Seconds of each of WAYS (columns) against the number of folds, the index."""
-    for column in table.columns.intersection(list(WAYS)):
-        ax.plot(table.index, table[column], "-", ms=4, **WAYS[column].look)
-    ax.set(yscale="log", xlabel="folds", ylabel="seconds")
+    lines(ax, table, WAYS, yscale="log", xlabel="folds", ylabel="seconds")
     ax.set_xticks(table.index)
     ax.yaxis.set_minor_formatter("")
-    return ax
-
-
-def error_rates(ax, table):
-    """|approximate less exact CV| of each rung (columns) against the index, both axes
-    logarithmic.
-    """
-    for method in table.columns.intersection(list(RUNGS), sort=False):
-        ax.plot(table.index, table[method], "-", ms=4, **RUNGS[method].look)
-    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
-    ax.set_xticks(table.index, [f"{n:,}" for n in table.index])
-    ax.xaxis.set_minor_locator(NullLocator())
     return ax
 
 

@@ -2,14 +2,10 @@
 
 from acvlib.plots import RUNGS
 
-from .style import COLOURS, NEW_DATA
+from .style import COLOURS, NEW_DATA, lines
 
-SHORT = {
-    "none": "no_adjustment",
-    "ij": "infinitesimal_jackknife",
-    "frozen": "frozen_newton",
-    "ns": "newton_step",
-}
+SHORT = {"none": "no_adjustment", "ij": "infinitesimal_jackknife"}
+SHORT |= {"frozen": "frozen_newton", "ns": "newton_step"}
 
 ESTIMATES = {
     "train": RUNGS["no_adjustment"]._replace(label="training error"),
@@ -25,12 +21,8 @@ def error_differences(ax, ours, authors=None):
     hollow beside ours.
     """
     for place, name in enumerate(("train", "ij", "ns", "exact")):
-        style = {
-            "widths": 0.35,
-            "patch_artist": True,
-            "medianprops": {"color": "black"},
-            "flierprops": {"ms": 3},
-        }
+        style = {"widths": 0.35, "patch_artist": True, "flierprops": {"ms": 3}}
+        style |= {"medianprops": {"color": "black"}}
         box = ax.boxplot(ours[name] - ours.test, positions=[place - 0.2], **style)
         box["boxes"][0].set(facecolor=ESTIMATES[name].colour, alpha=0.75)
         if authors is not None and name in authors:
@@ -42,30 +34,15 @@ def error_differences(ax, ours, authors=None):
 
 
 def estimates_against(ax, table, ylabel, logy=True):
-    """One line for each column of a table that has a name in ESTIMATES, against its index,
-    which is logarithmic.
-    """
-    for column in table.columns.intersection(list(ESTIMATES)):
-        ax.plot(table.index, table[column], "-", ms=4, **ESTIMATES[column].look)
-    ax.set(xscale="log", yscale="log" if logy else "linear", xlabel=table.index.name, ylabel=ylabel)
-    return ax
+    """One line for each column that has a name in ESTIMATES, against a logarithmic index."""
+    scales = {"xscale": "log", "yscale": "log" if logy else "linear"}
+    return lines(ax, table, ESTIMATES, ylabel=ylabel, **scales)
 
 
 def rung_errors_against(ax, table):
     """Errors of parameters of the rungs in SHORT (columns) against the table's index."""
-    for short in table.columns.intersection(list(SHORT)):
-        ax.plot(table.index, table[short], "-", ms=4, **RUNGS[SHORT[short]].look)
-    ax.set(xscale="log", yscale="log", xlabel=table.index.name)
-    ax.set_ylabel("error of the parameters, standard errors")
-    return ax
-
-
-def authors_estimates(ax, table):
-    """The authors' own numbers as hollow marks, in the colours of `estimates_against`."""
-    for column in table.columns.intersection(list(ESTIMATES)):
-        look = ESTIMATES[column].look | {"label": None}
-        ax.plot(table.index, table[column], "--", ms=4, mfc="none", lw=0.6, **look)
-    return ax
+    ylabel = "error of the parameters, standard errors"
+    return lines(ax, table.rename(columns=SHORT), xscale="log", yscale="log", ylabel=ylabel)
 
 
 def bound_and_actual(ax, table):
