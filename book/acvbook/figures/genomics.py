@@ -35,9 +35,7 @@ def stage_ladder(ax, table):
 
 
 def gene_cluster(ax, hours, genes, curve):
-    """A cluster: its genes' means over replicates (n, n_times) and its mean curve (n_times,),
-    less their own means.
-    """
+    """A cluster: its genes (n, n_times) and its mean curve (n_times,), less their own means."""
     place = _time_axis(ax, hours)
     ax.plot(place, genes.T, lw=0.4, color=COLOURS[1], alpha=0.35)
     ax.plot(place, curve, lw=2.2, color=COLOURS[0])
@@ -45,9 +43,7 @@ def gene_cluster(ax, hours, genes, curve):
 
 
 def gene_curve(ax, hours, expression, curves, fold):
-    """One gene: replicates (n_times, n_replicates) and predicted curves by estimate,
-    the times left out shaded.
-    """
+    """One gene: replicates (n_times, n_replicates), curves by estimate, omitted times shaded."""
     place = _time_axis(ax, hours)
     for site in fold:
         ax.axvspan(place[site] - 0.25, place[site] + 0.25, color=COLOURS[3], alpha=0.3, lw=0)

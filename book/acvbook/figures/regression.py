@@ -17,9 +17,7 @@ ESTIMATES = {
 
 
 def error_differences(ax, ours, authors=None):
-    """Boxes of each estimate minus the test error over data sets; the authors', where given,
-    hollow beside ours.
-    """
+    """Boxes of each estimate minus the test error over data sets; the authors' are hollow."""
     for place, name in enumerate(("train", "ij", "ns", "exact")):
         style = {"widths": 0.35, "patch_artist": True, "flierprops": {"ms": 3}}
         style |= {"medianprops": {"color": "black"}}
@@ -46,9 +44,7 @@ def rung_errors_against(ax, table):
 
 
 def bound_and_actual(ax, table):
-    """Theorem 1's bound and the largest actual error against n;
-    hollow where the condition fails somewhere.
-    """
+    """Theorem 1's bound and the largest actual error against n; hollow: it fails somewhere."""
     for column, name, colour in (
         ("bound", "bound", COLOURS[0]),
         ("actual", "largest actual error", RUNGS["infinitesimal_jackknife"].colour),
@@ -62,9 +58,7 @@ def bound_and_actual(ax, table):
 
 
 def rates(ax, tables):
-    """Largest errors against n, one colour a table (by label), every repetition a mark,
-    the mean a line.
-    """
+    """Largest errors against n, one colour a table, a mark a repetition, the mean a line."""
     for label, table in tables.items():
         (line,) = ax.plot(table.groupby("n").ij.mean(), "-", label=label)
         ax.plot(table.n, table.ij, ".", ms=4, color=line.get_color())
@@ -73,9 +67,7 @@ def rates(ax, tables):
 
 
 def norm_centres(ax, table):
-    """Mean gradient norms against sqrt(D), one mark a setting,
-    with the line of equality that was claimed.
-    """
+    """Mean gradient norms against sqrt(D), one mark a setting, with the claimed line."""
     root = table.dim**0.5
     for law, rows in table.groupby("law"):
         ax.plot(root[rows.index], root[rows.index] + rows.centre, "o", ms=4, label=law)

@@ -1,6 +1,4 @@
-"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch,
-and approximate CV at its iterates.
-"""
+"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch, and CV of it."""
 
 import time
 import warnings
@@ -153,9 +151,7 @@ class LayerStudy(NamedTuple):
 
 
 def disjoint(n_sites, n_draws, n_folds, rng):
-    """n_draws sets of n_folds sites, fewer where there are not enough: (folds of one site, rows of
-    each set).
-    """
+    """n_draws sets of n_folds sites, or fewer: (folds of one site, rows of each set)."""
     n_folds = min(n_folds, n_sites // n_draws)
     sites = rng.permutation(n_sites)[: n_draws * n_folds]
     return sites[:, None], tuple(slice(i, i + n_folds) for i in range(0, len(sites), n_folds))
@@ -250,9 +246,7 @@ def disagreement(study, epochs, n_folds):
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """By draw of an `error_path`, over its epochs: `slope` of log error on log gradient norm, and
-    their `rank` correlation.
-    """
+    """By draw of an `error_path`: `slope` and `rank` correlation of error on gradient norm."""
     from scipy.stats import spearmanr
 
     found = {}
@@ -277,9 +271,7 @@ def progress(study, epochs):
 
 
 def own_slopes(model, folds):
-    """The gradients of the folds' losses at each fold's params (n_folds, D),
-    as a function of these.
-    """
+    """The gradients of the folds' losses, a function of each fold's params (n_folds, D)."""
     return lambda params: np.array(
         [_own_gradient(model, p, fold) for p, fold in zip(params, folds, strict=True)]
     )

@@ -1,6 +1,4 @@
-"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds:
-Figures 1 to 3.
-"""
+"""Models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
 
 from dataclasses import replace
 from functools import partial
@@ -105,9 +103,7 @@ def relabelled(model, y, rng, labelled=LABELLED):
 
 
 def crossings(model, exact):
-    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1:
-    mean over folds.
-    """
+    """How many kept labels a fold's refit moves across the margin, y f = 1: mean over folds."""
     margins = (
         model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
     )
@@ -126,9 +122,7 @@ def in_kernel_form(model, sigma, n_centres, rng):
 
 
 def load(name, rng, n_rows=None):
-    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them;
-    songs are simulated.
-    """
+    """A data set of Tables 1 and 2, its rows shuffled, at most n_rows; songs are simulated."""
     if name == "msd":
         return simulate_msd(rng, n_rows or N_ROWS)
     data = load_or_simulate(f"libsvm, {name}", rng)
@@ -136,9 +130,7 @@ def load(name, rng, n_rows=None):
 
 
 def model_of(data, rng, **gammas):
-    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many:
-    for the songs.
-    """
+    """`semi_supervised`, for songs with the pairs of ten near neighbours alone."""
     near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
     return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
 
@@ -155,9 +147,7 @@ def on_folds(model, folds, rungs=RUNGS):
 
 
 def standard_error_unit(model, full):
-    """What a distance in the metric of F is divided by to count in standard errors:
-    1 but for the square loss.
-    """
+    """Standard errors in a distance in the metric of F: 1 but for the square loss."""
     if model.loss != "square":
         return 1.0
     return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))

@@ -69,9 +69,7 @@ def error(family, y, mean):
 
 
 def left_out_means(model, result):
-    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out in order,
-    (n,).
-    """
+    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out, (n,)."""
     eta = np.einsum("nd,nd->n", model.design, result.params) + model.offset
     return model.family.mean(eta)
 
@@ -172,9 +170,7 @@ def _medians(errors):
 
 
 def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data at each penalty, a DataFrame indexed by
-    penalty.
-    """
+    """Mean log loss by each rung and on test data, indexed by penalty."""
     source = truth(family, dim, rng)
     (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
     folds, rows = leave_one_out(n), []

@@ -1,6 +1,4 @@
-"""Corollary 1 and Theorem 1 of Giordano et al. (2019) on data,
-and the coverage of bootstrap intervals.
-"""
+"""Corollary 1 and Theorem 1 of Giordano et al. (2019), and coverage of the bootstrap."""
 
 import numpy as np
 import pandas as pd

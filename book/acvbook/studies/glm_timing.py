@@ -60,9 +60,7 @@ def _model(source, n, rng):
 
 
 def _times(model):
-    """Least of five times, of which other work on the machine spoils some; exact once,
-    or five times if short.
-    """
+    """Least of five times, as other work spoils some; exact once where it is long."""
     folds, full = leave_one_out(model.n_sites), fit(model)
     refits = []
     often = 5 if model.n_sites <= 2500 else 1

@@ -1,6 +1,4 @@
-"""Algorithm 4 of Ghosh et al. (2020), which the paper derives and does not run:
-labels of single words left out.
-"""
+"""Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
 from itertools import product
 
@@ -29,9 +27,7 @@ SHORT = {
 
 
 def within(model, full):
-    """The same CRF with tokens as sites, and its `Fit`, which is at the same optimum:
-    no label is hidden yet.
-    """
+    """The same CRF with tokens as sites, and its `Fit`, at the same optimum."""
     tokens = LinearChainCRF(model.emissions, model.labels, model.ridge, hide_labels)
     return tokens, fit_at(tokens, full.params)
 
@@ -58,9 +54,7 @@ def loss_errors(results):
 
 
 def summary(results, rows=slice(None)):
-    """One row a rung: median and largest parameter error, mean error of the loss, over folds
-    numbered `rows`.
-    """
+    """Median and largest parameter error and mean error of the loss, over folds `rows`."""
     errors = theta_table(results).loc[rows]
     losses = loss_errors(results).loc[errors.index]
     columns = {"theta_error": errors.median(), "theta_error_max": errors.max()}

@@ -40,9 +40,7 @@ def pulls(model, params, folds):
 
 
 def loss_slopes(model, params, folds):
-    """Gradients of the folds' held-out losses at each fold's params (n_folds, D),
-    by central differences.
-    """
+    """Gradients of held-out losses at each fold's params (n_folds, D), by differences."""
     slopes = np.empty_like(params)
     for d, move in enumerate(STEP * np.eye(params.shape[1])):
         ahead, behind = (_fold_losses(model, params + sign * move, folds) for sign in (1, -1))
@@ -81,9 +79,7 @@ class Path:
         )
 
     def _jackknife(self, end):
-        """Each fold's params by the infinitesimal jackknife from one end of the way, (n_folds,
-        D).
-        """
+        """Each fold's params by the jackknife from one end of the way, (n_folds, D)."""
         return self.places[end] + np.linalg.solve(self.hessians[end], self.pulls[end].T).T
 
     def constants(self, root, rows=slice(None)):

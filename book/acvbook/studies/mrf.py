@@ -1,6 +1,4 @@
-"""Cross-validation of hidden Markov random fields on a map (Ghosh et al. 2020, Figure 3):
-everything, by coupling.
-"""
+"""Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
 from typing import NamedTuple
 
@@ -34,9 +32,7 @@ class Field(NamedTuple):
 
 
 def hidden_field(data, beta, scheme=drop_latents, n_states=2):
-    """The model of a map at the paper's coupling beta: its double sum visits each edge twice,
-    so an edge has 2 beta.
-    """
+    """The model at the paper's coupling: its sum visits each edge twice, which has 2 beta."""
     return HiddenMRF(data.counts, data.edges, 2.0 * beta, n_states, scheme)
 
 
@@ -124,9 +120,7 @@ def maximise_by_tract(model, params, weights):
 
 
 def optima(fields):
-    """One row a coupling: rates, expected tracts in the high state,
-    EM's distance from the gradient fit, decrement.
-    """
+    """One row a coupling: rates, tracts in the high state, EM's distance, decrement."""
     return pd.DataFrame(
         {beta: _optimum(*field[:2]) for beta, field in fields.items()}
     ).T.rename_axis("beta")

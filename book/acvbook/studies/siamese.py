@@ -208,9 +208,7 @@ def _mean_loss(model, params, folds):
 
 
 def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
-    """Table 1's row: seconds of t-fold CV by retraining, and of one training and the jackknife,
-    for whole people.
-    """
+    """Table 1's row: seconds of t-fold CV by retraining, and of the jackknife, by people."""
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
         folds = by_class(model.person, -(-people // t), rng)
