@@ -5,9 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.methods.as_printed import linearised
-from acvlib.methods.exact import exact
+import acvlib as acv
 from acvlib.models import ManifoldEnergy, PairwiseLinear, RBFAffinity, SemiSupervised
 
 from .general import RUNGS
@@ -69,11 +67,11 @@ def alike(model, n_folds, most=None):
 
 def errors(model, folds):
     """|t-ACV - t-CV| of each rung by Eq. 11; `theta RUNG`: the median error of its params."""
-    full = fit(model, tolerance=1e-10)
-    reference, row = exact(full, folds, tolerance=1e-10), {}
+    full = acv.fit(model, tolerance=1e-10)
+    reference, row = acv.exact(full, folds, tolerance=1e-10), {}
     for method in RUNGS:
         result = method(full, folds)
-        gap = pointwise(linearised(result)).mean() - pointwise(reference).mean()
+        gap = pointwise(acv.linearised(result)).mean() - pointwise(reference).mean()
         row[method.__name__] = abs(gap)
         row[f"theta {method.__name__}"] = np.median(
             np.linalg.norm(result.params - reference.params, axis=1)

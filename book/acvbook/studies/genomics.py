@@ -12,7 +12,6 @@ from scipy import optimize
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
-from acvlib.results import CVResult, Fit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian
@@ -34,8 +33,8 @@ class Clustering(NamedTuple):
     """One df: the model, its fit, and by (estimate, times left out) a `CVResult`."""
 
     model: GeneClusters
-    fit: Fit
-    results: dict[tuple[str, int], CVResult]
+    fit: acv.Fit
+    results: dict[tuple[str, int], acv.CVResult]
 
 
 def left_out(size, n_early=N_EARLY):

@@ -6,11 +6,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib import spatial_folds
-from acvlib.inference import graph
 from acvlib.methods.run import Run
 from acvlib.models import HiddenMRF, em
-from acvlib.results import CVResult, Fit
 from acvlib.weighting import drop_latents
 
 from . import calibration
@@ -27,8 +24,8 @@ class Field(NamedTuple):
     """One coupling: the model, its fit by gradients, and every rung on the same folds, by name."""
 
     model: HiddenMRF
-    fit: Fit
-    results: dict[str, CVResult]
+    fit: acv.Fit
+    results: dict[str, acv.CVResult]
 
 
 def hidden_field(data, beta, scheme=drop_latents, n_states=2):
@@ -112,7 +109,7 @@ def maximise_by_tract(model, params, weights):
     node, edge, kept = model.weighted_potentials(params, weights)
     sites = np.flatnonzero(kept)
     gamma = [
-        graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
+        acv.graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
         for site in sites
     ]
     weighted = kept[sites, None] * np.array(gamma)
@@ -223,7 +220,8 @@ def choice(data, betas, folds, known=()):
 def balls(data, beta, radii=(1, 2), every=1):
     """Every rung where a ball around each so many tracts is left out."""
     folds = {
-        f"ball of radius {r}": spatial_folds.balls(len(data), data.edges, r)[::every] for r in radii
+        f"ball of radius {r}": acv.spatial_folds.balls(len(data), data.edges, r)[::every]
+        for r in radii
     }
     return {name: every_rung(data, beta, parts) for name, parts in folds.items()}
 
@@ -232,7 +230,8 @@ def regions(data, beta, n_regions, n_draws, rng):
     """Every rung where a whole region is left out, for each of some random partitions."""
     size = len(data), data.edges, n_regions
     return {
-        draw: every_rung(data, beta, spatial_folds.regions(*size, rng)) for draw in range(n_draws)
+        draw: every_rung(data, beta, acv.spatial_folds.regions(*size, rng))
+        for draw in range(n_draws)
     }
 
 
@@ -297,4 +296,4 @@ def _log_normaliser(model, weights):
     """log Z(coupling, w): the sum over classes of a field without counts."""
     silent = np.zeros((model.n_sites, model.n_states))
     node, edge = model.potentials(silent, model.scheme(weights, model.edges))
-    return graph.log_partition(node, edge, model.elimination)
+    return acv.graph.log_partition(node, edge, model.elimination)
