@@ -96,14 +96,9 @@ def shown(rows):
     if len(large) <= MOST:
         return large
     limited = [row for row in large if row["limit"]]
-    nearest = sorted(limited, key=room)[:MOST]
-    return [row for row in limited if row in nearest]
-
-
-def room(row):
-    """By what factor, as a logarithm, a number stays within its limit."""
-    over = math.log(row["value"] / row["limit"])
-    return over if row["at_least"] else -over
+    room = {row["name"]: abs(math.log(row["value"] / row["limit"])) * row["met"] for row in limited}
+    nearest = sorted(room, key=room.get)[:MOST]
+    return [row for row in limited if row["name"] in nearest]
 
 
 def draw(rows, name, folder):
@@ -116,33 +111,16 @@ def draw(rows, name, folder):
     in_axes = {"fontsize": 9, "va": "center", "transform": ax.get_yaxis_transform(), "bbox": box}
     for place, row in enumerate(drawn):
         ax.text(0.015, place - 0.45, row["name"], **in_axes)
-        ax.plot(row["value"], place, **look(row))
-        if row["limit"] is not None:
+        marker, colour = ("o", MET) if row["met"] else ("x", MISSED)
+        if row["limit"] is None:
+            ax.plot(row["value"], place, "o", color=FREE, mfc="white", ms=7)
+        else:
+            ax.plot(row["value"], place, marker, color=colour)
             ax.plot(row["limit"], place, "|", color="black", ms=11, mew=2)
     ax.axvline(1.0, color="black", lw=0.8, ls=":")
     ax.set(xscale="log", xlabel="ratio", ylim=(len(drawn) - 0.5, -0.9), yticks=[])
     ax.xaxis.set_major_formatter("{x:,g}")
     ax.xaxis.set_minor_formatter("")
-    limits = [row["limit"] for row in drawn if row["limit"] is not None]
-    values = [1.0, *limits, *(row["value"] for row in drawn)]
-    ax.set_xticks(ticks(values))
+    values = [1.0, *(row["value"] for row in drawn), *(row["limit"] or 1.0 for row in drawn)]
     ax.set_xlim(min(values) / 1.5, max(values) * 1.5)
     figures.save(fig, name, folder=folder)
-
-
-def ticks(values):
-    """Powers of ten from below the least to above the largest, every other one where there are
-    many; between near ones 2 and 5, too.
-    """
-    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    steps = (1, 2, 5) if high - low <= 2 else (1,)
-    every = 1 if high - low <= 5 else 2
-    powers = range(low - low % every, high + 1, every)  # 1 among them
-    return [step * 10.0**power for power in powers for step in steps]
-
-
-def look(row):
-    """Colour and marker of a ratio."""
-    if row["limit"] is None:
-        return {"marker": "o", "color": FREE, "mfc": "white", "ms": 7}
-    return {"marker": "o", "color": MET} if row["met"] else {"marker": "x", "color": MISSED}
