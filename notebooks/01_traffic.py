@@ -355,7 +355,7 @@ for size in (5_000, 10_000, 20_000, 50_400):
 fig, axes = figures.subplots(1, 2, figsize=(9, 3.4), sharey=True)
 for ax, kind in zip(axes, kinds):
     table = pd.DataFrame(growth[kind]).T.rename_axis("length of the series")
-    figures.lines_by_rung(ax, table, "parameter error (standard errors)").set_title(
+    figures.lines_by_size(ax, table, "parameter error (standard errors)").set_title(
         f"{tables.words(kind)}, 10 % left out"
     )
 axes[1].legend(fontsize="small")
@@ -560,10 +560,10 @@ minutes = {
 minutes["exact"] = (219_960, 668_880, 2_455_920)
 for ax, kind in zip(axes, kinds):
     ours = measured.loc[kind].rename_axis("length of the series")
-    figures.lines_by_rung(ax, ours, f"seconds for {n_folds:,} folds").set_title(
+    figures.lines_by_size(ax, ours, f"seconds for {n_folds:,} folds").set_title(
         tables.words(kind)
     )
-    figures.published(ax, pd.DataFrame(minutes, index=ours.index))
+    figures.lines(ax, pd.DataFrame(minutes, index=ours.index), hollow=True)
 figures.shared_legend(fig, axes)
 figures.save(fig, "traffic_times", data)
 

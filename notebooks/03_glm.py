@@ -192,7 +192,7 @@ timed.drop(columns="unconverged").map("{:.3g}".format)
 fig, ax = figures.subplots(figsize=(6, 3.8))
 figures.estimates_against(ax, timed[["exact", "ns", "ij"]], "seconds").legend()
 if authors is not None:
-    figures.authors_estimates(ax, authors.seconds)
+    figures.lines(ax, authors.seconds, figures.ESTIMATES, hollow=True)
 figures.save(fig, "glm_seconds")
 
 # %% [markdown]

@@ -532,7 +532,7 @@ refitted = acv.refit_unreliable(ij, check)
 flags.to_frame("flags").T.round(3)
 
 # %%
-left = [acv.thetas(exact, result).max() for result in (none, ij, refitted)]
+left = [acv.theta_errors(exact, result).max() for result in (none, ij, refitted)]
 names = ["no adjustment", "IJ", "IJ, flagged folds refitted"]
 pd.Series(left, names, name="largest parameter error").to_frame().T.round(4)
 

@@ -321,8 +321,8 @@ pd.DataFrame({kind: slopes.median() for kind, slopes in by_count.items()}).round
 fig, axes = figures.subplots(2, 3, figsize=(10, 6))
 for (above, below), kind in zip(axes.T, large, strict=True):
     size_table, count_table = (general_rates.mean(t[kind]) for t in (small, large))
-    figures.error_rates(above, size_table).set_title(kind.replace("_", "-"))
-    figures.error_rates(below, count_table)
+    figures.lines_by_size(above, size_table).set_title(kind.replace("_", "-"))
+    figures.lines_by_size(below, count_table)
 figures.plt.setp(axes[:, 0], ylabel="error of the mean loss")
 figures.shared_legend(fig, axes)
 figures.save(fig, "general_rates")

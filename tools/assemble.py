@@ -36,7 +36,9 @@ def main(folder, target):
         path.stem: chapters.numbers_of(Path("notebooks", f"{path.stem}.py"), folder)
         for path in sorted(target.glob("*.ipynb"))
     }
-    (target / "scoreboard.md").write_text(scoreboard.page(records, runs), "utf-8")
+    board = target / "scoreboard.md"
+    page = board.read_text("utf-8").replace("<!-- scoreboard -->", scoreboard.page(records, runs))
+    board.write_text(page, "utf-8")
     api_pages.write(target)
     benchmarks_page.write(target)
     fold_sizes_page.write(target, folder)

@@ -1,9 +1,8 @@
-"""Executed notebooks as chapters: readable tables, folded figure code, imports for all to see, and
-a frame that says what the chapter asks, what it teaches and what its run took; exercises. Raw
-objects among the outputs are refused.
+"""Executed notebooks as chapters: readable tables, folded code of figures and imports, and a frame
+that says what the chapter asks, what it teaches and what its run took; exercises. Raw objects among
+the outputs are refused.
 """
 
-import ast
 import json
 import re
 import sys
@@ -16,6 +15,7 @@ from acvbook import origin, tables
 TITLE = re.compile(r"^# ([^\n]*)\n", re.MULTILINE)
 # How Python shows a dict, a list, a tuple, a text, an array, a Series: not a sentence to read.
 RAW = re.compile(r"^[{\[('\"]|\{'|\barray\(|\bnp\.\w+\(|\bCounter\(|\bdtype: ")
+IMPORT = re.compile(r"^(?:import|from) ", re.M)
 HIDDEN = {"remove-cell", "remove-output"}
 # What pandas writes for no number, for more than any, and for an answer.
 CELLS = {"NaN": "–", "inf": "∞", "True": "yes", "False": "no"}
@@ -25,10 +25,10 @@ FRAMES = tomllib.loads(Path("book/chapters.toml").read_text("utf-8"))
 
 def chapter(notebook, frame, exercises=""):
     """The notebook (a dict) as the book shows it, `frame` under its title, `exercises` last."""
-    cells = [
-        part for cell in notebook["cells"] if not is_injected(cell) for part in imports_apart(cell)
-    ]
+    cells = [cell for cell in notebook["cells"] if not is_injected(cell)]
     for cell in cells:
+        if "remove-cell" in tags(cell) and IMPORT.search("".join(cell["source"])):
+            cell["metadata"]["tags"] = ["hide-input"]  # what a reader needs to see, and links
         if "remove-output" in tags(cell):  # the text includes the figure from its file
             cell["metadata"]["tags"] = [*tags(cell), "hide-input"]
         for output in cell.get("outputs", []):
@@ -83,26 +83,6 @@ def is_injected(cell):
 
 def tags(cell):
     return cell["metadata"].get("tags", [])
-
-
-def imports_apart(cell):
-    """A hidden cell as one or two: its imports, which a reader needs to see, and what follows."""
-    if "remove-cell" not in tags(cell) or cell["cell_type"] != "code":
-        return [cell]
-    source = "".join(cell["source"])
-    statements = ast.parse(source).body
-    imports = [s.end_lineno for s in statements if isinstance(s, ast.Import | ast.ImportFrom)]
-    if not imports:
-        return [cell]
-    lines = source.splitlines(keepends=True)
-    shown = cell | {
-        "id": f"{cell['id']}-imports",
-        "source": "".join(lines[: imports[-1]]).rstrip(),
-        "metadata": cell["metadata"] | {"tags": []},
-        "outputs": [],
-    }
-    rest = "".join(lines[imports[-1] :]).strip()
-    return [shown, cell | {"source": rest}] if rest else [shown]
 
 
 def read_tables(data):

@@ -18,19 +18,7 @@ LOOKED_UP = re.compile(r"(?:api|genindex|py-modindex|search)")  # not read
 ARTICLE = re.compile(r"<article[^>]*>(.*?)</article>", re.S)
 IDENTIFIER = re.compile(r'(?<=\sid=")([^"]+)')
 LINK = re.compile(r'(?<=\shref=")([^"#:]*)(#[^"]*)?(?=")')
-PRINTED = """<style>
-@page { size: A4; margin: 18mm 16mm; }
-html { font-size: 11px; }
-body { background: white; color: black; }
-h1, h2, h3 { break-after: avoid; }
-section.page { break-before: page; }
-.headerlink, .copybtn, button, .prev-next-footer { display: none !important; }
-img, svg, table, pre { max-width: 100% !important; }
-table { font-size: 7pt !important; table-layout: auto; overflow-wrap: anywhere; }
-pre { white-space: pre-wrap !important; font-size: 7.5pt !important; }
-figure, tr, .admonition { break-inside: avoid; }
-details > :not(summary) { display: none; }
-</style></head>"""
+CSS = Path(__file__).with_name("print.css").read_text("utf-8")
 FOOTER = '<div style="font-size:8px;width:100%;text-align:center"><span class="pageNumber"></span>'
 SETTINGS = {
     "preferCSSPageSize": True,
@@ -64,7 +52,8 @@ def document(html):
     names = [name for name in listed if not LOOKED_UP.match(name)]
     pages = [section(name, (html / name).read_text("utf-8"), names) for name in names]
     head = re.sub(r"<script.*?</script>", "", index.partition("<body")[0], flags=re.S)
-    return f"{head.replace('</head>', PRINTED)}<body>{''.join(pages)}</body></html>"
+    head = head.replace("</head>", f"<style>{CSS}</style></head>")
+    return f"{head}<body>{''.join(pages)}</body></html>"
 
 
 def main(html):

@@ -6,27 +6,6 @@ from acvbook.claims import load_claims, load_papers
 from acvbook.prose import fill, plain
 from acvbook.verdicts import KINDS, anchor, kind, words
 
-HEAD = """# Scoreboard
-
-Every figure, table and checkable statement of the four papers, and what this book adds to them. A
-chapter measures a number; the verdict comes from a rule that was written beforehand. Nothing on
-this page is typed by hand but the papers' own numbers and the reasons.
-
-Each row asks three questions. Does our number meet the rule? Would *doing nothing*, which keeps the
-parameters of the full fit, meet the same rule? Then the rule holds, but shows nothing about the
-method. And was it measured on the data that the claim is about?
-
-- **reproduced** (**held**, for what is new here): the rule holds, at the paper's sizes. *Without
-  power*: doing nothing meets the paper's rule too, and the method fails a rule of ours that would
-  tell it from doing nothing, or there is none.
-- **not reproduced**: it does not; the reason stands below the paper's table.
-- **not testable**: the real data are not available, and stand-ins decide nothing.
-- **reported**: a number without a rule, such as seconds. **not yet**: its chapter is to come.
-
-The data are in four words. *real*; *real, partial*: a part of the real data; *rebuilt*: made from
-published summaries; *simulated*.
-"""
-
 
 def page(records, runs):
     """MyST text of the whole page; `runs` has in words when each chapter ran ({name: words})."""
@@ -37,7 +16,7 @@ def page(records, runs):
         for paper, title in load_papers().items()
     }
     sections = [section(title, own, claims, recorded) for title, own in papers.items()]
-    text = "\n".join([HEAD, summary(papers, claims, recorded), origin(records, runs), *sections])
+    text = "\n".join([summary(papers, claims, recorded), origin(records, runs), *sections])
     return fill(text, recorded, claims)
 
 

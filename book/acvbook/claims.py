@@ -123,9 +123,7 @@ class Claim:
         return self.data == "real" and data in ("rebuilt", "simulated")
 
     def judge(self, value: object, data: str, scale: str) -> bool | None:
-        """`True` or `False` by this scale's rule; `None` without a rule or on data that only stand
-        in for the real ones.
-        """
+        """`True` or `False` by this scale's rule; `None` without one or on stand-ins."""
         return None if self.is_stand_in(data) else self.holds(value, scale)
 
     def holds(self, value: object, scale: str) -> bool | None:

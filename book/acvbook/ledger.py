@@ -256,9 +256,7 @@ def _weak(record, claim):
 
 
 def commit():
-    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA` or
-    `unknown`.
-    """
+    """Short hash of HEAD, `-dirty` with uncommitted work; outside git `$GITHUB_SHA`."""
     git = ["git", "-C", str(ROOT)]
     try:
         head = subprocess.check_output(

@@ -14,9 +14,7 @@ from acvlib.inference import hidden_chain
 
 @dataclass(frozen=True)
 class PythonLoop:
-    """The same objective as `model` (a hidden Markov model of this package), by Eq. 9 step by
-    step.
-    """
+    """The same objective as `model`, a hidden Markov model of this package, by Eq. 9."""
 
     model: object
 
@@ -25,9 +23,7 @@ class PythonLoop:
         return self.model.n_sites
 
     def objective(self, params, weights):
-        """F = -log p(x; params, weights) - log p(params);
-        about 10 microseconds of tape for each site.
-        """
+        """F = -log p(x; params, weights) - log p(params); 10 microseconds of tape a site."""
         densities, log_chain = self.model.log_densities(params), self.model.log_chain(params)
         node, edge = hidden_chain.potentials(self.model.scheme, weights, densities, *log_chain)
         alpha = node[0]

@@ -149,19 +149,6 @@ def hidden(model):
     return tokens, fit, hidden_labels.ladder(tokens, fit, folds, 1e-9)
 
 
-def test_ratios_by_draw(hidden):
-    _, _, results = hidden
-    found = hidden_labels.ratios(results, (slice(0, 12), slice(12, 24)))
-    errors = hidden_labels.table(results).iloc[12:24].median()
-    expected = errors.infinitesimal_jackknife / errors.no_adjustment
-    assert found["theta.ij"][1] == pytest.approx(expected)
-    assert set(hidden_labels.hardest(results, slice(12, 24))) <= set(range(12, 24))
-    losses = {n: r.fold_totals[:12] for n, r in results.items()}
-    gaps = {n: abs(own - losses["exact"]).mean() for n, own in losses.items()}
-    assert (found["worst.none"] == 1.0).all()
-    assert found["loss.frozen"][0] == pytest.approx(gaps["frozen_newton"] / gaps["no_adjustment"])
-
-
 def test_jackknife_overshoots_by_the_odds(hidden):
     """Equation (eq-crf-one-label): IJ step = frozen step / p, but for the share of the tokens that
     is kept, by which the frozen step divides H.

@@ -61,33 +61,15 @@ def test_chapter_is_for_readers():
         "cells": [
             cell("# Title\n\nText", kind="markdown"),
             cell("scale = 'paper'", "remove-cell", "injected-parameters"),
+            cell("import a\nbegin()", "remove-cell"),
             cell("draw()", "remove-output", outputs=[{"data": {"text/html": table}}]),
         ]
     }
-    title, figure = chapters.chapter(notebook, "a line")["cells"]
+    title, imports, figure = chapters.chapter(notebook, "a line")["cells"]
+    assert imports["metadata"]["tags"] == ["hide-input"]
     assert title["source"] == "# Title\n\na line\n\nText"
     assert figure["metadata"]["tags"] == ["remove-output", "hide-input"]
     assert "parameter error (SE)" in figure["outputs"][0]["data"]["text/html"]
-
-
-@pytest.mark.parametrize(
-    ("source", "shown", "hidden"),
-    [
-        (
-            "import a\nfrom b import (\n    c,\n)\n\nbegin()\n",
-            "import a\nfrom b import (\n    c,\n)",
-            "begin()",
-        ),
-        ("import a", "import a", None),
-        ("begin()", None, "begin()"),
-    ],
-)
-def test_imports_of_a_hidden_cell_are_seen(source, shown, hidden):
-    parts = chapters.imports_apart(cell(source, "remove-cell", outputs=[]))
-    found = {tuple(part["metadata"]["tags"]): part["source"] for part in parts}
-    assert found.get(()) == shown
-    assert found.get(("remove-cell",)) == hidden
-    assert len({part["id"] for part in parts}) == len(parts)
 
 
 def test_cells_of_a_table_are_for_readers():

@@ -75,13 +75,6 @@ def rebuilds(data):
     return genomics.over_rebuilds(data, (4, 5), 3, 2, np.random.default_rng(3), stride=2)
 
 
-def test_cold_folds_take_each_fold_once_in_as_many_rebuilds_as_the_stride():
-    for size, n_folds in ((2, 21), (3, 35)):
-        taken = [tuple(f) for number in range(5) for f in genomics.cold_folds(number, 5)[size]]
-        assert len(taken) == len(set(taken)) == n_folds
-    assert len(genomics.cold_folds(7, 5)[1]) == 7
-
-
 def table_of_errors():
     """Two rebuilds, three df, two sizes, where train falls and the others are least at 5."""
     index = pd.MultiIndex.from_product(

@@ -5,7 +5,7 @@ on recordings small enough to check by other means.
 import numpy as np
 import pytest
 from acvbook.datasets.mocap import Mocap
-from acvbook.studies import mocap_draws, mocap_fits, mocap_orders, mocap_steps
+from acvbook.studies import mocap_draws, mocap_fits, mocap_orders
 
 import acvlib as acv
 
@@ -105,32 +105,3 @@ def test_the_summary_of_a_split(studied):
     assert table.indefinite["NAR(1)", "newton_step"] == (
         studied["NAR(1)"].rungs["newton_step"].indefinite.sum()
     )
-
-
-SIZES = {"n_train": 8, "n_folds": 3, "n_restarts": 1}
-
-
-def test_a_reading_that_was_drawn_is_not_fitted_again():
-    data = recordings(np.random.default_rng(0), 12)
-    models = mocap_fits.known_variance(mocap_fits.emissions((0, 1), ()), 1.0)
-    drawn = mocap_draws.draws(data, models, 2, 5, n_states=2, **SIZES)
-    first = mocap_draws.Reading(1.0, 10, 2, mocap_draws.EM, 1)
-    chosen = [first, first._replace(split=2)]
-    fitted = mocap_draws.readings(chosen, {10: data}, (0, 1), 5, {}, **SIZES)
-    taken = mocap_draws.readings(chosen, {}, (0, 1), 5, {first: drawn}, **SIZES)
-    assert taken.equals(fitted)
-
-
-@pytest.fixture(scope="module")
-def steps():
-    x = recordings(np.random.default_rng(3), 1, 60).sequences[0]
-    return mocap_steps.models(x, 2, np.random.default_rng(4), 1, variance=None)
-
-
-def test_sigma_is_known_unless_it_is_estimated(steps):
-    x = recordings(np.random.default_rng(3), 1, 60).sequences[0]
-    known = mocap_steps.models(x, 2, np.random.default_rng(4), 1, names=("AR(1)",))
-    assert list(known) == ["AR(1)"]
-    sigmas = [one["AR(1)"].model.held[-1] for one in (known, steps)]
-    assert sigmas == pytest.approx([0.0, np.log(0.5)], abs=0.2)
-    assert abs(sigmas[0]) < 1e-3 < abs(sigmas[1])

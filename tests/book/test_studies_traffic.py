@@ -85,16 +85,6 @@ def test_calls_are_counted_and_the_meter_is_taken_off(problem):
     assert not again
 
 
-def test_operations_on_a_tape_are_counted():
-    with counting.taped() as count:
-        slope = counting.grad(lambda x: counting.anp.exp(x))(0.5)
-    assert_allclose(slope, np.exp(0.5))
-    assert count["operations"] == 1  # exp; its derivative ans * g is plain arithmetic
-    work = [counting.tape_work(n, 1, rng()) for n in (50, 100)]
-    assert 1.9 < work[1]["G"] / work[0]["G"] < 2.1
-    assert work[0]["H"] > work[0]["G"]
-
-
 def test_algorithm_1_is_the_librarys_jackknife(problem):
     _, model, fit = problem
     folds = traffic.folds_of("contiguous", model, 5, 3, rng())

@@ -106,14 +106,3 @@ def test_costs_of_times_made_by_hand():
     # 5, 100, 2000: equal steps of log k, of 4 each
     assert costs["log2k"] == pytest.approx(1.0, abs=1e-3)
     assert costs["standard_log2k"] == pytest.approx(1.0)  # of two points
-
-
-def test_smallest_speedup_is_of_means():
-    keys = ["method", "order", "k", "n", "repetition", "seconds"]
-    times = [("treecv", 5, 1.0, 3.0), ("standard", 5, 4.0, 8.0)]  # 6 / 2
-    times += [("treecv", 10, 1.0, 1.0), ("standard", 10, 5.0, 5.0)]
-    rows = [(m, "fixed", k, 9, i, s) for m, k, *both in times for i, s in enumerate(both)]
-    frame = pd.DataFrame([*rows, ("treecv", "fixed", 0, 9, 0, 0.1)], columns=keys)
-    record = treecv_tables.smallest_speedup(frame, np.random.default_rng(0))
-    assert (record["value"], record["draws"]) == (3.0, 2)
-    np.testing.assert_allclose(record["spread"], [8 / 3, 4.0])  # the second or the first alone

@@ -1,6 +1,4 @@
-"""The data sets of the book: real where they are to be found, and simulated stand-ins that say
-so.
-"""
+"""The data sets of the book: real where they are found, and stand-ins that say that they are."""
 
 import logging
 from functools import partial

@@ -63,9 +63,7 @@ class Dodgers:
         return day_of_week(self.timestamp)
 
     def head(self, n: int) -> Dodgers:
-        """The first n rows, with the provenance and sha256 of the whole;
-        ValueError unless 1 <= n <= T.
-        """
+        """The first n rows, of the same provenance and sha256; ValueError unless 1 <= n <= T."""
         if not 1 <= n <= len(self):
             raise ValueError(f"head({n}) of a series of {len(self)} rows")
         return replace(

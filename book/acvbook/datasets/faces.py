@@ -77,9 +77,7 @@ def load_att_faces() -> Faces:
 
 
 def simulate_att_faces(rng: np.random.Generator) -> Faces:
-    """A stand-in: each person a smooth pattern of their own,
-    each image that pattern changed a little, with noise.
-    """
+    """A stand-in: a smooth pattern a person, changed a little in each image, with noise."""
     rows, columns = (
         np.cos(np.pi * np.outer(np.arange(6), np.arange(n) + 0.5) / n) for n in (HEIGHT, WIDTH)
     )

@@ -39,9 +39,7 @@ class GiordanoResults:
 
 
 def load_giordano_results() -> GiordanoResults | None:
-    """The authors' results, or None where the files are not at hand: nothing can stand in for
-    them.
-    """
+    """The authors' results, or None where the files are not at hand: they have no stand-in."""
     import pandas as pd
 
     try:

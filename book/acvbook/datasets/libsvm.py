@@ -93,9 +93,7 @@ class Libsvm:
         return replace(self, X=self.X[rows], y=self.y[rows])
 
     def scaled(self) -> np.ndarray:
-        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files;
-        one that does not vary becomes 0. (n, d).
-        """
+        """Each feature mapped to [-1, 1], as in LIBSVM's scaled files; 0 if it does not vary."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
 

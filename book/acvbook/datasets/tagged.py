@@ -1,6 +1,4 @@
-"""Tagged sentences: what named-entity sets have in common, how their files are read,
-how stand-ins are made.
-"""
+"""Tagged sentences: what named-entity sets have in common, their files and stand-ins."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from .future import errors_by_price, moving_params
 from .general import (
     both_panels,
     criteria,
-    error_rates,
     pair_differences,
     predicted_losses,
     seconds_by_folds,
@@ -23,7 +22,6 @@ from .influence import influential_areas, predicted_and_exact
 from .maps import METHODS, areas, losses_against, seconds_by_method
 from .regression import (
     ESTIMATES,
-    authors_estimates,
     bound_and_actual,
     error_differences,
     estimates_against,
@@ -34,6 +32,6 @@ from .regression import (
 from .self_check import estimated_errors
 from .sequences import channels, losses_with_errors, rung_scatter, seconds_by_model, shared_legend
 from .states import by_difficulty, directions, price
-from .style import STYLE, differences, lines_by_rung, plt, published, scatter, subplots
+from .style import STYLE, differences, lines, lines_by_size, plt, scatter, subplots
 from .traffic import spread_by_setting
 from .tuning import chosen_on_test, loss_with_slopes, search_progress

@@ -36,9 +36,7 @@ class CRFLayer(nn.Module):
         self.transitions = nn.Parameter(0.1 * torch.randn(n_tags, n_tags))
 
     def forward(self, scores, tags, mask):
-        """Sum over the batch; scores (B, T, K), tags (B, T) long, mask (B, T) bool,
-        True from each row's start.
-        """
+        """Sum over the batch; scores (B, T, K), tags (B, T), mask (B, T), True from the start."""
         return (self._log_partition(scores, mask) - self._path_score(scores, tags, mask)).sum()
 
     def _log_partition(self, scores, mask):
@@ -70,9 +68,7 @@ class VariationalDropout(nn.Module):
 
 
 class CharacterCNN(nn.Module):
-    """Words spelled (..., L) → features (..., filters): embedding, convolution of width 3,
-    maximum over places.
-    """
+    """Words spelled (..., L) → features (..., filters): embedding, convolution, maximum."""
 
     def __init__(self, n_characters, sizes):
         super().__init__()

@@ -1,6 +1,4 @@
-"""From a trained network to arrays: the emission scores of every sentence,
-computed once and kept outside git.
-"""
+"""From a trained network to arrays: emission scores, computed once and kept outside git."""
 
 import io
 from pathlib import Path

@@ -119,9 +119,7 @@ class Siamese(ModelDefaults):
         return self.losses(torch.tensor(params), torch.as_tensor(fold)).numpy()
 
     def heldout_loss(self, params, fold):
-        """Each left-out image's mean loss over the pairs it makes inside the fold:
-        Eq. 8 is the mean of these.
-        """
+        """Each left-out image's mean loss over its pairs inside the fold: Eq. 8 is their mean."""
         return self.pair_losses(params, fold).mean(axis=1)
 
     def printed_cross(self, params, folds):
@@ -144,9 +142,7 @@ class Siamese(ModelDefaults):
 
 
 def _reduced(size):
-    """What both convolutions leave of a side: 5 pixels wide in steps of 3,
-    then 3 wide in steps of 2.
-    """
+    """What both convolutions leave of a side: 5 wide in steps of 3, then 3 in steps of 2."""
     return ((size - 5) // 3 + 1 - 3) // 2 + 1
 
 

@@ -36,9 +36,7 @@ class Vocabulary(NamedTuple):
         )
 
     def encode(self, sentences):
-        """Of each sentence: word numbers, character numbers (T, LONGEST_WORD), tag numbers; three
-        lists of arrays.
-        """
+        """Numbers of words, characters (T, LONGEST_WORD) and tags: three lists, by sentence."""
         words = [[self.words.get(normalised(w), UNKNOWN) for w in own] for own in sentences.words]
         characters = [[self._spelling(word) for word in own] for own in sentences.words]
         tags = [[self.tags[tag] for tag in own] for own in sentences.tags]

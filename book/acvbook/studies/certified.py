@@ -26,9 +26,7 @@ N_COUNTED = 5.0  # what a tagger adds to how often a word had a tag, over all ta
 
 
 class Checked(NamedTuple):
-    """A certificate, the exact refits of its folds, and processor seconds of the step that it
-    certifies and of its own.
-    """
+    """A certificate, the exact refits of its folds, and processor seconds of step and proof."""
 
     fit: Any
     certificate: acv.Certificate

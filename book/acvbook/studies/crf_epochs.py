@@ -1,6 +1,4 @@
-"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch,
-and approximate CV at its iterates.
-"""
+"""Figures 2 and 5 of Ghosh et al. (2020): a CRF layer trained epoch by epoch, and CV of it."""
 
 import time
 import warnings
@@ -10,22 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import TOLERANCE, UnconvergedFit, fit, fit_at
-from acvlib.folds import Folds
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
+from acvlib.fit import TOLERANCE, UnconvergedFit
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
-from acvlib.results import CVResult, Fit
 from acvlib.solvers.newton import newton
 
 from .ladders import correlation, seconds, slope
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
-ALL_RUNGS = (*RUNGS, newton_step)
+RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
+ALL_RUNGS = (*RUNGS, acv.newton_step)
 DECAY, EPSILON = (0.9, 0.999), 1e-8  # Adam's own defaults
 TIGHT = 1e-9  # standard errors: an optimum whose own error is no rung's
 
@@ -60,7 +52,7 @@ def batch_gradient(model, params, sentences):
 
 def _own_gradient(model, params, sentences):
     """The gradient of the sentences' own losses, without the ridge."""
-    return -model.derivatives.cross(params, Folds([sentences]))[0]
+    return -model.derivatives.cross(params, acv.Folds([sentences]))[0]
 
 
 def _direction(moments, gradient, step):
@@ -77,7 +69,7 @@ def at_iterate(model, params, folds, rungs=RUNGS):
     """`CVResult`s by rung at params that need be no optimum, and the `Fit` there. That they are
     none is the subject here, so there is no warning of it.
     """
-    here = fit_at(model, params)
+    here = acv.fit_at(model, params)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*the point is not an optimum", UnconvergedFit)
         return here, {rung.__name__: rung(here, folds) for rung in rungs}
@@ -125,12 +117,12 @@ class LayerStudy(NamedTuple):
     """
 
     model: LinearChainCRF
-    full: Fit
+    full: acv.Fit
     iterates: np.ndarray
     iterate_seconds: np.ndarray
     folds: np.ndarray
     draws: tuple
-    reference: CVResult
+    reference: acv.CVResult
     fitted: np.ndarray
     seconds: float
 
@@ -153,9 +145,7 @@ class LayerStudy(NamedTuple):
 
 
 def disjoint(n_sites, n_draws, n_folds, rng):
-    """n_draws sets of n_folds sites, fewer where there are not enough: (folds of one site, rows of
-    each set).
-    """
+    """n_draws sets of n_folds sites, or fewer: (folds of one site, rows of each set)."""
     n_folds = min(n_folds, n_sites // n_draws)
     sites = rng.permutation(n_sites)[: n_draws * n_folds]
     return sites[:, None], tuple(slice(i, i + n_folds) for i in range(0, len(sites), n_folds))
@@ -169,10 +159,10 @@ def layer_study(emissions, n_draws, n_folds, n_epochs, rng, ridge=1e-5, learning
     model = LinearChainCRF(emissions.scores["train"], emissions.tags["train"], ridge)
     iterates, seconds = adam_epochs(model, emissions.crf, n_epochs, rng, 31, learning_rate)
     folds, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
-    full = fit(model, iterates[-1], tolerance=TIGHT)
-    reference = exact(full, folds)
+    full = acv.fit(model, iterates[-1], tolerance=TIGHT)
+    reference = acv.exact(full, folds)
     total = time.perf_counter() - started
-    fitted = probabilities(no_adjustment(full, folds))
+    fitted = probabilities(acv.no_adjustment(full, folds))
     return LayerStudy(model, full, iterates, seconds, folds, draws, reference, fitted, total)
 
 
@@ -240,7 +230,7 @@ def disagreement(study, epochs, n_folds):
     """The largest distance, in standard errors, between the refits of the first folds from the
     optimum and those that Newton's method reaches from the iterates after these epochs.
     """
-    folds, expected = Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
+    folds, expected = acv.Folds(study.folds[:n_folds]), study.reference.params[:n_folds]
     refits = [
         newton(study.model.derivatives, study.iterates[epoch], folds, TOLERANCE).params
         for epoch in track(epochs, "refits")
@@ -250,9 +240,7 @@ def disagreement(study, epochs, n_folds):
 
 
 def decays(path, rung="infinitesimal_jackknife", column="mean_error"):
-    """By draw of an `error_path`, over its epochs: `slope` of log error on log gradient norm, and
-    their `rank` correlation.
-    """
+    """By draw of an `error_path`: `slope` and `rank` correlation of error on gradient norm."""
     from scipy.stats import spearmanr
 
     found = {}
@@ -266,7 +254,7 @@ def progress(study, epochs):
     """Objective above the optimum's, gradient norm, and distances to the optimum, by epoch."""
     rows = {}
     for epoch in epochs:
-        here = fit_at(study.model, study.iterates[epoch])
+        here = acv.fit_at(study.model, study.iterates[epoch])
         rows[epoch] = {
             "objective": here.objective - study.full.objective,
             "gradient norm": here.grad_norm,
@@ -277,9 +265,7 @@ def progress(study, epochs):
 
 
 def own_slopes(model, folds):
-    """The gradients of the folds' losses at each fold's params (n_folds, D),
-    as a function of these.
-    """
+    """The gradients of the folds' losses, a function of each fold's params (n_folds, D)."""
     return lambda params: np.array(
         [_own_gradient(model, p, fold) for p, fold in zip(params, folds, strict=True)]
     )

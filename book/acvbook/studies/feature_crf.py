@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib import FeatureCRF, from_crfsuite
-from acvlib.folds import Folds
 
 from . import hidden_labels
 from .crf_epochs import disjoint
@@ -20,15 +18,15 @@ RIDGE = 0.2  # crfsuite's c2 = 0.1, that of its tutorial
 class FeatureStudy(NamedTuple):
     """A fitted `FeatureCRF`, draws (slices) of folds of a sentence each, and all rungs on them."""
 
-    model: FeatureCRF
+    model: acv.FeatureCRF
     full: Any
     draws: tuple
     results: dict
 
 
-def tagger(text) -> tuple[FeatureCRF, Any]:
+def tagger(text) -> tuple[acv.FeatureCRF, Any]:
     """(the model of the training sentences of a `TaggedText`, its fit)."""
-    model = FeatureCRF([features(words) for words in text.train.words], text.train.tags, RIDGE)
+    model = acv.FeatureCRF([features(words) for words in text.train.words], text.train.tags, RIDGE)
     return model, acv.fit(model)
 
 
@@ -43,7 +41,7 @@ def study(text, n_draws, n_folds, rng) -> FeatureStudy:
     """Fit to the training sentences, and leave n_draws disjoint sets of n_folds out, one by one."""
     model, full = tagger(text)
     sites, draws = disjoint(model.n_sites, n_draws, n_folds, rng)
-    return FeatureStudy(model, full, draws, hidden_labels.ladder(model, full, Folds(sites)))
+    return FeatureStudy(model, full, draws, hidden_labels.ladder(model, full, acv.Folds(sites)))
 
 
 def mean_losses(found: FeatureStudy) -> pd.DataFrame:
@@ -63,7 +61,7 @@ def beside_crfsuite(found: FeatureStudy, text) -> dict:
     started = time.perf_counter()
     crf.fit(sentences, text.train.tags)
     seconds = time.perf_counter() - started
-    model, params = from_crfsuite(crf, sentences, text.train.tags)
+    model, params = acv.from_crfsuite(crf, sentences, text.train.tags)
     ours = np.concatenate(model.marginals(params))
     rows = [row for sentence in crf.predict_marginals(sentences) for row in sentence]
     theirs = np.array([[row[label] for label in model.classes] for row in rows])

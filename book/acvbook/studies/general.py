@@ -1,6 +1,4 @@
-"""Manifold-regularised models of the data of Zhu and Liu (2021), and every rung on their folds:
-Figures 1 to 3.
-"""
+"""Models of the data of Zhu and Liu (2021), and every rung on their folds: Figures 1 to 3."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,14 +6,8 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.folds import k_fold
-from acvlib.methods.as_printed import as_printed, linearised
+import acvlib as acv
 from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
 from acvlib.models import (
     ManifoldEnergy,
     RBFAffinity,
@@ -29,8 +21,8 @@ from ..datasets.msd import N_ROWS
 from ..neighbours import neighbour_affinity
 from .ladders import against_exact, correlation
 
-RUNGS = (no_adjustment, as_printed, infinitesimal_jackknife, frozen_newton)
-LADDER = (*RUNGS, newton_step)
+RUNGS = (acv.no_adjustment, acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton)
+LADDER = (*RUNGS, acv.newton_step)
 LABELLED = 0.1  # share of the points; the paper hides the labels of the others
 
 
@@ -78,7 +70,7 @@ def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
     tables = {}
     for draw in range(n_draws):
         one = relabelled(model, y, rng, labelled)
-        folds = k_fold(one.n_sites, 20, rng, one.observed)
+        folds = acv.folds.k_fold(one.n_sites, 20, rng, one.observed)
         for p, i in gammas:
             tables[p, i, draw] = _all_of(replace(one, gamma_p=p, gamma_i=i), folds)
     return pd.concat(tables, names=["gamma_p", "gamma_i", "draw"])
@@ -86,7 +78,7 @@ def over_draws(model, y, rng, gammas, n_draws, labelled=LABELLED):
 
 def over_folds(model, rng, n_draws):
     """The same for a model without unlabelled points, whose folds alone are drawn."""
-    draws = [k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
+    draws = [acv.folds.k_fold(model.n_sites, 20, rng) for _ in range(n_draws)]
     return pd.concat({n: _all_of(model, folds) for n, folds in enumerate(draws)}, names=["draw"])
 
 
@@ -105,9 +97,7 @@ def relabelled(model, y, rng, labelled=LABELLED):
 
 
 def crossings(model, exact):
-    """How many of the labelled points that a fold keeps its refit moves across the margin, y f = 1:
-    mean over folds.
-    """
+    """How many kept labels a fold's refit moves across the margin, y f = 1: mean over folds."""
     margins = (
         model.y * (model.energy.features @ np.column_stack([exact.fit.params, *exact.params])).T
     )
@@ -126,9 +116,7 @@ def in_kernel_form(model, sigma, n_centres, rng):
 
 
 def load(name, rng, n_rows=None):
-    """A data set of Tables 1 and 2 by its name, its rows shuffled, at most n_rows of them;
-    songs are simulated.
-    """
+    """A data set of Tables 1 and 2, its rows shuffled, at most n_rows; songs are simulated."""
     if name == "msd":
         return simulate_msd(rng, n_rows or N_ROWS)
     data = load_or_simulate(f"libsvm, {name}", rng)
@@ -136,28 +124,24 @@ def load(name, rng, n_rows=None):
 
 
 def model_of(data, rng, **gammas):
-    """`semi_supervised`, with the pairs of ten near neighbours alone where all pairs are too many:
-    for the songs.
-    """
+    """`semi_supervised`, for songs with the pairs of ten near neighbours alone."""
     near = partial(neighbour_affinity, n_neighbours=10, rng=rng)
     return semi_supervised(data, rng, affinity=near if isinstance(data, Msd) else None, **gammas)
 
 
 def every_rung(model, rng, n_folds=20):
     """{name: CVResult} of exact CV and all RUNGS, on one draw of folds of the labelled points."""
-    return on_folds(model, k_fold(model.n_sites, n_folds, rng, model.observed))
+    return on_folds(model, acv.folds.k_fold(model.n_sites, n_folds, rng, model.observed))
 
 
 def on_folds(model, folds, rungs=RUNGS):
     """{name: CVResult} of exact CV and these rungs, on these folds."""
-    full = fit(model)
+    full = acv.fit(model)
     return {method.__name__: method(full, folds) for method in (exact, *rungs)}
 
 
 def standard_error_unit(model, full):
-    """What a distance in the metric of F is divided by to count in standard errors:
-    1 but for the square loss.
-    """
+    """Standard errors in a distance in the metric of F: 1 but for the square loss."""
     if model.loss != "square":
         return 1.0
     return float(np.sqrt(2.0 * model.heldout_loss(full.params, model.labelled).mean()))
@@ -199,7 +183,7 @@ def expansions(model, results):
     rows = {}
     for name in results.keys() - {"exact", "no_adjustment", "newton_step"}:
         plain = np.concatenate(results[name].losses)
-        losses = np.concatenate(linearised(results[name]).losses)
+        losses = np.concatenate(acv.linearised(results[name]).losses)
         gaps = [abs(each.mean() - reference.mean()) for each in (losses, plain)]
         r = correlation(losses - none, reference - none)
         rows[name] = {"r_linearised": r, "over_plugged": gaps[0] / gaps[1]}

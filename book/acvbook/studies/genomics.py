@@ -1,6 +1,4 @@
-"""Figures 3 and 4 of Giordano et al. (2019):
-leaving times out of a two-stage fit of gene expression.
-"""
+"""Figures 3 and 4 of Giordano et al. (2019): times left out of a fit of gene expression."""
 
 import itertools
 import warnings
@@ -14,7 +12,6 @@ from scipy import optimize
 import acvlib as acv
 from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
-from acvlib.results import CVResult, Fit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian
@@ -36,8 +33,8 @@ class Clustering(NamedTuple):
     """One df: the model, its fit, and by (estimate, times left out) a `CVResult`."""
 
     model: GeneClusters
-    fit: Fit
-    results: dict[tuple[str, int], CVResult]
+    fit: acv.Fit
+    results: dict[tuple[str, int], acv.CVResult]
 
 
 def left_out(size, n_early=N_EARLY):
@@ -46,9 +43,7 @@ def left_out(size, n_early=N_EARLY):
 
 
 def clustering(expression, hours, df, n_clusters=18, **settings):
-    """The model of genes (n_genes, n_times, n_replicates) on the spline basis of df degrees of
-    freedom.
-    """
+    """The model of genes (n_genes, n_times, n_replicates) on a spline basis of df."""
     return GeneClusters(expression, spline_basis(hours, df), n_clusters, **settings)
 
 
@@ -101,9 +96,7 @@ def held_out_errors(model, result):
 
 
 def error_table(run, test_expression):
-    """`summary` of each estimate and of the error on test genes:
-    a DataFrame by (estimate, left_out).
-    """
+    """`summary` of each estimate and of test genes' errors, by (estimate, left_out)."""
     rows = {key: summary(held_out_errors(run.model, result)) for key, result in run.results.items()}
     test = summary(run.model.errors_on(test_expression, run.fit.params)[:, :N_EARLY])
     rows |= {("test", size): test for _, size in run.results}
@@ -111,9 +104,7 @@ def error_table(run, test_expression):
 
 
 def stage_errors(run):
-    """Median distance from exact in standard errors, of the regressions and of the clustering:
-    by (rung, left_out).
-    """
+    """Median distance of both stages from exact in standard errors, by (rung, left_out)."""
     cut = run.model.split(run.fit.params)[0].size
     metric = run.fit.metric.tocsr()
     parts = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
@@ -128,9 +119,7 @@ def stage_errors(run):
 
 
 def seconds_table(run):
-    """Seconds of the IJ and of all refits, scoring included, and of one refit:
-    a DataFrame by left_out.
-    """
+    """Seconds of the IJ, of all refits, scoring included, and of one refit, by left_out."""
     sizes = sorted({size for _, size in run.results})
     rows = [{name: run.results[name, size].seconds for name in ("ij", "exact")} for size in sizes]
     table = pd.DataFrame(rows, index=pd.Index(sizes, name="left_out"))
@@ -375,9 +364,7 @@ def influence(run, cluster):
 
 
 def figure3(runs, test_expression):
-    """Mean absolute errors of each run (by df): a DataFrame by (df, left_out),
-    one column an estimate.
-    """
+    """Mean absolute errors of each run, by (df, left_out), one column an estimate."""
     tables = {df: error_table(run, test_expression)["mean"].unstack(0) for df, run in runs.items()}
     return pd.concat(tables, names=["df"])
 
@@ -407,9 +394,7 @@ def furthest_from_one(ratios):
 
 
 def largest_clusters(model, params, n):
-    """For the n largest clusters: (genes that are in it, means less their own means (m, n_times);
-    mean curve).
-    """
+    """(genes less their means (m, n_times), mean curve) of the n largest clusters."""
     genes, clusters = model.split(params)
     positions = model.stage_two.positions(model.stage_one.unpack(genes))
     belongs = model.stage_two.memberships(clusters, positions).argmax(axis=1)
@@ -448,9 +433,7 @@ def _curves(run, size, gene, fold):
 
 
 def share_nearer(run, one, other):
-    """Share of folds in which one rung's clustering is nearer to exact CV's than another's,
-    in standard errors.
-    """
+    """Share of folds in which one rung's clustering is nearer to exact CV's than another's."""
     cut = run.model.split(run.fit.params)[0].size
     metric, nearer = run.fit.metric.tocsr()[cut:, cut:], []
     for size in sorted({size for _, size in run.results}):

@@ -12,13 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.folds import k_fold, leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import FAMILIES, GLM
 
 from .. import ledger
@@ -30,9 +24,9 @@ SIGNAL = {
     "probit": (0.0, 1.8),
     "gaussian": (0.0, 1.0),
 }
-RUNGS = {"train": no_adjustment, "ij": infinitesimal_jackknife, "frozen": frozen_newton}
-RUNGS |= {"ns": newton_step, "exact": exact}
-APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not exact}
+RUNGS = {"train": acv.no_adjustment, "ij": acv.infinitesimal_jackknife, "frozen": acv.frozen_newton}
+RUNGS |= {"ns": acv.newton_step, "exact": acv.exact}
+APPROXIMATE = {name: rung for name, rung in RUNGS.items() if rung is not acv.exact}
 
 
 class Truth(NamedTuple):
@@ -69,9 +63,7 @@ def error(family, y, mean):
 
 
 def left_out_means(model, result):
-    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out in order,
-    (n,).
-    """
+    """E[y_n | x_n] at the params of the fold that leaves out n, for leave-one-out, (n,)."""
     eta = np.einsum("nd,nd->n", model.design, result.params) + model.offset
     return model.family.mean(eta)
 
@@ -82,15 +74,15 @@ def one_data_set(family, n, dim, n_test, rng):
     """
     source = truth(family, dim, rng)
     model = GLM(*source.draw(n, rng), family)
-    full = fit(model)
-    results = run_rungs(model, full, leave_one_out(n))
+    full = acv.fit(model)
+    results = run_rungs(model, full, acv.folds.leave_one_out(n))
     row = {name: error(family, model.y, left_out_means(model, r)) for name, r in results.items()}
     row |= {f"loss_{name}": result.loss for name, result in results.items()}
     x, y = source.draw(n_test, rng)
     eta = full.params[0] + x @ full.params[1:]
     row["test"] = error(family, y, model.family.mean(eta))
     row["loss_test"] = float(model.family.loss(eta, y).mean())
-    tenth = run_rungs(model, full, k_fold(n, 10, rng))
+    tenth = run_rungs(model, full, acv.folds.k_fold(n, 10, rng))
     row |= theta_errors(results)
     row |= {f"ten_{name}": value for name, value in theta_errors(tenth).items()}
     refitted = results["exact"].diagnostics["converged"]
@@ -172,15 +164,13 @@ def _medians(errors):
 
 
 def penalty_path(penalties, n, dim, n_test, rng, family="logistic"):
-    """Mean log loss by each rung and on test data at each penalty, a DataFrame indexed by
-    penalty.
-    """
+    """Mean log loss by each rung and on test data, indexed by penalty."""
     source = truth(family, dim, rng)
     (x, y), (x_test, y_test) = source.draw(n, rng), source.draw(n_test, rng)
-    folds, rows = leave_one_out(n), []
+    folds, rows = acv.folds.leave_one_out(n), []
     for penalty in penalties:
         model = GLM(x, y, family, penalty=penalty)
-        full = fit(model)
+        full = acv.fit(model)
         row = {name: result.loss for name, result in run_rungs(model, full, folds).items()}
         eta = full.params[0] + x_test @ full.params[1:]
         rows.append(row | {"test": float(model.family.loss(eta, y_test).mean())})

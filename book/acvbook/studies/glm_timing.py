@@ -7,11 +7,7 @@ only with a penalty: it has one, of PENALTY, at all sizes.
 
 import pandas as pd
 
-from acvlib.fit import fit
-from acvlib.folds import leave_one_out
-from acvlib.methods.exact import exact
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
 from acvlib.models import GLM
 
 from .glm_errors import truth
@@ -60,16 +56,14 @@ def _model(source, n, rng):
 
 
 def _times(model):
-    """Least of five times, of which other work on the machine spoils some; exact once,
-    or five times if short.
-    """
-    folds, full = leave_one_out(model.n_sites), fit(model)
+    """Least of five times, as other work spoils some; exact once where it is long."""
+    folds, full = acv.folds.leave_one_out(model.n_sites), acv.fit(model)
     refits = []
     often = 5 if model.n_sites <= 2500 else 1
     return {
-        "fit": min(seconds(lambda: fit(model), 5)),
-        "ij": min(seconds(lambda: infinitesimal_jackknife(full, folds), 5)),
-        "ns": min(seconds(lambda: newton_step(full, folds), 5)),
-        "exact": min(seconds(lambda: refits.append(exact(full, folds)), often)),
+        "fit": min(seconds(lambda: acv.fit(model), 5)),
+        "ij": min(seconds(lambda: acv.infinitesimal_jackknife(full, folds), 5)),
+        "ns": min(seconds(lambda: acv.newton_step(full, folds), 5)),
+        "exact": min(seconds(lambda: refits.append(acv.exact(full, folds)), often)),
         "unconverged": int((~refits[0].diagnostics["converged"]).sum()),
     }

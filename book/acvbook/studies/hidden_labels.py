@@ -1,25 +1,18 @@
-"""Algorithm 4 of Ghosh et al. (2020), which the paper derives and does not run:
-labels of single words left out.
-"""
+"""Algorithm 4 of Ghosh et al. (2020), not run there: labels of single words left out."""
 
 from itertools import product
 
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import TOLERANCE, fit_at
-from acvlib.folds import Folds
-from acvlib.methods.exact import exact
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
-from acvlib.methods.ladder import no_adjustment
-from acvlib.methods.newton_step import newton_step
+import acvlib as acv
+from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.weighting import hide_labels
 
 from .ladders import theta_table
 
-RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton, newton_step)
+RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step)
 SHORT = {
     "no_adjustment": "none",
     "infinitesimal_jackknife": "ij",
@@ -29,17 +22,15 @@ SHORT = {
 
 
 def within(model, full):
-    """The same CRF with tokens as sites, and its `Fit`, which is at the same optimum:
-    no label is hidden yet.
-    """
+    """The same CRF with tokens as sites, and its `Fit`, at the same optimum."""
     tokens = LinearChainCRF(model.emissions, model.labels, model.ridge, hide_labels)
-    return tokens, fit_at(tokens, full.params)
+    return tokens, acv.fit_at(tokens, full.params)
 
 
 def ladder(model, full, folds, tolerance=TOLERANCE):
     """All rungs on folds of tokens, a dict of `CVResult`; `exact` to the tolerance."""
     found = {rung.__name__: rung(full, folds) for rung in RUNGS}
-    return found | {"exact": exact(full, folds, tolerance)}
+    return found | {"exact": acv.exact(full, folds, tolerance)}
 
 
 def table(results):
@@ -58,9 +49,7 @@ def loss_errors(results):
 
 
 def summary(results, rows=slice(None)):
-    """One row a rung: median and largest parameter error, mean error of the loss, over folds
-    numbered `rows`.
-    """
+    """Median and largest parameter error and mean error of the loss, over folds `rows`."""
     errors = theta_table(results).loc[rows]
     losses = loss_errors(results).loc[errors.index]
     columns = {"theta_error": errors.median(), "theta_error_max": errors.max()}
@@ -105,7 +94,7 @@ def largest_odds(model, params, folds):
     """
     found = []
     for fold in folds:
-        losses = model.derivatives.heldout(params, Folds(np.asarray(fold)[:, None]))
+        losses = model.derivatives.heldout(params, acv.Folds(np.asarray(fold)[:, None]))
         found.append(np.exp(np.max(np.concatenate(list(losses)))))
     return np.array(found)
 

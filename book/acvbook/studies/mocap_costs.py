@@ -58,9 +58,7 @@ def solves(result, repeats=5):
 
 
 def largest_residual(result):
-    """The largest |J (w_o - 1) - H (theta - theta_o)| / |J (w_o - 1)| over the IJ's folds,
-    by accurate products.
-    """
+    """The largest relative residual of the IJ's folds, by accurate products."""
     model, full = result.fitted.model, result.fitted.fit
     ij = result.rungs["infinitesimal_jackknife"]
     b = model.derivatives.cross(full.params, ij.folds)

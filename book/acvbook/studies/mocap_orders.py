@@ -1,6 +1,4 @@
-"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best,
-by exact and approximate CV.
-"""
+"""Figure 6 of Ghosh et al. (2020): which emission describes a new recording best."""
 
 from typing import NamedTuple
 
@@ -32,9 +30,7 @@ def leave_one_sequence_out(one, test, numbers=None):
 
 
 def losses(studied):
-    """Mean loss of a sequence by rung and on test data, and standard errors:
-    columns (model, se_model), rows models.
-    """
+    """Mean loss of a sequence by rung and on test data, and its standard error, by model."""
     rows = {}
     for name, result in studied.items():
         row = {rung: cv.loss for rung, cv in result.rungs.items()} | {"test": result.test.mean()}
@@ -52,18 +48,14 @@ MOVES = (0.0, 5.0, 10.0, 20.0, np.inf)  # standard errors between which folds ar
 
 
 def errors_by_move(result):
-    """Median parameter errors of the folds whose exact refit moves so far,
-    in standard errors: a row a range.
-    """
+    """Median parameter errors of the folds whose exact refit moves so far: a row a range."""
     table = theta_table(result.rungs)
     groups = table.groupby(pd.cut(table.no_adjustment, MOVES), observed=True)
     return groups.median().assign(folds=groups.size()).rename_axis("refit moves by")
 
 
 def costs(studied, repeats=3):
-    """D, seconds of the fit, of one log p with gradient and of each rung,
-    and the rungs in such gradients.
-    """
+    """D, seconds of the fit, of one log p with gradient and of each rung."""
     rows = {name: _costs(result, repeats) for name, result in studied.items()}
     return pd.DataFrame(rows).T.rename_axis("model")
 

@@ -1,6 +1,4 @@
-"""Figures 7 and 8 of Ghosh et al. (2020): frames of one recording left out at random,
-in blocks, or at its end.
-"""
+"""Figures 7 and 8 of Ghosh et al. (2020): frames left out at random, in blocks, at the end."""
 
 import numpy as np
 import pandas as pd

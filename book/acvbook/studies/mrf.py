@@ -1,6 +1,4 @@
-"""Cross-validation of hidden Markov random fields on a map (Ghosh et al. 2020, Figure 3):
-everything, by coupling.
-"""
+"""Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
 from typing import NamedTuple
 
@@ -8,10 +6,8 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.inference import graph
 from acvlib.methods.run import Run
 from acvlib.models import HiddenMRF, em
-from acvlib.results import CVResult, Fit
 from acvlib.weighting import drop_latents
 
 from . import calibration
@@ -28,14 +24,12 @@ class Field(NamedTuple):
     """One coupling: the model, its fit by gradients, and every rung on the same folds, by name."""
 
     model: HiddenMRF
-    fit: Fit
-    results: dict[str, CVResult]
+    fit: acv.Fit
+    results: dict[str, acv.CVResult]
 
 
 def hidden_field(data, beta, scheme=drop_latents, n_states=2):
-    """The model of a map at the paper's coupling beta: its double sum visits each edge twice,
-    so an edge has 2 beta.
-    """
+    """The model at the paper's coupling: its sum visits each edge twice, which has 2 beta."""
     return HiddenMRF(data.counts, data.edges, 2.0 * beta, n_states, scheme)
 
 
@@ -115,7 +109,7 @@ def maximise_by_tract(model, params, weights):
     node, edge, kept = model.weighted_potentials(params, weights)
     sites = np.flatnonzero(kept)
     gamma = [
-        graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
+        acv.graph.GraphPosterior(node, edge, model.elimination).marginals_at([site])[0]
         for site in sites
     ]
     weighted = kept[sites, None] * np.array(gamma)
@@ -123,9 +117,7 @@ def maximise_by_tract(model, params, weights):
 
 
 def optima(fields):
-    """One row a coupling: rates, expected tracts in the high state,
-    EM's distance from the gradient fit, decrement.
-    """
+    """One row a coupling: rates, tracts in the high state, EM's distance, decrement."""
     return pd.DataFrame(
         {beta: _optimum(*field[:2]) for beta, field in fields.items()}
     ).T.rename_axis("beta")
@@ -300,4 +292,4 @@ def _log_normaliser(model, weights):
     """log Z(coupling, w): the sum over classes of a field without counts."""
     silent = np.zeros((model.n_sites, model.n_states))
     node, edge = model.potentials(silent, model.scheme(weights, model.edges))
-    return graph.log_partition(node, edge, model.elimination)
+    return acv.graph.log_partition(node, edge, model.elimination)

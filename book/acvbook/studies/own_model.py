@@ -29,9 +29,7 @@ def source_lines(written: Any) -> int:
 def theta_errors(
     draw: Callable[[np.random.Generator], Any], n_draws: int, rng: np.random.Generator
 ) -> pd.DataFrame:
-    """Median parameter error of each rung, in standard errors; one row a draw of a model's data and
-    of 20 blocks of 2.5 %.
-    """
+    """Median parameter error of each rung; one row a draw of data and of 20 blocks of 2.5 %."""
     rows = []
     for _ in range(n_draws):
         model = draw(rng)

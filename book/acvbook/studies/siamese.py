@@ -13,15 +13,10 @@ import pandas as pd
 from joblib import delayed
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+import acvlib as acv
 from acvbook.lissa import MARGIN, largest_eigenvalue, lissa
 from acvlib.fit import UnconvergedFit
-from acvlib.folds import Folds, by_class
-from acvlib.folds import weights as fold_weights
-from acvlib.methods.as_printed import as_printed
-from acvlib.methods.frozen_newton import frozen_newton
-from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import threads
-from acvlib.results import Fit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
@@ -52,7 +47,7 @@ def fitted(model, training, seed, damping=DAMPING, tolerance=SOLVED):
     rng = np.random.default_rng(seed)
     metric = hessian.damped(_lambda(damping, hessian.products, len(params), rng))
     norm = float(np.linalg.norm(gradient))
-    return Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
+    return acv.Fit(model, params, value, norm, float("inf"), hessian, metric, tuple(history))
 
 
 def _lambda(damping, products, dim, rng):
@@ -77,7 +72,7 @@ def predicted(model, full, folds):
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)  # of which this study is about
-        methods = as_printed, infinitesimal_jackknife, frozen_newton
+        methods = acv.as_printed, acv.infinitesimal_jackknife, acv.frozen_newton
         steps = {m.__name__: m(full, folds, damping=full.metric.damping).params for m in methods}
     _, rest = model.derivatives.value_and_gradient(full.params, np.ones(model.n_sites))
     steps["frozen_newton"] += full.metric.solve(rest)
@@ -98,7 +93,7 @@ def _as_long(directions, moves):
 def retrained(model, training, seed, folds):
     """Each fold's network, trained as the full one was: same start, as many steps; (n_folds, D)."""
     jobs = (
-        delayed(train_siamese)(model, training, seed, fold_weights(model.n_sites, fold))
+        delayed(train_siamese)(model, training, seed, acv.folds.weights(model.n_sites, fold))
         for fold in folds
     )
     return np.array([params for params, _ in threads()(jobs)])
@@ -114,7 +109,7 @@ def one_split(model, training, seed, fold, damping=DAMPING):
     `retrained` and one column a rung; and the distances of params from the retrained ones.
     """
     full = fitted(model, training, seed, damping)
-    (one,) = _compared(model, training, seed, full, Folds([fold]))
+    (one,) = _compared(model, training, seed, full, acv.Folds([fold]))
     return one
 
 
@@ -139,7 +134,7 @@ def over_splits(model, training, seeds, rng, n_splits=None, n_people=2):
     rows = []
     for seed in seeds:
         full = fitted(model, training, seed)
-        folds = by_class(model.person, n_people, rng)[:n_splits]
+        folds = acv.folds.by_class(model.person, n_people, rng)[:n_splits]
         for split, one in enumerate(_compared(model, training, seed, full, folds)):
             rows.append({"split": split, "seed": seed} | agreement(*one))
     return pd.DataFrame(rows).set_index(["split", "seed"])
@@ -176,7 +171,7 @@ def solvers(model, full, fold, sizes, rng, depth=200, n_draws=20):
     """LiSSA beside conjugate gradients for one fold's right-hand side, one row a sample size and
     draw of samples; with all images there is one draw. start: where the recursion begins.
     """
-    b, damping = model.printed_cross(full.params, Folds([fold])), full.metric.damping
+    b, damping = model.printed_cross(full.params, acv.Folds([fold])), full.metric.damping
     scale = MARGIN * (largest_eigenvalue(full.hessian.products, b.shape[1], rng) + damping)
     tables = {}
     for size in sizes:
@@ -208,12 +203,10 @@ def _mean_loss(model, params, folds):
 
 
 def seconds(model, training, seed, rng, numbers=(5, 10, 20)):
-    """Table 1's row: seconds of t-fold CV by retraining, and of one training and the jackknife,
-    for whole people.
-    """
+    """Table 1's row: seconds of t-fold CV by retraining, and of the jackknife, by people."""
     people, rows = len(np.unique(model.person)), []
     for t in numbers:
-        folds = by_class(model.person, -(-people // t), rng)
+        folds = acv.folds.by_class(model.person, -(-people // t), rng)
 
         def scored(way, folds=folds):
             return _mean_loss(model, way(model, training, seed, folds), folds)
@@ -228,7 +221,7 @@ def _jackknife(model, training, seed, folds):
     full = fitted(model, training, seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnconvergedFit)
-        return infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
+        return acv.infinitesimal_jackknife(full, folds, damping=full.metric.damping).params
 
 
 def choices(model, training, seeds, rng, gammas, n_folds=None):
@@ -237,7 +230,7 @@ def choices(model, training, seeds, rng, gammas, n_folds=None):
     """
     tables = {}
     for seed in seeds:
-        folds = by_class(model.person, 2, rng)[:n_folds]
+        folds = acv.folds.by_class(model.person, 2, rng)[:n_folds]
         models = [replace(model, gamma_i=gamma) for gamma in gammas]
         rows = [cross_validated(one, training, seed, folds) for one in models]
         tables[seed] = pd.DataFrame(rows, index=pd.Index(gammas, name="gamma_i"))
