@@ -15,7 +15,7 @@ from acvbook.studies import mrf
 import acvlib as acv
 from acvlib.derivatives import Derivatives
 from acvlib.inference import graph
-from acvlib.models import em
+from acvbook.studies.mrf import em
 
 BETA = 0.4
 

@@ -79,7 +79,6 @@ HELD = {
     "GLMHMM": models.GLMHMM(Y, X, 2),
     "chain prior": HMM.chain_prior,
     "HiddenMRF": MRF,
-    "EMFit": models.em(MRF),
     "LinearChainCRF": models.LinearChainCRF(
         [X[:4], X[4:6]], [[0, 1, 1, 0], [1, 0]], ridge=np.ones(8)
     ),

@@ -204,12 +204,6 @@ def test_the_order_is_kept_and_cannot_be_changed():
         order.site[0] = 1
 
 
-def test_restarts_do_not_make_it_worse():
-    edges, _, _ = random_graph(0, 40, 2, 0.08)
-    costs = [graph.eliminate(40, edges, 2, restarts=n).start[-1] for n in (1, 5, 40)]
-    assert costs[0] >= costs[1] >= costs[2]
-
-
 def test_a_graph_too_wide_says_width_memory_and_remedy():
     edges = [[i, j] for i in range(30) for j in range(i)]
     message = r"width 29.*2\^29 entries, 56 GiB.*limit of 2 GiB.*Merge sites"
@@ -260,14 +254,6 @@ def test_sites_that_are_none_are_refused(sites):
         posterior.marginals_at(sites)
 
 
-@pytest.mark.parametrize(
-    "change", [{"n_sites": 0}, {"n_states": 2.5}, {"n_states": 0}, {"restarts": 0}]
-)
-def test_numbers_of_sites_states_and_restarts_are_whole(change):
-    with pytest.raises(ValueError, match="must be a whole number from 1"):
-        graph.eliminate(**({"n_sites": 3, "edges": [[0, 1]], "n_states": 2} | change))
-
-
 def test_one_site_alone_and_one_state():
     alone = graph.eliminate(1, [], 3)
     node = np.array([[0.5, -1.0, 2.0]])
@@ -310,12 +296,6 @@ def test_bad_adjacency_matrices_are_named(matrix, message):
     for form in (np.array, csr_matrix):
         with pytest.raises(ValueError, match=message):
             graph.edges_of(form(matrix))
-
-
-def test_edges_of_an_adjacency_matrix():
-    matrix = np.array([[0, 1, 1], [1, 0, 0], [1, 0, 0]])
-    assert graph.edges_of(matrix).tolist() == [[0, 1], [0, 2]]
-    assert graph.edges_of(csr_matrix(matrix)).tolist() == [[0, 1], [0, 2]]
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e25, 1e120])
