@@ -173,20 +173,6 @@ def test_extreme_potentials_are_summed_in_logarithms():
         np.testing.assert_allclose(found, mean, rtol=0, atol=1e-11)
 
 
-def test_samples_have_the_marginals():
-    edges, node, edge = random_graph(2, 6, 3, 0.5)
-    posterior = graph.GraphPosterior(node, edge, graph.eliminate(6, edges, 3))
-    z = posterior.sample(np.random.default_rng(0), 40_000)
-    gamma, xi = posterior.marginals()
-    off = (np.eye(3)[z].mean(axis=0) - gamma) / np.sqrt(gamma * (1 - gamma) / len(z))
-    a, b = edges[0]
-    pairs = np.einsum("ij,ik->jk", np.eye(3)[z[:, a]], np.eye(3)[z[:, b]]) / len(z)
-    off_pairs = (pairs - xi[0]) / np.sqrt(xi[0] * (1 - xi[0]) / len(z))
-    assert abs(off).max() < 4.5
-    assert abs(off_pairs).max() < 4.5
-    assert np.array_equal(z, posterior.sample(np.random.default_rng(0), 40_000))
-
-
 def test_min_fill_adds_nothing_to_a_graph_without_long_cycles():
     """A tree has width 1, a ring 2, an n-clique n - 1; parts and islands need no special care."""
     path = [[i, i + 1] for i in range(9)]
