@@ -696,11 +696,12 @@ print(f"loss {cv.loss:.4f} of a family; width {model.elimination.width}")
 
 # %% tags=["hide-input"]
 import numpy as np
+from acvbook.studies import mrf
 
 refits = []
 for site in range(model.n_sites):  # EM from the start, on the graph without the node
     weights = acv.folds.weights(model.n_sites, [site])
-    refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
+    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("graph", cv.pointwise, refits, none.pointwise)
@@ -736,7 +737,7 @@ print(f"{len(model.edges)} borders; loss {cv.loss:.4f} of a district that was le
 refits = []
 for site in range(48):
     weights = acv.folds.weights(48, [site])
-    refits.append(model.heldout_loss(acv.models.em(model, weights).params, [site])[0])
+    refits.append(model.heldout_loss(mrf.em(model, weights).params, [site])[0])
 print(f"loss by refits {np.mean(refits):.4f}")
 none = acv.no_adjustment(cv.fit, cv.folds)
 doors.near("map", cv.pointwise, refits, none.pointwise)

@@ -68,7 +68,6 @@ HELD = {
     "MixtureHMM": models.MixtureHMM(X, 2, 3, covariance="spherical"),
     "chain prior": HMM.chain_prior,
     "HiddenMRF": MRF,
-    "EMFit": models.em(MRF),
     "FeatureCRF": acv.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
     "PairwiseLinear": models.PairwiseLinear(X, Y, models.contrastive()),
     "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),

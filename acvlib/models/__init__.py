@@ -16,7 +16,6 @@ from .hmm.families import (
 )
 from .hmm.parameters import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
-from .mrf.em import EMFit, em
 from .pairwise import PairwiseLinear, contrastive, ranking
 from .semisupervised import SemiSupervised
 from .semisupervised.affinity import (
@@ -30,7 +29,6 @@ from .traffic import PoissonTraffic, TrafficParams
 from .traffic.prior import TrafficPrior
 
 __all__ = [
-    "EMFit",
     "EmptyState",
     "CRFParams",
     "FAMILIES",
@@ -59,7 +57,6 @@ __all__ = [
     "TrafficParams",
     "TrafficPrior",
     "contrastive",
-    "em",
     "kernel_form",
     "median_square_distance",
     "ranking",

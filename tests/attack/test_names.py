@@ -47,7 +47,6 @@ LEFT_OUT = {
     "graph.expansion": "hot: the derivatives of HiddenMRF call it",
     "graph.in_one_order": "attacked through HiddenMRF",
     "models.CRFParams": RESULT,
-    "models.EMFit": RESULT,
     "models.EmptyState": RAISED,
     "models.FAMILIES": "a constant",
     "models.Family": USERS,

@@ -10,8 +10,7 @@ from acvbook.datasets.philadelphia import hexagons
 from acvbook.studies import mrf
 
 import acvlib as acv
-from acvlib.models import em
-from acvlib.models.mrf.em import maximise
+from acvlib.models import EmptyState
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,7 @@ def test_the_papers_coupling_counts_every_edge_twice(data):
 def test_a_step_by_tract_is_a_step_of_em(fields):
     model, params = fields[0.3].model, fields[0.3].fit.params + 0.1
     weights = acv.folds.weights(30, [3, 4])
-    expected = maximise(model, params, weights)
+    expected = mrf.maximise(model, params, weights)
     np.testing.assert_allclose(mrf.maximise_by_tract(model, params, weights), expected, rtol=1e-12)
 
 
@@ -56,10 +55,24 @@ def test_difference_of_log_likelihoods_by_definition(data, fields):
     """The log density of all counts is -F less the log normaliser of the field without counts."""
     field = fields[0.3]
     assert mrf.difference_loss(field) != pytest.approx(field.results["exact"].loss, rel=1e-3)
-    one, params = np.ones(30), em(field.model).params
+    one, params = np.ones(30), mrf.em(field.model).params
     silent = field.model.potentials(
         0.0 * field.model.log_densities(params), field.model.scheme(one, data.edges)
     )
     normaliser = acv.graph.log_partition(*silent, field.model.elimination)
     expected = -field.model.objective(params, one) - normaliser
     assert mrf._log_density(field.model, params, one) == pytest.approx(expected, rel=1e-12)
+
+
+def test_em_never_raises_the_objective_and_sorts(fields):
+    model, weights = fields[0.3].model, acv.folds.weights(30, [3, 20])
+    params, values = fields[0.3].fit.params[::-1], []
+    for _ in range(8):
+        values.append(model.objective(params, weights))
+        params = mrf.maximise(model, params, weights)
+    assert (np.diff(values) < 0).all()
+    switched = mrf.em(model, weights, params).params
+    assert switched[0] < switched[1]
+    np.testing.assert_allclose(switched, mrf.em(model, weights).params, rtol=0, atol=1e-8)
+    with pytest.raises(EmptyState, match="the states hold"):
+        mrf.em(model, start=np.array([-1e3, 3.0]))

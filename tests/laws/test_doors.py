@@ -17,7 +17,7 @@ BASE = "a protocol, a base class or a law of its own that users write or pass"
 FOLDS = "makes what doors take: tests/test_folds.py; laws 3 and 10 use it"
 NO_DOORS = {
     "Model EstimatingEquation IncrementalLearner CompiledLearner Derivatives models.Family": BASE,
-    "Fit CVResult Certificate NotCertified models.CRFParams models.EMFit": RESULT,
+    "Fit CVResult Certificate NotCertified models.CRFParams": RESULT,
     "models.HMMParams models.TrafficParams models.Islands": RESULT,
     "models.EmptyState models.NoFiniteOptimum models.ImpossibleSequence plots.Style": RESULT,
     "fit_at fit_path derivatives_of": "parts of fit, for studies",
@@ -30,7 +30,6 @@ NO_DOORS = {
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
     "models.tweedie models.contrastive models.ranking": "make what GLM and PairwiseLinear take",
-    "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
     "models.GraphAffinity models.kernel_form models.median_square_distance": (
         "make what ManifoldEnergy takes"
     ),

@@ -129,15 +129,6 @@ add(
     elimination=ELIMINATED,
     **POTENTIALS,
 )
-add(
-    "graph.GraphPosterior.sample",
-    lambda rng, size: graph.GraphPosterior(**small_graph(np.random.default_rng(0))).sample(
-        rng, size
-    ),
-    lambda rng: {"rng": np.random.default_rng(5), "size": 3},
-    rng=odd.RNG,
-    size=odd.WHOLE_0,
-)
 CHAIN = np.stack([np.arange(5), np.arange(1, 6)], 1)
 
 

@@ -227,19 +227,3 @@ add(
     max_iterations=odd.COUNT,
     tolerance=odd.NONNEGATIVE,
 )
-add(
-    "em",
-    lambda model, **a: models.em(model, **a),
-    lambda rng: {
-        "model": mrf(),
-        "weights": np.ones(N),
-        "start": zoo()[1]["HiddenMRF"],
-        "tolerance": 1e-8,
-        "max_steps": 120,  # an int8 holds it
-    },
-    model=odd.OBJECTS,
-    weights=odd.without(odd.WEIGHTS, "None "),
-    start=odd.without(odd.PARAMS, "None "),
-    tolerance=odd.NONNEGATIVE,
-    max_steps=odd.COUNT,
-)
