@@ -110,6 +110,8 @@ class SmallBook:
         self.write("book/fold_sizes.md", "# Sizes\n\n<!-- fold sizes -->\n")
         self.write("tools/fold_sizes.py", FOLD_SIZES)
         self.write("book/api.md", "# Reference\n\n<!-- api -->\n")
+        for name in ("scoreboard", "benchmarks"):
+            self.write(f"book/{name}.md", f"<!-- {name} -->\n")
         for name in ("book/pyproject.toml", "requirements/library.txt", "requirements/book.txt"):
             self.write(name, "")
         self.write("book/published/ledger.json", "[]")

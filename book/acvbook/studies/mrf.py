@@ -1,5 +1,6 @@
 """Cross-validation of hidden fields on a map: Figure 3 of Ghosh et al. (2020)."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -281,22 +282,13 @@ def coverage(fields, counts, n_draws, rng):
     exact folds, columns (rung, coverage) and (rung, narrower), over that of no rung.
     """
     rows = {}
-    for beta, field in fields.items():
-        for n_exact in counts:
-            drawn = {
-                rung: calibration.estimates(
-                    field.results["exact"], field.results[rung], n_exact, n_draws, rng
-                )
-                for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton")
-            }
-            rows[beta, n_exact] = {
-                (rung, column): value
-                for rung, table in drawn.items()
-                for column, value in (
-                    ("coverage", table.covers.mean()),
-                    ("narrower", (table.se / table.se_alone).median()),
-                )
-            }
+    for (beta, field), n_exact in itertools.product(fields.items(), counts):
+        row = rows[beta, n_exact] = {}
+        for rung in ("no_adjustment", "infinitesimal_jackknife", "frozen_newton"):
+            pair = field.results["exact"], field.results[rung]
+            drawn = calibration.estimates(*pair, n_exact, n_draws, rng)
+            row[rung, "coverage"] = drawn.covers.mean()
+            row[rung, "narrower"] = (drawn.se / drawn.se_alone).median()
     return pd.DataFrame(rows).T.rename_axis(["beta", "n_exact"])
 
 
