@@ -6,7 +6,7 @@ from .crf.crfsuite import from_crfsuite
 from .crf.dense import CRFParams
 from .crf.features import FeatureCRF, FeatureParams
 from .glm import GLM
-from .glm.families import FAMILIES, Family, tweedie
+from .glm.families import FAMILIES, Family
 from .hmm import HMM, ImpossibleSequence
 from .hmm.families import (
     GLMHMM,
@@ -69,5 +69,4 @@ __all__ = [
     "kernel_form",
     "median_square_distance",
     "ranking",
-    "tweedie",
 ]

@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 import acvlib as acv
 from acvlib import parallel
 from acvlib.derivatives import derivatives_of
-from acvlib.models import FAMILIES, GLM, tweedie
+from acvlib.models import FAMILIES, GLM
 from acvlib.models.glm.downdates import Downdates
-from acvlib.models.glm.sums import SINGLE
+from acvlib.models.glm.derivatives import SINGLE
 
 SETTINGS = {
     "plain": {},
