@@ -146,7 +146,7 @@ def test_a_model_without_hessians_says_so():
 
 def mean_model(n):
     """The mean of n standard Gaussians: bootstrap and jackknife are known in closed form."""
-    return GLM(np.zeros((n, 0)), rng(3).normal(size=n), "gaussian")
+    return GLM(np.ones((n, 1)), rng(3).normal(size=n), "gaussian", intercept=False)
 
 
 def test_intervals_of_a_mean_have_the_known_width():

@@ -66,7 +66,6 @@ HELD = {
     "Derivatives of an HMM": acv.derivatives_of(HMM),
     "GLM": GLM,
     "GLM by rows": models.GLM(X, Y, penalty=np.ones(2), sample_weight=1 + Y, offset=Y),
-    "tweedie": models.GLM(X, 1 + Y, models.tweedie(1.5)),
     "GLM multinomial": models.GLM(X, np.arange(N) % 3, "multinomial", penalty=1.0),
     "HMM": HMM,
     "HMM of sequences": models.HMM([X, X], 3, scheme=acv.weighting.drop_latents),

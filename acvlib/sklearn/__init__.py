@@ -46,8 +46,8 @@ def approx_cross_validate(
     Parameters
     ----------
     estimator: a fitted LogisticRegression, of any number of classes, balanced or not; a
-        LinearRegression or Ridge, of one target or several; a Poisson-, Gamma- or
-        TweedieRegressor; or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
+        LinearRegression or Ridge, of one target or several; a
+        PoissonRegressor; or one that LogisticRegressionCV or RidgeCV chose, alone or at the end of
         a Pipeline or in a search. A Pipeline's other steps stay as fitted to all rows.
         `acvlib.sklearn.estimators` has the conventions.
     X: (n, p), dense, sparse or a data frame of pandas or polars. Where p > n and coefficients are

@@ -6,12 +6,11 @@
 |   balanced            | the same, s_n times n / (K n_c)            | multinomial, balanced     |
 | Ridge                 | sum_n s_n (y_n - eta_n)^2 + alpha |beta|^2 | gaussian, penalty = alpha |
 | LinearRegression      | the same without alpha                     | gaussian                  |
-| PoissonRegressor, ... | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
+| PoissonRegressor      | mean_s loss_n + alpha |beta|^2 / 2         | site_penalty = alpha      |
 
 Two balanced classes have twice the penalty, as their rows of coefficients are +-beta / 2. Several
-targets are one model. LogisticRegressionCV and RidgeCV count as what they chose; Gamma- and
-TweedieRegressor are as the Poisson one, with their losses. A mean of losses is penalised less, in
-all, by a smaller training set: `site_penalty` follows that.
+targets are one model. LogisticRegressionCV and RidgeCV count as what they chose. A mean of losses
+is penalised less, in all, by a smaller training set: `site_penalty` follows that.
 """
 
 from copy import copy
@@ -22,7 +21,6 @@ import numpy as np
 from ..checks import real_array
 from ..extras import require
 from ..models.glm import GLM
-from ..models.glm.families import tweedie
 
 linear_model = require("sklearn.linear_model", extra="sklearn")
 validation = require("sklearn.utils.validation", extra="sklearn")
@@ -65,7 +63,9 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
-    return _TRANSLATIONS[type(estimator)](estimator, y) | {"intercept": estimator.fit_intercept}
+    return _TRANSLATIONS[type(estimator)](estimator, y) | {
+        "intercept": bool(estimator.fit_intercept)
+    }
 
 
 def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
@@ -129,29 +129,15 @@ def _least_squares(estimator, y):
         reason = "is not smooth where a coefficient is 0"
         raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
-    if alpha.size not in (1, y.shape[1] if y.ndim == 2 else 1):
-        raise ValueError(f"Ridge with {alpha.size} values of alpha: pass one, or one a target")
-    return {"y": y, "family": "gaussian", "penalty": np.squeeze(alpha)}
+    if alpha.size != 1:
+        remedy = "pass one for all targets, or take each target alone"
+        raise ValueError(f"Ridge with {alpha.size} values of alpha: {remedy}")
+    return {"y": y, "family": "gaussian", "penalty": float(alpha[0])}
 
 
-def _mean_loss(estimator, y):
-    name = type(estimator).__name__
-    power = {"PoissonRegressor": 1, "GammaRegressor": 2}.get(name) or estimator.power
-    link = getattr(estimator, "link", "auto")
-    if link == "auto":
-        link = "log" if power > 0 else "identity"
-    settings = {"y": y, "site_penalty": float(estimator.alpha)}
-    if power == 0 and link == "identity":
-        return settings | {"family": "gaussian"}
-    if link != "log" or not 1 <= power <= 2:
-        raise ValueError(
-            f"TweedieRegressor(power={power:g}, link={estimator.link!r}): its loss is convex, as "
-            "it must be, for power 0 with link 'identity' and for 1 <= power <= 2 with link 'log'"
-        )
-    if power > 1:
-        return settings | {"family": tweedie(power)}
-    counts = (y == np.floor(y)).all()
-    return settings | {"family": "poisson" if counts else "poisson rate"}
+def _poisson(estimator, y):
+    family = "poisson" if (y == np.floor(y)).all() else "poisson rate"
+    return {"y": y, "family": family, "site_penalty": float(estimator.alpha)}
 
 
 _OF_TARGETS = (linear_model.LinearRegression, linear_model.Ridge, linear_model.RidgeCV)
@@ -159,7 +145,5 @@ _TRANSLATIONS = {
     linear_model.LogisticRegression: _logistic,
     linear_model.LogisticRegressionCV: _logistic,
     **dict.fromkeys(_OF_TARGETS, _least_squares),
-    linear_model.PoissonRegressor: _mean_loss,
-    linear_model.GammaRegressor: _mean_loss,
-    linear_model.TweedieRegressor: _mean_loss,
+    linear_model.PoissonRegressor: _poisson,
 }

@@ -101,7 +101,7 @@ class Refits:
         rows = coefficients_of(self.last)
         if self.basis is not None:
             rows = np.hstack([rows[:, : self.head], (self.basis.T @ rows[:, self.head :].T).T])
-        return (self.model.likelihood.spread.T @ rows).ravel()
+        return (self.model.spread.T @ rows).ravel()
 
     def leave_out(self, method: str, unreliable: str, start: Any = None) -> None:
         """Find the coefficients without each fold, by the arguments of `approx_cross_validate`.
@@ -135,7 +135,7 @@ class Refits:
     def _coefficients(self, params):
         """(..., K, .) of params (..., D)."""
         rows = params.reshape(*params.shape[:-1], self.model.n_outputs, -1)
-        return self.model.likelihood.spread @ rows
+        return self.model.spread @ rows
 
     def _solvable(self, unreliable):
         """(numbers, these folds) that the model can do; `by_theirs` has what they cannot do.

@@ -5,17 +5,10 @@ import numpy as np
 LONG = np.longdouble
 
 
-def _positive_mean(power, eta, y):
-    size = np.exp(LONG(2 - power) * eta)
-    return size - y * np.exp(LONG(1 - power) * eta)
-
-
 SLOPES = {
     "gaussian": lambda eta, y: eta - y,
     "logistic": lambda eta, y: 1 / (1 + np.exp(-eta)) - y,
     "poisson": lambda eta, y: np.exp(eta) - y,
-    "gamma": lambda eta, y: 1 - y * np.exp(-eta),
-    "tweedie(1.5)": lambda eta, y: _positive_mean(1.5, eta, y),
 }
 
 

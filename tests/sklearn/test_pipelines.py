@@ -18,7 +18,6 @@ from sklearn.linear_model import (
     LogisticRegression,
     PoissonRegressor,
     Ridge,
-    TweedieRegressor,
 )
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import (
@@ -168,10 +167,6 @@ def logistic(y=LABELS, **settings):
     return LogisticRegression(**settings).fit(X, y)
 
 
-def tweedie(**settings):
-    return TweedieRegressor(alpha=1.0, max_iter=1000, **settings).fit(np.abs(X), TIMES)
-
-
 def without(label, y=LABELS):
     """One fold that holds all rows of a class."""
     return [(np.flatnonzero(y != label), np.flatnonzero(y == label))]
@@ -192,18 +187,6 @@ REFUSED = {
         {"y": VALUES},
         ValueError,
         "positive=False",
-    ),
-    "power": (
-        lambda: tweedie(power=3),
-        {"X": np.abs(X), "y": TIMES},
-        ValueError,
-        "power=3.*1 <= power <= 2",
-    ),
-    "link": (
-        lambda: tweedie(power=1.5, link="identity"),
-        {"X": np.abs(X), "y": TIMES},
-        ValueError,
-        "link.*1 <= power <= 2",
     ),
     "targets of a Poisson regression": (
         lambda: PoissonRegressor().fit(X, COUNTS),

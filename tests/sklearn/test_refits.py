@@ -10,14 +10,12 @@ from numpy.testing import assert_allclose
 from scipy.sparse import csr_array, random_array
 from sklearn.datasets import load_iris
 from sklearn.linear_model import (
-    GammaRegressor,
     LinearRegression,
     LogisticRegression,
     LogisticRegressionCV,
     PoissonRegressor,
     Ridge,
     RidgeCV,
-    TweedieRegressor,
 )
 from sklearn.model_selection import (
     GroupKFold,
@@ -47,7 +45,6 @@ THREE = np.where(ETA + RNG.normal(size=N) > 1.0, "c", np.where(RNG.random(N) < 0
 EXPOSURE = RNG.uniform(0.5, 3.0, N)
 COUNTS = RNG.poisson(EXPOSURE * np.exp(ETA))
 TIMES = RNG.gamma(2.0, np.exp(ETA) / 2.0)
-CLAIMS = np.where(RNG.random(N) < 0.4, 0.0, TIMES)
 VALUES = ETA + RNG.normal(size=N)
 TARGETS = X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(N, 3))
 WEIGHTS = RNG.integers(0, 4, N) / 2.0
@@ -98,16 +95,11 @@ OBJECTS = {
     "ridge, no intercept": (Ridge(5.0, fit_intercept=False), X, VALUES, ERRORS, None),
     "targets": (Ridge(2.0), X, TARGETS, ERRORS, WEIGHTS),
     "one target": (Ridge(2.0), X, TARGETS[:, :1], ERRORS, None),
-    "one alpha a target": (Ridge([0.5, 2.0, 50.0]), X, TARGETS, ERRORS, WEIGHTS),
     "targets, no intercept": (Ridge(2.0, fit_intercept=False), X, TARGETS, ERRORS, None),
     "targets, least squares": (LinearRegression(), X, TARGETS, ERRORS, None),
     "poisson": (PoissonRegressor(alpha=0.5, **NEWTON), X, COUNTS, COUNTING, WEIGHTS),
     "poisson, no penalty": (PoissonRegressor(alpha=0.0, **TIGHT), X, COUNTS, COUNTING, None),
     "rates": (PoissonRegressor(alpha=0.1, **NEWTON), X, TIMES, COUNTING, None),
-    "gamma": (GammaRegressor(alpha=0.1, **TIGHT), X, TIMES, ["neg_mean_gamma_deviance"], None),
-    "tweedie": (TweedieRegressor(power=1.5, alpha=0.1, **TIGHT), X, CLAIMS, ERRORS, None),
-    "tweedie, gaussian": (TweedieRegressor(power=0, alpha=0.1, **TIGHT), X, VALUES, ERRORS, None),
-    "tweedie, poisson": (TweedieRegressor(power=1, alpha=0.1, **TIGHT), X, COUNTS, COUNTING, None),
     "sparse": (Ridge(1.0, solver="sparse_cg", tol=1e-12), TALL, VALUES, ERRORS, None),
     "wide": (logistic(C=0.5), WIDE, WIDE_LABELS, TWO, None),
     "wide, ridge": (Ridge(3.0), WIDE, WIDE_VALUES, ERRORS, None),
@@ -233,7 +225,7 @@ CV_SETTINGS = {"l1_ratios": (0.0,), "scoring": "neg_log_loss", "use_legacy_attri
 CHOSEN = {
     "RidgeCV": (RidgeCV([0.1, 5.0]), VALUES, lambda m: Ridge(m.alpha_)),
     "RidgeCV, targets": (
-        RidgeCV([0.1, 1.0, 10.0], alpha_per_target=True),
+        RidgeCV([0.1, 1.0, 10.0]),
         TARGETS,
         lambda m: Ridge(m.alpha_),
     ),
