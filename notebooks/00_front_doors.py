@@ -171,8 +171,8 @@ table.set_index(["pipeline", "n"]).round(4)
 # %% [markdown]
 # (door-targets)=
 # ## scikit-learn: several targets
-# `Ridge` and `LinearRegression` with a table of targets, with one alpha or one for each. All targets share one matrix, and
-# the Newton step is the refit.
+# `Ridge` and `LinearRegression` with a table of targets, with one alpha. All targets share one matrix, and the Newton step is
+# the refit.
 #
 # {verdict}`beyond.doors.targets`
 
@@ -184,7 +184,7 @@ from sklearn.model_selection import LeaveOneOut
 import acvlib as acv
 
 exercise, body = load_linnerud(return_X_y=True, as_frame=True)
-men = RidgeCV([1.0, 100.0, 10_000.0], alpha_per_target=True).fit(exercise, body)
+men = RidgeCV([1.0, 100.0, 10_000.0]).fit(exercise, body)
 predicted = acv.approx_cross_val_predict(men, exercise, body, cv=LeaveOneOut())
 errors = ((predicted - body) ** 2).mean()
 print("squared errors:", ", ".join(f"{name} {e:.1f}" for name, e in errors.items()))

@@ -3,7 +3,7 @@
 from ..trials import NoFiniteOptimum
 from .crf import CRFParams, LinearChainCRF
 from .glm import GLM
-from .glm.families import FAMILIES, Family, tweedie
+from .glm.families import FAMILIES, Family
 from .hmm import HMM, ImpossibleSequence
 from .hmm.families import (
     GLMHMM,
@@ -60,5 +60,4 @@ __all__ = [
     "kernel_form",
     "median_square_distance",
     "ranking",
-    "tweedie",
 ]

@@ -137,7 +137,9 @@ def settings_of(estimator: Any, y: np.ndarray) -> dict:
 
     Raises ValueError for settings that are no smooth penalised likelihood.
     """
-    return _TRANSLATIONS[type(estimator)](estimator, y) | {"intercept": estimator.fit_intercept}
+    return _TRANSLATIONS[type(estimator)](estimator, y) | {
+        "intercept": bool(estimator.fit_intercept)
+    }
 
 
 def model_of(settings: dict, X: np.ndarray, sample_weight: Any) -> GLM:
@@ -237,9 +239,10 @@ def _least_squares(estimator, y):
         reason = "is not smooth where a coefficient is 0"
         raise ValueError(f"{name}(positive=True) {reason}: use positive=False")
     alpha = np.ravel(getattr(estimator, "alpha_", getattr(estimator, "alpha", 0.0)))
-    if alpha.size not in (1, y.shape[1] if y.ndim == 2 else 1):
-        raise ValueError(f"Ridge with {alpha.size} values of alpha: pass one, or one a target")
-    return {"y": y, "family": "gaussian", "penalty": np.squeeze(alpha)}
+    if alpha.size != 1:
+        remedy = "pass one for all targets, or take each target alone"
+        raise ValueError(f"Ridge with {alpha.size} values of alpha: {remedy}")
+    return {"y": y, "family": "gaussian", "penalty": float(alpha[0])}
 
 
 def _poisson(estimator, y):

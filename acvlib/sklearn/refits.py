@@ -112,7 +112,7 @@ class Refits:
         rows = coefficients_of(self.last)
         if self.basis is not None:
             rows = np.hstack([rows[:, : self.head], (self.basis.T @ rows[:, self.head :].T).T])
-        return (self.model.likelihood.spread.T @ rows).ravel()
+        return (self.model.spread.T @ rows).ravel()
 
     def leave_out(self, method: str, unreliable: str, start: np.ndarray | None = None) -> None:
         """Find the params without each fold, by the arguments of `approx_cross_validate`.
@@ -211,7 +211,7 @@ class Refits:
             raise last
         if last is None:
             point = self.fit.params if fold is None else self.points[fold]
-            rows = self.model.likelihood.spread @ point.reshape(self.model.n_outputs, -1)
+            rows = self.model.spread @ point.reshape(self.model.n_outputs, -1)
             if self.basis is not None:
                 rows = np.hstack([rows[:, : self.head], (self.basis @ rows[:, self.head :].T).T])
             last = with_coefficients(self.last, rows)
@@ -221,7 +221,7 @@ class Refits:
     def predictions(self) -> np.ndarray:
         """E[y | x], (n,) or (n, targets), or P(class) (n, K), of the tests' rows, end to end."""
         sites, sizes = end_to_end(self.tests)
-        mean = self.model.likelihood.mean(self.model.own_scores(self.points, sites, sizes))
+        mean = self.model.family.means(self.model.own_scores(self.points, sites, sizes))
         is_classifier = base.is_classifier(self.last)
         if is_classifier and mean.ndim == 1:
             mean = np.column_stack([1.0 - mean, mean])

@@ -76,6 +76,6 @@ def test_left_out_means_are_predictions_of_the_refits():
 
 def test_delta_errors_of_a_mean_are_the_standard_error():
     y = rng().normal(size=50)
-    model = GLM(np.empty((50, 0)), y, "gaussian")
+    model = GLM(np.ones((50, 1)), y, "gaussian", intercept=False)
     errors = glm_rates.delta_errors(model, acv.fit(model))
     assert_allclose(errors, y.std() / np.sqrt(50))

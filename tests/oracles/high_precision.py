@@ -52,15 +52,15 @@ def sites_of(model):
         each = zip(model.emissions, model.labels, model.sentence_weights, strict=True)
         return [_sentence(*one) for one in each], LONG(model.ridge * np.ones(model.n_params))
     design = LONG(np.column_stack([np.ones((model.n_sites, int(model.intercept))), model.X]))
-    spread = {"logistic": np.array([[0.0], [1.0]])}.get(model.likelihood.name)
-    spread = LONG(model.likelihood.spread if spread is None else spread)
+    spread = {"logistic": np.array([[0.0], [1.0]])}.get(model.family.name)
+    spread = LONG(model.spread if spread is None else spread)
     sites = []
     for x, y, offset, weight in zip(
         design, model.y, model.offset, model.sample_weight, strict=True
     ):
-        if model.likelihood.name in ("logistic", "multinomial"):
+        if model.family.name in ("logistic", "multinomial"):
             features = np.array([np.kron(row, x) for row in spread])
-            own = offset * np.array([0.0, 1.0]) if model.likelihood.name == "logistic" else 0.0
+            own = offset * np.array([0.0, 1.0]) if model.family.name == "logistic" else 0.0
             sites.append(Site(features, LONG(own), int(y), y, mpmath.mpf(weight)))
         else:
             sites.append(Site(x, LONG(offset), None, mpmath.mpf(y), mpmath.mpf(weight)))

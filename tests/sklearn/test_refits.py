@@ -201,7 +201,7 @@ CV_SETTINGS = {"l1_ratios": (0.0,), "scoring": "neg_log_loss", "use_legacy_attri
 CHOSEN = {
     "RidgeCV": (RidgeCV([0.1, 5.0]), VALUES, lambda m: Ridge(m.alpha_)),
     "RidgeCV, targets": (
-        RidgeCV([0.1, 1.0, 10.0], alpha_per_target=True),
+        RidgeCV([0.1, 1.0, 10.0]),
         TARGETS,
         lambda m: Ridge(m.alpha_),
     ),

@@ -29,7 +29,7 @@ class Regression:
         self.z = model.columns.standard
         self.n, dim = self.z.shape
         self.q = model.n_outputs
-        self.classes = model.likelihood.name in ("logistic", "multinomial")
+        self.classes = model.family.name in ("logistic", "multinomial")
         self.weights = model.sample_weight
         self.ridge = model.standard_ridge(0.0).ravel()
         self.each = gamma(self.q + dim)  # relative error of a score
@@ -37,7 +37,7 @@ class Regression:
         self.at = model.columns.inward(fit.params)
         self.eta = model.predictors(self.at)
         self.curvature = self._curvature(self.eta)
-        self.slope = (model.likelihood.slope(self.eta, model.responses) * self.weights).T
+        self.slope = (model.family.slope(self.eta, model.responses) * self.weights).T
         self.terms = self.weights * self._sizes(self.eta)
         self.tiles = pieces(self.n, 1 + TILE // len(self.at))
         self.tallest = UP * norms(self.z).max()
@@ -70,8 +70,8 @@ class Regression:
         return 2.0 if self.classes else np.exp(eta[..., 0, :]) + self.model.y
 
     def _curvature(self, eta):
-        likelihood = self.model.likelihood
-        return likelihood.curvature(eta, self.model.responses) * self.weights[:, None, None]
+        likelihood = self.model.family
+        return likelihood.curvatures(eta, self.model.responses) * self.weights[:, None, None]
 
     def _gram(self, curvature, sites):
         """sum_n C_n (x) z_n z_n' of some rows."""
@@ -118,7 +118,7 @@ class Regression:
     @cached_property
     def spreads(self) -> np.ndarray:
         """How far a standard error moves scores of each row (apart), (n,)."""
-        squares = self.model.likelihood.spreads(np.maximum(self.leverages, 0.0)) ** 2
+        squares = self.model.family.spreads(np.maximum(self.leverages, 0.0)) ** 2
         return UP * np.sqrt((squares + self.off) / (1.0 - self.whole.doubt))
 
     def rates(self, folds: Folds) -> np.ndarray:
@@ -155,9 +155,9 @@ class Regression:
     def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
         """(g (n, D), its errors, how far scores moved from the fit (apart)) of folds."""
         eta = self.model.predictors(points)
-        slopes = self.model.likelihood.slope(eta, self.model.responses)
+        slopes = self.model.family.slope(eta, self.model.responses)
         slopes *= self.weights
-        apart = self.model.likelihood.apart(eta - self.eta)
+        apart = self.model.family.apart(eta - self.eta)
         if not self.model.observed.all():
             apart *= self.model.observed
         for slope, drift, fold in zip(slopes, apart, folds, strict=True):
@@ -230,8 +230,8 @@ class Regression:
         if not self.classes:
             y = self.model.y[sites]
             return counts_range(eta[0], y, moves, gammaln(y + 1.0))
-        if self.model.likelihood.name == "logistic":
+        if self.model.family.name == "logistic":
             return odds_range((1.0 - 2.0 * self.model.y[sites]) * eta[0], moves)
-        losses = self.model.likelihood.loss(eta, self.model.responses[..., sites])
+        losses = self.model.family.losses(eta, self.model.responses[..., sites])
         errors = 16.0 * UNIT * (1.0 + np.linalg.norm(eta, axis=0))
         return odds_range(odds_of(losses, errors), moves)

@@ -45,13 +45,10 @@ def built(kind):
     return lambda **a: probe(kind(**a))
 
 
-TRUTH = odd.without(odd.CHOICE, "number", "misspelt", "capital", "bytes") | odd.kinds(
-    "equal", number=odd.constant(odd.Pair((1, True)))
-)
 OF_GLM = {
     "X": odd.TABLE | odd.kinds("refuse", sparse=odd.csr_matrix),
     "family": odd.CHOICE,
-    "intercept": TRUTH,
+    "intercept": odd.CHOICE,
     "penalty": odd.NONNEGATIVE,
     "site_penalty": odd.NONNEGATIVE,
     "offset": odd.without(odd.TABLE, "zero axes"),
@@ -105,8 +102,6 @@ def several_rows(family):
 
 for name, labels in {"multinomial": odd.LABELS, "gaussian": odd.TABLE}.items():
     of_both = {key: kinds for key, kinds in OF_GLM.items() if key not in ("offset", "site_penalty")}
-    if name == "gaussian":  # one penalty for each of its targets
-        of_both["penalty"] = odd.without(odd.NONNEGATIVE, "three numbers")
     add(f"GLM of several {name}", built(models.GLM), several_rows(name), y=labels, **of_both)
 
 
