@@ -1,5 +1,7 @@
 """Certificates hold whatever the data: against refits with 50 digits, and on every model."""
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -227,14 +229,13 @@ class Own:
         return np.zeros(1)
 
 
-LIKE_LOGISTIC = FAMILIES["logistic"]._replace(name="mine")
+LIKE_LOGISTIC = replace(FAMILIES["logistic"], name="mine")
 REFUSED = {
     "HMM": lambda rng: GaussianHMM(rng.normal(size=(30, 1)), 2),
     "LinearChainCRF": lambda rng: sentences(rng, scheme=hide_labels),
     "PairwiseLinear": lambda rng: PairwiseLinear(rng.normal(size=(40, 3)), np.arange(40.0)),
     "GLM gaussian": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(9.0), "gaussian"),
     "GLM probit": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(9) % 2, "probit", 1.0),
-    "GLM gamma": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(1.0, 10.0), "gamma"),
     "GLM own": lambda rng: GLM(rng.normal(size=(9, 1)), np.arange(9) % 2, LIKE_LOGISTIC, 1.0),
     "GLM balanced": lambda rng: regression(rng, "multinomial", balanced=True),
     "GLM site_penalty": lambda rng: regression(rng, "poisson", site_penalty=0.1),

@@ -49,7 +49,7 @@ class Site(NamedTuple):
 def sites_of(model):
     """(the sites of a regression or of short sentences, the ridge (D,))."""
     if hasattr(model, "emissions"):
-        each = zip(model.emissions, model.labels, model.sentence_weights, strict=True)
+        each = zip(model.emissions, model.labels, model.sample_weight, strict=True)
         return [_sentence(*one) for one in each], LONG(model.ridge * np.ones(model.n_params))
     design = LONG(np.column_stack([np.ones((model.n_sites, int(model.intercept))), model.X]))
     spread = {"logistic": np.array([[0.0], [1.0]])}.get(model.family.name)

@@ -23,6 +23,7 @@ from ...check import refit_unreliable
 from ...declared import declared
 from ...folds.checks import end_to_end
 from ...models import FAMILIES, GLM, LinearChainCRF
+from ...models.glm.families import Multinomial
 from ...parallel import pieces
 from ...results import AResult, CVResult
 from .chains import Chain
@@ -114,7 +115,7 @@ def _problem(fit):
     if type(model) is GLM:
         known = [FAMILIES[name] for name in ("logistic", "poisson", "poisson rate")]
         plain = not (model.balanced or model.site_penalty)
-        if plain and (model.family == "multinomial" or model.family in known):
+        if plain and (type(model.family) is Multinomial or model.family in known):
             return Regression(fit)
     if type(model) is LinearChainCRF and not model.scheme:
         return Chain(fit)

@@ -32,7 +32,7 @@ class Chain:
         for row, tags in zip(features, self.model.labels, strict=True):
             places = [tags[:1], k + k * tags[:-1] + tags[1:], k + k**2 + tags[-1:]]
             np.add.at(row, np.concatenate(places), 1.0)
-        self.features = features * self.model.sentence_weights[:, None]
+        self.features = features * self.model.sample_weight[:, None]
         self.lengths = self.model.tokens.lengths
         self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in self.model.emissions)
         self.matrix = self._with_errors(self.at, np.asarray(fit.hessian))

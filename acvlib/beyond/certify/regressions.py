@@ -41,7 +41,7 @@ class Regression:
         self.terms = self.weights * self._sizes(self.eta)
         self.tiles = pieces(self.n, 1 + TILE // len(self.at))
         self.tallest = UP * norms(self.z).max()
-        self.matrix = self._with_errors(self.at, fit.hessian.multiply(np.eye(len(self.at))))
+        self.matrix = self._with_errors(self.at, fit.hessian.matrix)
         self.whole = Metric(*self.matrix)
         units = self.whole.units.reshape(self.q, -1).sum(axis=0)
         self.bent = np.concatenate([np.abs(self.z[rows]) @ units for rows in self.tiles])
