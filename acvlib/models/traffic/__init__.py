@@ -9,12 +9,12 @@ Source: Ihler et al. (2006); Ghosh et al. (2020), Appendix L.1.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import autograd.numpy as anp
 import numpy as np
 
-from ...checks import check_kind, in_order_of, real_array
+from ...declared import Integers, Is, declared
 from ...folds import Folds
 from ...folds.folds import emptied
 from ...inference import chain, hidden_chain
@@ -49,6 +49,7 @@ class TrafficParams(NamedTuple):
         return self.rates / self.base_rate
 
 
+@declared
 @dataclass(frozen=True, repr=False)
 class PoissonTraffic(ModelDefaults):
     """The time-varying Poisson model; MAP in D = 11 unconstrained coordinates.
@@ -60,7 +61,8 @@ class PoissonTraffic(ModelDefaults):
 
     Parameters
     ----------
-    counts : (T,) whole numbers from 0 to `MAX_COUNT`, -1 where missing
+    counts : (T,) whole numbers from 0 to `MAX_COUNT`, -1 where missing; beyond, take shorter steps
+        or a larger unit
     day : (T,) 0 ... 6, 0 is Sunday; in the order of the counts, or with their index
     scheme : how weights enter, of `acvlib.weighting`
     prior : of the constrained parameters
@@ -71,31 +73,15 @@ class PoissonTraffic(ModelDefaults):
     """
 
     sites = "steps"
-    counts: np.ndarray = field(repr=False)
-    day: np.ndarray = field(repr=False)
+    counts: Annotated[np.ndarray, Integers("n", least=-1, most=MAX_COUNT)] = field(repr=False)
+    day: Annotated[np.ndarray, Integers("n", most=6)] = field(repr=False)
     scheme: Callable = keep_latents
-    prior: TrafficPrior = TrafficPrior()
+    prior: Annotated[TrafficPrior, Is()] = TrafficPrior()
 
     def __post_init__(self):
-        counts = real_array("counts", self.counts, 1)
-        day = real_array(
-            "day", in_order_of(getattr(self.counts, "index", None), "day", self.day), 1
-        )
-        check_kind("prior", self.prior, TrafficPrior)
-        if counts.shape != day.shape or len(counts) < 2:
-            sizes = f"counts {counts.shape} and day {day.shape}"
-            raise ValueError(f"{sizes} must be equally long, two or more")
-        _refuse(counts, counts != np.floor(counts), "counts must be whole numbers")
-        _refuse(counts, counts < -1, "counts must be >= 0, or -1 where missing")
-        too_long = f"counts beyond {MAX_COUNT} take too long: use shorter steps or a larger unit"
-        _refuse(counts, counts > MAX_COUNT, too_long)
-        if not (counts >= 0).any():
-            raise ValueError("all counts are missing: nothing to fit")
-        _refuse(day, ~np.isin(day, np.arange(7)), "day must be 0 ... 6")
-        for name, values in (("counts", counts), ("day", day)):
-            copy = values.astype(np.int64)
-            copy.setflags(write=False)
-            object.__setattr__(self, name, copy)
+        if len(self.counts) < 2 or not self.observed.any():
+            seen = f"{self.observed.sum()} of {len(self.counts)} counts are observed"
+            raise ValueError(f"{seen}: give two counts or more, not all -1, which is missing")
 
     @property
     def n_sites(self) -> int:
@@ -212,11 +198,6 @@ class PoissonTraffic(ModelDefaults):
         """-log p(x_t | x outside the fold; params), (len(fold),); latents kept, as in scheme A."""
         initial, transition = self.log_chain(params)
         return hidden_chain.heldout_loss(self.log_densities(params), initial, transition, fold)
-
-
-def _refuse(values, wrong, rule):
-    if wrong.any():
-        raise ValueError(f"{rule}; found {values[wrong][:3]}")
 
 
 def _log_density(params, counts, days):
