@@ -15,6 +15,7 @@ import autograd.numpy as anp
 import numpy as np
 
 from ...declared import Integers, Is, declared
+from ...derivatives import derivatives_of
 from ...folds import Folds
 from ...folds.folds import emptied
 from ...inference import chain, hidden_chain
@@ -24,9 +25,11 @@ from ...trials import NoFiniteOptimum
 from ...weighting import keep_latents
 from .derivatives import TrafficDerivatives
 from .emission import CountClasses
-from .optimum import check_optimum
-from .prior import TrafficPrior
+from .prior import SUGGESTED_PRIOR, TrafficPrior, warn_of_pull
 
+FAR = 12.0  # from the start: rates, odds or an excess e^12 times what the counts suggest
+FLAT = 1e-9  # of the largest curvature: what rounding leaves of none
+AT_OPTIMUM = 1e-5  # standard errors from it
 MAX_COUNT = 10_000  # tables run over all counts: half a second for 32 folds with 400 such classes
 
 
@@ -164,7 +167,22 @@ class PoissonTraffic(ModelDefaults):
                 f"no count of day {unseen[0]} (0 = Sunday) is observed, so its rate is not "
                 "identified: take a longer series, or a prior with day_concentration > 1"
             )
-        check_optimum(self, params)
+        ones = np.ones(self.n_sites)
+        own = derivatives_of(self)
+        hessian = np.asarray(own.hessian(params, ones))
+        curvatures = np.linalg.eigvalsh(hessian) if np.isfinite(hessian).all() else np.zeros(1)
+        if curvatures[0] > FLAT * curvatures[-1]:
+            _, gradient = own.value_and_gradient(params, ones)
+            if gradient @ np.linalg.solve(hessian, gradient) < AT_OPTIMUM**2:
+                warn_of_pull(self.prior, params, hessian)
+        elif np.abs(params - self.initial_params()).max() > FAR:
+            rates, a, b, stay = self.unpack(params)
+            raise ValueError(
+                "the posterior density has no maximum: it rises on towards rates "
+                f"{rates.min():.2g} ... {rates.max():.2g}, excess_shape {a:.2g}, excess_rate "
+                f"{b:.2g}, stay {stay[0]:.6g} and {stay[1]:.6g}. These {self.n_sites} counts do not tell events "
+                f"from quiet steps: take a longer series, or a prior such as {SUGGESTED_PRIOR}"
+            )
 
     def check_folds(self, folds: Folds) -> None:
         """Raise NoFiniteOptimum for a fold that leaves no count above 0 of a day.

@@ -19,8 +19,7 @@ from ...model import override
 from ...parallel import pieces, threads, track
 from ...solvers.inverse import DenseFolds, DenseHessian
 from ...weighting import check
-from .complete import CompleteData
-from .emission import Emission
+from .emission import CompleteData, Emission
 from .tangents import tangents
 
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
