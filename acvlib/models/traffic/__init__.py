@@ -181,7 +181,8 @@ class PoissonTraffic(ModelDefaults):
                 "the posterior density has no maximum: it rises on towards rates "
                 f"{rates.min():.2g} ... {rates.max():.2g}, excess_shape {a:.2g}, excess_rate "
                 f"{b:.2g}, stay {stay[0]:.6g} and {stay[1]:.6g}. These {self.n_sites} counts do "
-                f"not tell events from quiet steps: take a longer series, or a prior such as {SUGGESTED_PRIOR}"
+                "not tell events from quiet steps: take a longer series, or a prior such as "
+                f"{SUGGESTED_PRIOR}"
             )
 
     def check_folds(self, folds: Folds) -> None:
