@@ -1,4 +1,4 @@
-"""Derivatives of chain CRFs by sums over label sequences; tested against autograd.
+"""Derivatives of chain CRFs by sums over label sequences; tested against enumeration.
 
 F(theta, w_o) = F(theta, 1) - own(theta, o), a sum over the sentences n that the fold touches:
 
