@@ -4,12 +4,15 @@ The series is touched by those kernels alone; params enter through tables over (
 The Hessian is its complete-data part and the gradient of how the posterior moves (Louis 1982).
 """
 
+from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from joblib import delayed
 
 from ...derivatives import Derivatives, at
+from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import check_range
 from ...inference.prefixes import Chain, futures
@@ -17,10 +20,9 @@ from ...inference.smoothing import UNLIKELY
 from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, smooth
 from ...model import override
 from ...parallel import pieces, threads, track
-from ...solvers.inverse import DenseFolds, DenseHessian
+from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
-from .complete import CompleteData
-from .emission import Emission
+from .emission import CompleteData, Emission
 from .tangents import tangents
 
 FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its terms overflow
@@ -29,7 +31,7 @@ FURTHEST = 100.0  # log rates, log a and log b: beyond, F counts as inf, as its 
 class TrafficDerivatives(Derivatives):
     """Values and derivatives of one model, for one weighting or for blocks of folds as lanes."""
 
-    def __init__(self, model):
+    def __init__(self, model: Any):
         super().__init__(model)
         self._prior = model.prior
         self._last = None, None
@@ -43,7 +45,9 @@ class TrafficDerivatives(Derivatives):
         return self._totals(self.model.observed)
 
     @override
-    def value_and_gradient(self, params, weights):
+    def value_and_gradient(
+        self, params: np.ndarray, weights: np.ndarray
+    ) -> tuple[float, np.ndarray]:
         within = _within(params)
         if _is_unlikely(within):
             value, gradient = super().value_and_gradient(within, weights)
@@ -51,13 +55,13 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, within, *self._likelihood(within, weights))
 
     @override
-    def hessian(self, params, weights):
+    def hessian(self, params: np.ndarray, weights: np.ndarray) -> Solvable:
         if _is_unlikely(params):
             return super().hessian(params, weights)
         return DenseHessian(self._second_order(params, weights)[0])
 
     @override
-    def cross_matrix(self, params, weights):
+    def cross_matrix(self, params: np.ndarray, weights: np.ndarray) -> np.ndarray:
         if _is_unlikely(params):
             return super().cross_matrix(params, weights)
         return self._second_order(params, weights)[1]
@@ -117,7 +121,9 @@ class TrafficDerivatives(Derivatives):
         return np.where(moved, np.inf, value)[()], self._prior.gradient(within) + gradient
 
     @override
-    def fold_gradients(self, params, folds, values=True):
+    def fold_gradients(
+        self, params: np.ndarray, folds: Folds, values: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(F (n_folds,), dF/dparams (n_folds, 11)).
 
         F counts as inf, and no refit goes there, beyond `FURTHEST`, or where a stay logit is beyond
@@ -129,7 +135,9 @@ class TrafficDerivatives(Derivatives):
         return self._with_prior(params, within, found, gradients)
 
     @override
-    def fold_hessians(self, params, folds, damping=0.0, whole=None):
+    def fold_hessians(
+        self, params: np.ndarray, folds: Folds, damping: float = 0.0, whole: Solvable | None = None
+    ) -> FoldSolver:
         if _is_unlikely(params):
             return super().fold_hessians(params, folds, damping)
         blocks = self._each_block(self._hessian_block, params, folds, "Hessians")
@@ -137,18 +145,18 @@ class TrafficDerivatives(Derivatives):
         return DenseFolds(np.concatenate(blocks) + added + damping * np.eye(N_PARAMS))
 
     @override
-    def heldout(self, params, folds):
+    def heldout(self, params: np.ndarray, folds: Folds) -> Sequence[np.ndarray] | np.ndarray:
         if _is_unlikely(params):
             return super().heldout(params, folds)
         blocks = self._each_block(self._heldout_block, params, folds, "held-out losses")
         return folds.pick([losses for block in blocks for losses in block])
 
     @override
-    def prior_gradients(self, params):
+    def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self._prior.gradient(params)
 
     @override
-    def futures(self, params, starts, horizon, gap):
+    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
         return futures(self._filter_tables(params), starts, horizon, gap)
 
     def _filter_tables(self, params):

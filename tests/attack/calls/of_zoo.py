@@ -189,7 +189,7 @@ for attribute in ("predict", "marginals"):
         "LinearChainCRF",
         attribute,
         params=(zoo()[1]["LinearChainCRF"], odd.PARAMS),
-        emissions=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
+        sentences=(lambda rng: sentences(rng)["emissions"], NEW_SENTENCES),
     )
 for attribute in ("predict", "marginals"):
     method(
