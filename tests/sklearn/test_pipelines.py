@@ -235,13 +235,13 @@ REFUSED = {
         lambda: LogisticRegression(C=np.inf, max_iter=3000).fit(IRIS, SPECIES),
         {"X": IRIS, "y": SPECIES},
         ValueError,
-        "separate some classes",
+        "separates the responses",
     ),
     "two alphas for three targets": (
         lambda: Ridge().fit(X, TARGETS).set_params(alpha=[1.0, 2.0]),
         {"y": TARGETS},
         ValueError,
-        "2 values of alpha: pass one, or one a target",
+        "2 values of alpha: pass one for all targets",
     ),
     "a target missing": (
         lambda: Ridge().fit(X, TARGETS),
