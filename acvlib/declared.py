@@ -120,6 +120,24 @@ def _fits(shape, array, sizes, name, labels):
     return True
 
 
+class Integers(Real):
+    """Whole numbers of one of these shapes from `least` to `most`, as int64."""
+
+    def __init__(self, *shapes: str, least: float = 0, most: float = MOST) -> None:
+        super().__init__(*shapes, least=least)
+        self.most = most
+
+    def __call__(self, name: str, value: Any, sizes: Sizes) -> Any:
+        array = np.asarray(super().__call__(name, value, sizes))
+        bad = (array != np.floor(array)) | (array > self.most)
+        if bad.any():
+            rule = f"whole numbers from {self.least:g} to {self.most:g}"
+            raise ValueError(f"{name} must be {rule}; it holds {array[bad][0]:g}")
+        array = array.astype(np.int64)
+        array.setflags(write=False)
+        return array
+
+
 def _in_words(shape):
     inside = ", ".join(map(str, shape))
     if not shape:

@@ -192,13 +192,13 @@ REFUSED = {
         lambda: LogisticRegression(C=np.inf, max_iter=3000).fit(IRIS, SPECIES),
         FLOWERS,
         ValueError,
-        "separate some classes",
+        "separates the responses",
     ),
     "two alphas for three targets": (
         lambda: ridge(TARGETS).set_params(alpha=[1.0, 2.0]),
         {"y": TARGETS},
         ValueError,
-        "2 values of alpha: pass one, or one a target",
+        "2 values of alpha: pass one for all targets",
     ),
     "a target missing": (lambda: ridge(TARGETS), {"y": GAPS}, ValueError, "nan"),
 }
