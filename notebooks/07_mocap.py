@@ -34,7 +34,6 @@ import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import (
     ladders,
-    mocap_costs,
     mocap_draws,
     mocap_fits,
     mocap_orders,
@@ -378,13 +377,13 @@ figures.save(fig, "mocap_seconds", data=data)
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
 cost = costs.loc[last].astype(float)
-gigabytes, dense = mocap_costs.newton_gigabytes(studied[last])
+gigabytes, dense = mocap_orders.newton_gigabytes(studied[last])
 ledger.record("ghosh.fig6.ns_gigabytes", gigabytes, data)
 ledger.record("ghosh.fig6.dense_gigabytes", dense, data)
 ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
 ledger.record("ghosh.fig6.ns_to_ij_seconds", cost.newton_step / cost[ij], data)
-ledger.record("ghosh.fig6.residual", mocap_costs.largest_residual(studied[last]), data)
-ledger.record("ghosh.fig6.minutes", mocap_costs.minutes(studied), data)
+ledger.record("ghosh.fig6.residual", mocap_orders.largest_residual(studied[last]), data)
+ledger.record("ghosh.fig6.minutes", mocap_orders.minutes(studied), data)
 ledger.record("ghosh.fig6.speedup", float((costs.exact / costs[ij]).min()), data)
 if paper:
     ledger.record("ghosh.fig6.ns_infeasible", cost.newton_step / cost.exact, data)

@@ -15,7 +15,7 @@ from acvlib.methods.run import Run
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian
-from ..gene_clusters.spline import spline_basis
+from ..gene_clusters.regression import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {
