@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -183,8 +175,6 @@ for name in studied:
     values = one_split.loc[name].astype(float)[measured]
     names = {measure: f"{measure}.{mocap_orders.key(name)}" for measure in measured}
     ledger.record_table("ghosh.fig6", values.loc[ij], data, values.loc[none], names)
-
-# %% tags=["remove-cell"]
 for name in some:
     of_rung = drawn.xs(name, level="model").astype(float)[measured]
     ours, still = (of_rung.xs(rung, level="rung") for rung in (ij, none))
@@ -200,8 +190,6 @@ for name in studied:
         data,
         baseline=theta[none] / theta[ij],
     )
-
-# %% tags=["remove-cell"]
 of_rung = drawn.xs("AR(1)", level="model").astype(float).unstack("rung")
 ledger.record_table("beyond.ladder.mocap", of_rung.theta, slow)
 beats = of_rung.xs("frozen_newton", axis=1, level="rung")
@@ -291,8 +279,6 @@ shares = {
     "same_choice_drawn": (agree[ij], agree[none]),
     "ar1_best": (best.exact == "AR(1)", best[none] == "AR(1)"),
 }
-
-# %% tags=["remove-cell"]
 for claim, (values, doing_nothing) in shares.items():
     share, baseline, n = values.mean(), doing_nothing.mean(), len(values)
     ledger.record(f"ghosh.fig6.{claim}", share, slow, baseline=baseline, draws=n)
