@@ -33,6 +33,13 @@ def part(result: acv.CVResult, rows: Any) -> acv.CVResult:
     )
 
 
+def some(folds: acv.Folds, n: int, rng: np.random.Generator) -> acv.Folds:
+    """At most `n` of the folds, drawn at random."""
+    if len(folds) <= n:
+        return folds
+    return folds[np.sort(rng.choice(len(folds), n, replace=False))]
+
+
 def correlation(a: Any, b: Any) -> float:
     """Pearson's R; nan where one of them does not vary, as the differences of doing nothing."""
     return float(np.corrcoef(a, b)[0, 1]) if np.ptp(a) > 0.0 < np.ptp(b) else float("nan")
