@@ -56,10 +56,10 @@ wheel: $(LIBRARY)
 	$(BIN)/python tools/check_wheel.py
 
 bench: $(READY)
-	$(BIN)/python tools/bench.py run
+	@$(BIN)/doit -n 1 bench
 
 publish-bench: $(READY)
-	$(BIN)/python tools/bench.py publish
+	@$(BIN)/doit -n 1 publish_bench
 
 check: $(READY)
 	$(BIN)/python tools/check_html.py book/_build/html

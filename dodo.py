@@ -107,6 +107,23 @@ def task_publish():
         yield {"name": source.stem, "actions": [publish], "task_dep": [task]}
 
 
+def task_bench():
+    """Run a benchmark; they run one after the other, on a machine that does nothing else."""
+    shared = [*files_in("acvlib"), *Path("benchmarks").glob("_*.py")]
+    for script in sorted(Path("benchmarks").glob("[!_]*.py")):
+        yield {
+            "name": script.stem,
+            "actions": [python("tools/bench.py", script.stem)],
+            "file_dep": [script, *shared],
+            "targets": [Path("build/bench", f"{script.stem}.json")],
+        }
+
+
+def task_publish_bench():
+    """Keep the records of all benchmarks."""
+    return {"actions": [python("tools/bench.py", "publish")], "task_dep": ["bench"]}
+
+
 def task_html():
     """Assemble the book's source in build/book/ and build it."""
     sources = files_in("book", "tools", "notebooks", "acvlib")

@@ -8,7 +8,7 @@ import numpy as np
 import sklearn_crfsuite
 from _measure import ratio, report
 from acvbook import datasets
-from acvbook.studies.hand_features import features
+from acvbook.studies.feature_crf import features
 
 import acvlib as acv
 

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -34,7 +26,6 @@ import pandas as pd
 from acvbook import datasets, figures, ledger
 from acvbook.studies import (
     ladders,
-    mocap_costs,
     mocap_draws,
     mocap_fits,
     mocap_orders,
@@ -184,8 +175,6 @@ for name in studied:
     values = one_split.loc[name].astype(float)[measured]
     names = {measure: f"{measure}.{mocap_orders.key(name)}" for measure in measured}
     ledger.record_table("ghosh.fig6", values.loc[ij], data, values.loc[none], names)
-
-# %% tags=["remove-cell"]
 for name in some:
     of_rung = drawn.xs(name, level="model").astype(float)[measured]
     ours, still = (of_rung.xs(rung, level="rung") for rung in (ij, none))
@@ -201,8 +190,6 @@ for name in studied:
         data,
         baseline=theta[none] / theta[ij],
     )
-
-# %% tags=["remove-cell"]
 of_rung = drawn.xs("AR(1)", level="model").astype(float).unstack("rung")
 ledger.record_table("beyond.ladder.mocap", of_rung.theta, slow)
 beats = of_rung.xs("frozen_newton", axis=1, level="rung")
@@ -292,8 +279,6 @@ shares = {
     "same_choice_drawn": (agree[ij], agree[none]),
     "ar1_best": (best.exact == "AR(1)", best[none] == "AR(1)"),
 }
-
-# %% tags=["remove-cell"]
 for claim, (values, doing_nothing) in shares.items():
     share, baseline, n = values.mean(), doing_nothing.mean(), len(values)
     ledger.record(f"ghosh.fig6.{claim}", share, slow, baseline=baseline, draws=n)
@@ -378,13 +363,13 @@ figures.save(fig, "mocap_seconds", data=data)
 # %% tags=["remove-cell"]
 last = f"AR({max(orders)})"
 cost = costs.loc[last].astype(float)
-gigabytes, dense = mocap_costs.newton_gigabytes(studied[last])
+gigabytes, dense = mocap_orders.newton_gigabytes(studied[last])
 ledger.record("ghosh.fig6.ns_gigabytes", gigabytes, data)
 ledger.record("ghosh.fig6.dense_gigabytes", dense, data)
 ledger.record("ghosh.fig6.ij_in_gradients", cost[ij] / cost.gradient, data, cost[ij])
 ledger.record("ghosh.fig6.ns_to_ij_seconds", cost.newton_step / cost[ij], data)
-ledger.record("ghosh.fig6.residual", mocap_costs.largest_residual(studied[last]), data)
-ledger.record("ghosh.fig6.minutes", mocap_costs.minutes(studied), data)
+ledger.record("ghosh.fig6.residual", mocap_orders.largest_residual(studied[last]), data)
+ledger.record("ghosh.fig6.minutes", mocap_orders.minutes(studied), data)
 ledger.record("ghosh.fig6.speedup", float((costs.exact / costs[ij]).min()), data)
 if paper:
     ledger.record("ghosh.fig6.ns_infeasible", cost.newton_step / cost.exact, data)

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -279,8 +271,6 @@ if paper:
     for name in ("ij", "exact"):
         found = genomics.difference_correlations(again.errors, published, name, name)
         ledger.record_draws(f"giordano.fig3.{name}_differences", found, data)
-
-# %% tags=["remove-cell"]
 if paper:
     cold, idle = (
         genomics.furthest_from_one(table[name] / published.exact)

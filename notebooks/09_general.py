@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -112,8 +104,6 @@ SHORT = {"loss": "r_loss", "difference": "r_difference", "theta": "theta_error"}
 one = general.at(figure1, 1.0, 0.1)
 for part, column in SHORT.items():
     record_rungs(f"zhu.fig1.{part}", general.by_rung(one, column), cpu)
-
-# %% tags=["remove-cell"]
 theta = general.by_rung(one, "theta_error")
 ratio = theta.as_printed / theta.infinitesimal_jackknife
 ledger.record_draws("zhu.fig1.printed_over_ij", ratio, cpu)
@@ -177,8 +167,6 @@ for part, column in SHORT.items():
 theta = general.by_rung(one, "theta_error")
 ratio = theta.as_printed / theta.infinitesimal_jackknife
 ledger.record_draws("zhu.fig2.printed_over_ij", ratio, web)
-
-# %% tags=["remove-cell"]
 of_gamma = figure2.r_difference.groupby(["gamma_p", "gamma_i", "rung"]).median()
 of_gamma = of_gamma.unstack("rung")
 least = of_gamma.infinitesimal_jackknife.min()
@@ -358,8 +346,6 @@ for kind in large:
     record_rungs(f"zhu.thm.{kind}.folds", slopes[METHODS])
     theta = slopes[list(THETA)].rename(columns=THETA)
     record_rungs(f"zhu.thm.{kind}.folds.theta", theta)
-
-# %% tags=["remove-cell"]
 for kind in ("hinge", "contrastive"):
     record_rungs(f"zhu.svm.rate.{kind}", by_size[kind][METHODS])
     theta = by_size[kind][list(THETA)].rename(columns=THETA)
@@ -421,8 +407,6 @@ for name, table in timed.items():
     acv_seconds = table1.acv[name]
     flat = acv_seconds[20] / acv_seconds[5]
     ledger.record(f"zhu.tab1.{name}.flat", flat, sets[name], draws=len(table.loc[20]))
-
-# %% tags=["remove-cell"]
 real = table1.drop(index="msd")
 ledger.record("zhu.tab1.gap", float(real.gap.max()), sets["a9a"])
 ledger.record("zhu.tab1.memory", general_timing.peak_gigabytes(), sets["msd"])
@@ -606,8 +590,6 @@ for part, column in SHORT.items():
     record_rungs(f"zhu.fig3.left.{part}", general.by_rung(left, column), shells)
 record_rungs("zhu.fig3.faces.loss", siamese.by_rung(spread, "r_loss"), faces)
 record_rungs("zhu.fig3.faces.theta", siamese.by_rung(spread, "theta"), faces)
-
-# %% tags=["remove-cell"]
 right = siamese.by_rung(spread, "r_difference")
 for rung in RUNGS:
     name = f"zhu.fig3.right.{rung}"
@@ -657,8 +639,6 @@ ledger.record("zhu.tab1.faces.ratio", ratio, faces, seconds_faces.cv[last])
 flat = seconds_faces.acv[last] / seconds_faces.acv[first]
 ledger.record("zhu.tab1.faces.flat", flat, faces)
 ledger.record("zhu.tab1.faces.acv", seconds_faces.acv[last], faces)
-
-# %% tags=["remove-cell"]
 exact_choice = [one.exact.idxmin()[1] for _, one in choices.groupby("seed")]
 ledger.record_draws("zhu.tab2.faces.gamma_i", exact_choice, faces)
 shares_ = same.mean()

@@ -1,14 +1,6 @@
 # ---
 # jupyter:
-#   jupytext:
-#     formats: ipynb,py:percent
-#     text_representation:
-#       extension: .py
-#       format_name: percent
-#   kernelspec:
-#     display_name: Python 3
-#     language: python
-#     name: python3
+#   kernelspec: {display_name: Python 3, language: python, name: python3}
 # ---
 
 # %% [markdown]
@@ -115,8 +107,6 @@ ledger.record_draws(
     "beyond.tune.forest.gap", by.gap["tune"], cells, baseline=by.gap["start"]
 )
 ledger.record_draws("beyond.tune.forest.regret", by.regret["tune"], cells)
-
-# %% tags=["remove-cell"]
 ledger.record("beyond.tune.map.coupling", path.alpha[0], june)
 ledger.record("beyond.tune.map.evaluations", len(path.losses), june)
 

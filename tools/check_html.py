@@ -155,8 +155,9 @@ def search_faults(driver, site, word):
 def axe_script():
     """The script of axe, by npm, which is one of our Python dependencies; its content verified."""
     path = Path("build", AXE)
-    if not path.exists():
-        npm(["pack", "--silent", "--pack-destination", "build", "axe-core@4.14.1"])
+    pack = ["pack", "--silent", "--pack-destination", "build", "axe-core@4.14.1"]
+    if not path.exists() and npm(pack):
+        sys.exit("axe could not be fetched by npm, once: are you offline?")
     if hashlib.sha256(path.read_bytes()).hexdigest() != AXE_SHA256:
         sys.exit(f"{path} is not the file that was expected: its sha256 differs")
     with tarfile.open(path) as package:

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from acvbook.claims import load_claims, load_papers
+from acvbook.claims import KINDS, anchor, kind, load_claims, load_papers, words
 from acvbook.prose import fill, plain
-from acvbook.verdicts import KINDS, anchor, kind, words
 
 
 def page(records, runs):

@@ -9,7 +9,7 @@ ROOTS = ("acvlib", "acvlib.models", "acvlib.folds")
 
 
 def full_name(text):
-    """The name of a function or class as `ROOTS` export it; None where they have no such."""
+    """The names of a function or class that `ROOTS` export; empty where they have no such."""
     name = text.removesuffix("()").removeprefix("acv.").removeprefix("acvlib.")
     for root in ROOTS:
         value = importlib.import_module(root)
@@ -22,13 +22,14 @@ def full_name(text):
 
 def link(app, doctree, page):
     entries = app.env.domains["py"].objects
-    for literal in doctree.findall(nodes.literal):
+    for literal in list(doctree.findall(nodes.literal)):
         if literal.get("classes") or isinstance(literal.parent, nodes.reference | nodes.title):
             continue
-        found = [name for name in full_name(literal.astext()) if name in entries]
-        if found and entries[found[0]].docname != page:
-            place = app.builder, page, entries[found[0]].docname, found[0]
-            literal.replace_self(make_refnode(*place, literal.deepcopy(), found[0]))
+        found = [entries[name] for name in full_name(literal.astext()) if name in entries]
+        found = [entry for entry in found if entry.objtype != "module" and entry.docname != page]
+        if found:
+            place = app.builder, page, found[0].docname, found[0].node_id
+            literal.replace_self(make_refnode(*place, literal.deepcopy()))
 
 
 def setup(app):

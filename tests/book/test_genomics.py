@@ -8,7 +8,7 @@ import autograd.numpy as anp
 import numpy as np
 import pytest
 from acvbook.gene_clusters import GeneClusters, newton
-from acvbook.gene_clusters.spline import spline_basis
+from acvbook.gene_clusters.regression import spline_basis
 from autograd import grad, jacobian
 from numpy.testing import assert_allclose
 from oracles.wrappers import ByAutograd

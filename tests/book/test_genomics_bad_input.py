@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from acvbook.gene_clusters import GeneClusters
 from acvbook.gene_clusters.checks import EmptyCluster, SingularRegression
-from acvbook.gene_clusters.spline import spline_basis
+from acvbook.gene_clusters.regression import spline_basis
 from test_genomics import FOLDS, HOURS, expression
 
 import acvlib as acv

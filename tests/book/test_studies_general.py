@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from acvbook.datasets import Libsvm
-from acvbook.neighbours import neighbour_affinity
 from acvbook.studies import general, general_choice, general_rates, general_timing
+from acvbook.studies.general import neighbour_affinity
 from numpy.testing import assert_allclose
 
 from acvlib.models import RBFAffinity

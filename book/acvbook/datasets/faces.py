@@ -17,12 +17,13 @@ N_PEOPLE, N_IMAGES, HEIGHT, WIDTH = 40, 10, 112, 92
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Faces:
+class Faces(registry.Rows):
     """images (n, height, width) float64 in [0, 1]; person (n,) int64.
 
     Raises ValueError on other shapes or ranges.
     """
 
+    of_rows = ("person", "images")
     images: np.ndarray
     person: np.ndarray
     provenance: Literal["real", "simulated"]
@@ -48,13 +49,6 @@ class Faces:
             raise ValueError(f"factor = {factor} does not divide {height} x {width}")
         blocks = self.images.reshape(n, height // factor, factor, width // factor, factor)
         return replace(self, images=blocks.mean(axis=(2, 4)))
-
-    def take(self, rows) -> Faces:
-        """These images, in this order."""
-        return replace(self, images=self.images[rows], person=self.person[rows])
-
-    def __len__(self) -> int:
-        return len(self.person)
 
     def __repr__(self) -> str:
         size = "{} x {}".format(*self.images.shape[1:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -64,12 +64,13 @@ SHAPES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Libsvm:
+class Libsvm(registry.Rows):
     """X (n, d) float64; y (n,): a response, or labels of -1 and +1.
 
     Raises ValueError on other shapes or labels.
     """
 
+    of_rows = ("y", "X")
     name: str
     X: np.ndarray
     y: np.ndarray
@@ -88,17 +89,10 @@ class Libsvm:
     def is_classification(self) -> bool:
         return SHAPES[self.name].positive is not None
 
-    def take(self, rows) -> Libsvm:
-        """These rows, in this order."""
-        return replace(self, X=self.X[rows], y=self.y[rows])
-
     def scaled(self) -> np.ndarray:
         """Each feature mapped to [-1, 1], as in LIBSVM's scaled files; 0 if it does not vary."""
         low, high = self.X.min(axis=0), self.X.max(axis=0)
         return (2.0 * self.X - low - high) / np.where(high > low, high - low, 1.0)
-
-    def __len__(self) -> int:
-        return len(self.y)
 
     def __repr__(self) -> str:
         size = f"{len(self):,} rows, {self.X.shape[1]} features"

@@ -6,9 +6,10 @@ import hashlib
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, ClassVar, Self
 
 _CHECKOUT = Path(__file__).parents[3]
 
@@ -44,6 +45,19 @@ class DataSet:
         if self.archive or self.urls:
             return f"python -m acvbook.datasets fetch {self.name}"
         return f"by hand from {self.source}. {self.by_hand}"
+
+
+class Rows:
+    """A data class whose fields `of_rows` have one entry a row."""
+
+    of_rows: ClassVar[tuple[str, ...]]
+
+    def take(self, rows: Any) -> Self:
+        """These rows, in this order, with the provenance and sha256 of the whole."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in self.of_rows})
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.of_rows[0]))
 
 
 @cache

@@ -17,6 +17,7 @@ from acvlib.trials import NoFiniteOptimum
 from ..datasets import load_or_simulate
 from ..theorem1 import theorem1
 from . import general, glm_errors, inexact
+from .ladders import some
 
 REFIT = 1e-10  # standard errors: how exact the refits are that certificates are held against
 ROUNDED = 1e-8  # true errors below are those of the refits
@@ -108,15 +109,9 @@ def leave_one_out_grid(families, ratios, penalties, dim, n_folds, rng):
         for ratio in ratios:
             for penalty in penalties:
                 model = regression(family, ratio * dim, dim, penalty, rng)
-                folds = _some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
+                folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
                 rows[family, ratio, penalty] = _row(both(model, folds))
     return pd.DataFrame(rows).T.rename_axis(["family", "n / D", "ridge"])
-
-
-def _some(folds, n, rng):
-    if len(folds) <= n:
-        return folds
-    return folds[np.sort(rng.choice(len(folds), n, replace=False))]
 
 
 def _row(checked):
@@ -170,7 +165,7 @@ def given_table(models, n_folds, rng):
     """One row a data set: single rows left out, and Theorem 1 of the same folds."""
     rows = {}
     for name, (model, _) in models.items():
-        folds = _some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
+        folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
         checked = both(model, folds)
         costs = {"seconds_over_exact": checked[""].seconds / exact_seconds(model, checked[""])}
         rows[name] = {"n": model.n_sites, "D": model.n_params} | _row(checked) | costs
@@ -266,7 +261,7 @@ def sentences_table(text, n_sentences, n_folds, ridges, rng):
     rows = {}
     for ridge in ridges:
         model = tagger(text, n_sentences, ridge)
-        folds = _some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
+        folds = some(acv.folds.leave_one_out(model.n_sites), n_folds, rng)
         checked = check(model, folds, complete=True)
         own = {"at_own_params": 1.0 - checked.certificate.refitted.mean()}
         costs = {"seconds_over_exact": checked.seconds / exact_seconds(model, checked)}

@@ -2,7 +2,6 @@
 
 import time
 import warnings
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
 from acvlib.solvers.newton import newton
 
-from .ladders import correlation, seconds, slope
+from .ladders import correlation, part, seconds, slope
 
 RUNGS = (acv.no_adjustment, acv.infinitesimal_jackknife, acv.frozen_newton)
 ALL_RUNGS = (*RUNGS, acv.newton_step)
@@ -139,9 +138,7 @@ class LayerStudy(NamedTuple):
     @property
     def set_reference(self):
         """Exact CV of the first set."""
-        rows, whole = self.draws[0], self.reference
-        parts = {"params": whole.params[rows], "losses": whole.losses[rows], "diagnostics": {}}
-        return replace(whole, folds=whole.folds[rows], indefinite=None, **parts)
+        return part(self.reference, self.draws[0])
 
 
 def disjoint(n_sites, n_draws, n_folds, rng):

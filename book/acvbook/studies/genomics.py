@@ -15,7 +15,7 @@ from acvlib.methods.run import Run
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian
-from ..gene_clusters.spline import spline_basis
+from ..gene_clusters.regression import spline_basis
 
 N_EARLY = 7  # times that are left out, of 14
 RUNGS = {
@@ -103,19 +103,24 @@ def error_table(run, test_expression):
     return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
 
 
-def stage_errors(run):
-    """Median distance of both stages from exact in standard errors, by (rung, left_out)."""
+def stage_distances(run):
+    """Squared distances of both stages from exact, {(rung, left_out): {stage: (n_folds,)}}."""
     cut = run.model.split(run.fit.params)[0].size
     metric = run.fit.metric.tocsr()
-    parts = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
-    rows = {}
+    stages = {"regressions": slice(None, cut), "clustering": slice(cut, None)}
+    away = {}
     for (name, size), result in run.results.items():
         gap = result.params - run.results["exact", size].params
-        squared = {
-            part: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for part, s in parts.items()
+        away[name, size] = {
+            stage: (gap[:, s] @ metric[s, s] * gap[:, s]).sum(axis=1) for stage, s in stages.items()
         }
-        rows[name, size] = {part: np.sqrt(np.median(value)) for part, value in squared.items()}
-    return pd.DataFrame(rows).T.rename_axis(["estimate", "left_out"])
+    return away
+
+
+def stage_errors(run):
+    """Median distance of both stages from exact in standard errors, by (rung, left_out)."""
+    medians = pd.DataFrame(stage_distances(run)).T.map(np.median).astype(float)
+    return np.sqrt(medians).rename_axis(["estimate", "left_out"])
 
 
 def seconds_table(run):
@@ -434,11 +439,7 @@ def _curves(run, size, gene, fold):
 
 def share_nearer(run, one, other):
     """Share of folds in which one rung's clustering is nearer to exact CV's than another's."""
-    cut = run.model.split(run.fit.params)[0].size
-    metric, nearer = run.fit.metric.tocsr()[cut:, cut:], []
-    for size in sorted({size for _, size in run.results}):
-        exact = run.results["exact", size].params[:, cut:]
-        gaps = [run.results[name, size].params[:, cut:] - exact for name in (one, other)]
-        mine, theirs = ((gap @ metric * gap).sum(axis=1) for gap in gaps)
-        nearer.append(mine < theirs)
-    return float(np.concatenate(nearer).mean())
+    away = stage_distances(run)
+    sizes = sorted({size for _, size in run.results})
+    pairs = [[away[name, size]["clustering"] for name in (one, other)] for size in sizes]
+    return float(np.concatenate([mine < theirs for mine, theirs in pairs]).mean())

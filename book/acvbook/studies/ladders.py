@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,25 @@ def pointwise(result: acv.CVResult) -> np.ndarray:
 def fold_totals(result: acv.CVResult) -> np.ndarray:
     """The summed losses of each fold."""
     return result.fold_totals
+
+
+def part(result: acv.CVResult, rows: Any) -> acv.CVResult:
+    """The result on some of its folds."""
+    return replace(
+        result,
+        folds=result.folds[rows],
+        params=result.params[rows],
+        losses=result.losses[rows],
+        indefinite=None if result.indefinite is None else result.indefinite[rows],
+        diagnostics={name: values[rows] for name, values in result.diagnostics.items()},
+    )
+
+
+def some(folds: acv.Folds, n: int, rng: np.random.Generator) -> acv.Folds:
+    """At most `n` of the folds, drawn at random."""
+    if len(folds) <= n:
+        return folds
+    return folds[np.sort(rng.choice(len(folds), n, replace=False))]
 
 
 def correlation(a: Any, b: Any) -> float:

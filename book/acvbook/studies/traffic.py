@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import acvlib as acv
 from acvlib.methods.newton_step import IndefiniteFold
 
 from . import calibration
-from .ladders import against_exact, correlation
+from .ladders import against_exact, correlation, part
 
 KINDS = ("iid", "contiguous")
 PERCENTS = (2, 5, 10)
@@ -58,18 +57,7 @@ def redraws(
 def one_draw(rungs: Rungs, number: int) -> dict[str, acv.CVResult]:
     """The rungs on the ten folds of one draw."""
     rows = slice(number * N_FOLDS, (number + 1) * N_FOLDS)
-    return {name: _part(result, rows) for name, result in rungs.items()}
-
-
-def _part(result, rows):
-    return replace(
-        result,
-        folds=result.folds[rows],
-        params=result.params[rows],
-        losses=result.losses[rows],
-        indefinite=None if result.indefinite is None else result.indefinite[rows],
-        diagnostics={name: values[rows] for name, values in result.diagnostics.items()},
-    )
+    return {name: part(result, rows) for name, result in rungs.items()}
 
 
 MEASURES = {
