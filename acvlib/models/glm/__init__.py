@@ -77,7 +77,7 @@ class GLM(ModelDefaults):
     penalty: Annotated[float | np.ndarray, Real("", "p", least=0.0)] = 0.0
     site_penalty: NonNegative = 0.0
     intercept: Flag = True
-    offset: Annotated[float | np.ndarray, Real("", "n")] = field(default=0.0, repr=False)
+    offset: Annotated[Any, Real("", "n")] = field(default=0.0, repr=False)
     sample_weight: Annotated[Any, Real("", "n")] = field(default=1.0, repr=False)
     balanced: Flag = False
     columns: Columns = field(init=False, repr=False)
