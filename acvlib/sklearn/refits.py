@@ -13,13 +13,13 @@ from scipy.special import softmax
 from ..check import check_result, refit_unreliable
 from ..checks import check_choice, real_array
 from ..extras import require
-from ..fit import UnconvergedFit, fit
+from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
 from ..results import CVResult, Fit
-from ..trials import NoFiniteOptimum
+from ..trials import NoFiniteOptimum, UnconvergedFit
 from .estimators import coefficients_of, model_of, outcomes_of, settings_of, with_coefficients
 from .pipelines import routed, unwrap, with_last
 from .wide import dense, in_row_span

@@ -15,9 +15,9 @@ from oracles.wrappers import ByAutograd
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 K, LENGTHS = 3, (1, 4, 2, 3, 1)

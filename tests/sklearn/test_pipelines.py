@@ -33,8 +33,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.sklearn import pipelines
+from acvlib.trials import UnconvergedFit
 
 RNG = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from acvlib.fit import TOLERANCE, UnconvergedFit, fit, fit_at
+from acvlib.fit import TOLERANCE, fit, fit_at
 from acvlib.folds import Folds
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
@@ -21,6 +21,7 @@ from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
 from acvlib.results import CVResult, Fit
 from acvlib.solvers.newton import newton
+from acvlib.trials import UnconvergedFit
 
 RUNGS = (no_adjustment, infinitesimal_jackknife, frozen_newton)
 ALL_RUNGS = (*RUNGS, newton_step)

@@ -12,9 +12,9 @@ import pandas as pd
 from scipy import optimize
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
 from acvlib.results import CVResult, Fit
+from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian

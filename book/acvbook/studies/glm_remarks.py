@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from acvlib import bootstrap
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit, fit, fit_at
+from acvlib.fit import fit, fit_at
 from acvlib.folds import Folds, leave_one_out
 from acvlib.methods.exact import exact
 from acvlib.methods.frozen_newton import frozen_newton
@@ -18,6 +18,7 @@ from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.methods.ladder import no_adjustment
 from acvlib.methods.newton_step import newton_step
 from acvlib.models import GLM
+from acvlib.trials import UnconvergedFit
 
 from .glm_errors import truth
 

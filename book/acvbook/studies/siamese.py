@@ -14,7 +14,6 @@ from joblib import delayed
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from acvbook.lissa import MARGIN, Disagreement, largest_eigenvalue, lissa
-from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds, by_class
 from acvlib.folds import weights as fold_weights
 from acvlib.methods.as_printed import as_printed
@@ -22,6 +21,7 @@ from acvlib.methods.frozen_newton import frozen_newton
 from acvlib.methods.jackknife import infinitesimal_jackknife
 from acvlib.parallel import threads
 from acvlib.results import Fit
+from acvlib.trials import UnconvergedFit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
