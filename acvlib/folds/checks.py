@@ -91,7 +91,7 @@ def as_sites(folds: Any, n_sites: int) -> Sites:
         given = type(folds).__name__
         raise ValueError(f"folds are {given}, whose keys or digits are no folds.{REMEDY}")
     if dimensions == 2 and folds.dtype.kind in "iu":
-        copied = as_fold(folds, "folds", 2)
+        copied: Sites = as_fold(folds, "folds", 2)
     else:
         copied = [as_fold(sites, f"fold {number}") for number, sites in enumerate(folds)]
     every = check_range(copied, n_sites)
