@@ -142,8 +142,8 @@ class Curvature:
         chain, rows = self.model.split(directions)
         tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
         s = np.zeros((len(self._observed), len(directions)))
-        for k, numbers, scores in self._each_scores():
-            s[numbers] = scores @ self._as_precise(rows[:, k].T)
+        for k, numbers, factors in self._scores:
+            s[numbers] = _along(factors, self._as_precise(rows[:, k]))
         s *= self._observed
         first, in_state = self._first
         s[first] += in_state @ tangent[:, 0].T
@@ -168,26 +168,22 @@ class Curvature:
             counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self._observed
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
-        for k, numbers, scores in self._each_scores():
-            rows[:, k] = self._as_precise(c[numbers].T) @ scores
+        for k, numbers, factors in self._scores:
+            rows[:, k] = _summed(factors, self._as_precise(c[numbers]))
         return self.model.chain_prior.score(counts, self.hidden.p), rows
 
-    def _each_scores(self):
-        """(state, numbers, d log p (n, e)) of pairs whose frame has others; kept if rough."""
-        return self._kept_scores if self.is_rough else self._made_scores()
-
     @cached_property
-    def _kept_scores(self):
-        return list(self._made_scores())
-
-    def _made_scores(self):
+    def _scores(self):
+        """(state, numbers, factors of d log p) of the pairs whose frame has others."""
         contested = np.flatnonzero(self._active.contested)
         state = self._active.state[contested]
+        scores = []
         for k in np.unique(state):
             numbers = contested[state == k]
             frames = self.hidden.frames.rows(self._active.frame[numbers])
-            scores = self.model.emission.scores(self.hidden.rows, k, frames)
-            yield k, numbers, self._as_precise(scores)
+            factors = self.model.emission.score_factors(self.hidden.rows, k, frames)
+            scores.append((k, numbers, [tuple(map(self._as_precise, pair)) for pair in factors]))
+        return scores
 
     def _as_precise(self, x):
         """In the precision of products: single, if rough."""
@@ -196,6 +192,40 @@ class Curvature:
         single = x.astype(np.float32)
         single[np.abs(single) < SUBNORMAL] = 0.0
         return single
+
+
+def _along(factors, directions):
+    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
+    products = []
+    start = 0
+    for signal, inputs in factors:
+        stop = start + signal.shape[1] * inputs.shape[1]
+        part = directions[:, start:stop]
+        if len(directions) < inputs.shape[1]:
+            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
+            moved = moved.reshape(len(signal), len(part), -1)
+            products.append(np.einsum("nbo,no->nb", moved, signal))
+        else:  # many directions: the outer products are formed for all
+            products.append(_outer(signal, inputs) @ part.T)
+        start = stop
+    return sum(products)
+
+
+def _summed(factors, shares):
+    """Scores (n, e) summed by shares (n, B): (B, e)."""
+    sums = []
+    for signal, inputs in factors:
+        if shares.shape[1] < inputs.shape[1]:
+            total = _outer(shares, signal).T @ inputs
+        else:
+            total = shares.T @ _outer(signal, inputs)
+        sums.append(total.reshape(shares.shape[1], -1))
+    return np.hstack(sums)
+
+
+def _outer(a, b):
+    """Each row's outer product (n, o i)."""
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

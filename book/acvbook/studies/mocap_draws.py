@@ -97,9 +97,10 @@ def summary(studied):
     rows = {}
     for name, result in studied.items():
         reference = studied[REFERENCE]
+        theta = {rung: theta_errors(result.rungs["exact"], cv) for rung, cv in result.rungs.items()}
         for rung, cv in result.rungs.items():
             margin = _margin(cv.fold_losses, reference.rungs[rung].fold_losses)
-            rows[name, rung] = {"over_ar1": margin} | _rung(cv, result.rungs)
+            rows[name, rung] = {"over_ar1": margin} | _rung(rung, result.rungs, theta)
         margin = _margin(result.test, reference.test)
         rows[name, "test"] = {"loss": result.test.mean(), "over_ar1": margin}
     return pd.DataFrame(rows).T.rename_axis(["model", "rung"])
@@ -112,19 +113,18 @@ def _margin(losses, reference):
     return difference.mean() / spread * np.sqrt(len(losses)) if spread else 0.0
 
 
-def _rung(cv, rungs):
-    exact, theta = rungs["exact"], theta_errors(rungs["exact"], cv)
+def _rung(rung, rungs, theta):
+    cv, exact, none = rungs[rung], rungs["exact"], rungs["no_adjustment"]
     losses = exact.fold_losses
-    none, ij = (rungs[name] for name in ("no_adjustment", "infinitesimal_jackknife"))
     standard_error = losses.std(ddof=1) / np.sqrt(cv.n_sites)
     return {
         "loss": cv.loss,
         "gap": abs(cv.loss - exact.loss) / standard_error,
-        "theta": np.median(theta),
-        "share": np.median(theta) / np.median(theta_errors(exact, none)),
+        "theta": np.median(theta[rung]),
+        "share": np.median(theta[rung]) / np.median(theta["no_adjustment"]),
         "differences": agreement(cv.fold_losses - none.fold_losses, losses - none.fold_losses),
-        "beats_none": (theta < theta_errors(exact, none)).mean(),
-        "beats_ij": (theta < theta_errors(exact, ij)).mean(),
+        "beats_none": (theta[rung] < theta["no_adjustment"]).mean(),
+        "beats_ij": (theta[rung] < theta["infinitesimal_jackknife"]).mean(),
         "indefinite": 0 if cv.indefinite is None else int(cv.indefinite.sum()),
         "unconverged": int((~exact.diagnostics["converged"]).sum()),
     }

@@ -85,8 +85,16 @@ class Emission:
 
     def scores(self, rows: np.ndarray, k: int, frames: Frames) -> np.ndarray:
         """d log p(x_t | z_t = k), (n, e)."""
+        pairs = self.score_factors(rows, k, frames)
+        outer = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
+        return np.hstack([in_rows(each) for each in outer])
+
+    def score_factors(
+        self, rows: np.ndarray, k: int, frames: Frames
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of signal (n, o) and inputs (n, i), whose outer products in a row are `scores`."""
         along = make_jvp(lambda row: self.log_density(row, frames))(rows[k])
-        return np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1)
+        return alone(np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1))
 
     def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray) -> Any:
         """What `slopes`, `information` and `maximise` need of the data.
@@ -200,6 +208,11 @@ def along_units(slopes: Any, rows: np.ndarray, n_units: int | None = None) -> np
     units = np.eye(rows.shape[1])[:n_units]
     moved = [slopes(rows + 1j * STEP * unit).imag / STEP for unit in units]
     return np.stack(moved, axis=1) if moved else np.zeros((len(rows), 0, rows.shape[1]))
+
+
+def alone(scores: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Scores (n, e) as the factors of themselves."""
+    return [(scores, np.ones((len(scores), 1)))]
 
 
 def likely(mass: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from ....checks import check_whole, real_array, real_number
 from ..sequences import check_codes, local_means
 from ..simplex import Simplex
-from .base import Analytic
+from .base import Analytic, alone
 from .priors import log_rate
 
 MOST = 10**5  # categories
@@ -66,8 +66,8 @@ class Poisson(Analytic):
         linear = anp.dot(frames.x, anp.transpose(rows))
         return linear - anp.dot(frames.seen, anp.exp(anp.transpose(rows))) - known
 
-    def scores(self, rows, k, frames):
-        return frames.x - frames.seen * np.exp(rows[k])
+    def score_factors(self, rows, k, frames):
+        return alone(frames.x - frames.seen * np.exp(rows[k]))
 
     def expected(self, rows, frames, mass):
         """Sums of x, and how often a channel is seen, (K, R) both."""
@@ -156,11 +156,11 @@ class Categorical(Analytic):
     def log_densities(self, rows, frames):
         return anp.transpose(self.law(len(rows)).log_p(rows))[_codes(frames)]
 
-    def scores(self, rows, k, frames):
+    def score_factors(self, rows, k, frames):
         law = self.law(len(rows))
         p = np.exp(law.log_p(rows))
         seen = np.eye(self.n_categories)[_codes(frames)] * law.free[k]
-        return seen - seen.sum(axis=1, keepdims=True) * (p * law.free / law.left)[k]
+        return alone(seen - seen.sum(axis=1, keepdims=True) * (p * law.free / law.left)[k])
 
     def expected(self, rows, frames, mass):
         """Counts of each code, (K, C)."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_sylvester
 
 from ....checks import check_choice
-from .base import in_rows
+from .base import alone, in_rows
 from .moments import Moments, residual
 from .priors import normal
 from .units import Standardised, checked_width
@@ -195,7 +195,7 @@ class Gaussian(Standardised):
             squares.append(anp.einsum("nr,nr->n", gap, gap))
         return frames.seen @ logs.T - 0.5 * anp.stack(squares, axis=1)
 
-    def scores(self, rows, k, frames):
+    def score_factors(self, rows, k, frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
         gap = residual(weights, frames, self.order > 0)
         if self.covariance == "full":
@@ -208,10 +208,8 @@ class Gaussian(Standardised):
             if self.covariance == "spherical":
                 by_spread = by_spread.sum(axis=1, keepdims=True)
             signal = gap * P**2
-        if self.order == 0:
-            return np.hstack([by_spread, signal])
-        by_weights = signal[:, :, None] * frames.design[:, None, :]
-        return np.hstack([by_spread, in_rows(by_weights)])
+        by_weights = [(signal, frames.design)] if self.order else alone(signal)
+        return alone(by_spread) + by_weights
 
     def expected(self, rows, frames, mass):
         _, weights = self._parts(rows)

@@ -101,10 +101,8 @@ class GLM(Emission):
             terms = frames.x * eta - anp.exp(eta) - gammaln(frames.x + 1.0)
         return anp.sum(terms, axis=1)
 
-    def scores(self, rows, k, frames):
-        residual = frames.x - self._mean(rows[k], frames)
-        scores = residual[:, :, None] * self._design(frames)[:, None, :]
-        return in_rows(scores)
+    def score_factors(self, rows, k, frames):
+        return [(frames.x - self._mean(rows[k], frames), self._design(frames))]
 
     def slopes(self, rows, expected):
         found = []
