@@ -28,10 +28,11 @@ class Chain:
         self.together = 1 + 2**21 // len(self.at) ** 2
         k = self.model.n_tags
         self.blocks = np.split(np.arange(len(self.at)), [k, k + k**2])
-        self.counts = np.zeros(len(self.at))  # of features, by the labels
-        for tags, weight in zip(self.model.labels, self.model.sentence_weights, strict=True):
+        features = np.zeros((self.model.n_sites, len(self.at)))  # of the labels
+        for row, tags in zip(features, self.model.labels, strict=True):
             places = [tags[:1], k + k * tags[:-1] + tags[1:], k + k**2 + tags[-1:]]
-            np.add.at(self.counts, np.concatenate(places), weight)
+            np.add.at(row, np.concatenate(places), 1.0)
+        self.features = features * self.model.sentence_weights[:, None]
         self.lengths = self.model.tokens.lengths
         self.steepest = k + 6.0 + max(np.abs(scores).max() for scores in self.model.emissions)
         self.matrix = self._with_errors(self.at, np.asarray(fit.hessian))
@@ -64,15 +65,22 @@ class Chain:
         longest = 8.0 * UNIT * self.lengths.max() ** 2
         return longest * (self.steepest + scores) + gamma(2 * self.lengths.sum())
 
-    def _terms(self, points, gradients):
-        """Above the expected features, those of the labels and the ridge's pull."""
-        return 2.0 * (self.counts + np.abs(gradients) + self.model.ridge * np.abs(points))
+    def _terms(self, points, gradients, weights):
+        """Above weighted sums of expected features, of those of the labels and the ridge's pull."""
+        counts = weights @ self.features
+        return 2.0 * (counts + np.abs(gradients) + self.model.ridge * np.abs(points))
 
     def _with_errors(self, point, matrix):
-        """As `Metric` takes it: E[S_i S_j] <= (T + 1) sqrt(E[S_i] E[S_j])."""
-        _, gradient = self.derivatives.value_and_gradient(point, np.ones(self.model.n_sites))
-        terms = 2.0 * (self.lengths.max() + 1) * self._terms(point, gradient) + self.model.ridge
-        return matrix, terms, 4.0 * self._error(point)
+        """As `Metric` takes it: E[S_i S_j] <= (T + 1) sqrt(E[S_i] E[S_j]), with errors as T^2.
+
+        A sum over all tokens adds a 28th of their number to T^2 at most.
+        """
+        longest = self.lengths.max()
+        weights = (self.lengths**2 + (self.lengths.sum() + 8) / 16) / longest**2
+        weights = np.minimum(weights, 1.0) * (self.lengths + 1) / (longest + 1)
+        _, gradient = self.derivatives.value_and_gradient(point, weights)
+        terms = self._terms(point, gradient, weights)
+        return matrix, self.model.ridge + 2.0 * (longest + 1) * terms, 4.0 * self._error(point)
 
     def rates(self, folds: Folds) -> np.ndarray:
         """R of each fold in standard errors."""
@@ -92,7 +100,8 @@ class Chain:
     def gradients(self, points: np.ndarray, folds: Folds) -> tuple:
         """(g (n, D), its errors, how far scores moved apart from the fit) of folds."""
         _, gradients = self.derivatives.fold_gradients(points, folds, values=False)
-        noise = self._error(points) * (self._terms(points, gradients) @ self.whole.units)
+        terms = self._terms(points, gradients, np.ones(len(self.lengths)))
+        noise = self._error(points) * (terms @ self.whole.units)
         moves = points - self.at
         widths = [np.ptp(moves[:, block], axis=1) for block in self.blocks]
         return gradients, UP * noise, self._range(widths).max(axis=1)
