@@ -153,10 +153,6 @@ class Derivatives:
         far = loss(2 * SHARE) - loss(-2 * SHARE)
         return loss(0.0) + (8 * near - far) / (12 * SHARE)
 
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """The gradient (n_folds, D) of each fold's scored losses' sum; None where it is dear."""
-        return None
-
     def prior_gradients(self, params: np.ndarray) -> np.ndarray | None:
         """dF/dparams (n, D) of what F has beside the data; None where it costs as much as all."""
         return None

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from .derivatives import repeated
+
 STEP = 1e-5  # of the differences
 WRONG = 1e-3  # relative error of a derivative that is no rounding
 ROUNDING = 1e-10  # of values that are differenced
@@ -171,8 +173,3 @@ def _of_other_sites(terms, losses):
     spread = np.ptp(losses[:, other], axis=1) if len(shares) > 1 else np.inf
     alike = np.all(spread <= SAME * abs(losses).max())
     return other & bool(alike or like.sum() > len(shares) / 2)
-
-
-def repeated(n: int, array: np.ndarray) -> np.ndarray:
-    """One row n times, or the n rows as they are, without a copy."""
-    return np.broadcast_to(array, (n, array.shape[-1]))

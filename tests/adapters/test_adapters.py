@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import acvlib as acv
-from acvlib import adapters
+from acvlib.adapters import derivatives
 from acvlib.folds import Folds
 
 N, D = 40, 3
@@ -141,7 +141,7 @@ def test_the_model_passes_the_check_for_users(model):
 def test_how_many_lanes_go_together_changes_nothing(model, monkeypatch):
     folds = FOLDS["one"]
     many = model.derivatives.fold_gradients(START, folds)[1]
-    monkeypatch.setattr(adapters, "HELD", 1)
+    monkeypatch.setattr(derivatives, "HELD", 1)
     close(model.derivatives.fold_gradients(START, folds)[1], many, 1e-13)
 
 

@@ -111,19 +111,6 @@ class TaggingDerivatives(Derivatives):
         return folds.pick(np.split(losses, np.cumsum(folds.sizes)[:-1]))
 
     @override
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray | None:
-        """None for tokens: a fold's losses share its hidden labels."""
-        if self.model.scheme:
-            return None
-
-        def of_fold(pair):
-            point, fold = pair
-            paths = Paths(self.model.tokens.take(fold), self.model._parts(point))
-            return paths.gradient(np.ones(len(fold)))[self.model.free]
-
-        return np.array(in_blas_threads(of_fold, list(zip(params, folds.scored, strict=True))))
-
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self.model.ridge * params
 

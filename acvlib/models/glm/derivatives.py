@@ -213,15 +213,6 @@ class RegressionDerivatives(Derivatives):
         return folds.split(self.model.likelihood.loss(eta, self.model.responses[..., sites]))
 
     @override
-    def heldout_gradients(self, params: np.ndarray, folds: Folds) -> np.ndarray:
-        """sum_o slope (x) z of the scored sites."""
-        scored = Folds(folds.scored)
-        sites, sizes = end_to_end(scored)
-        eta = self.model.own_scores(params, sites, sizes)
-        slopes = self.model.likelihood.slope(eta, self.model.responses[..., sites])
-        return self.model.columns.gradient(self._sums_of(scored.indicator(self.n_sites), slopes))
-
-    @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         """prior theta."""
         return self.model.prior * params

@@ -3,17 +3,15 @@
 from functools import cached_property
 
 import numpy as np
-from joblib import delayed
-from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
 from ...inference import prefixes
 from ...model import override
-from ...parallel import parallel, pieces
+from ...parallel import pieces
 from ...solvers.inverse import DenseFolds, DenseHessian
 from .curvature import AT_ONCE, Curvature, block_solve, factor_of
-from .posterior import HiddenStates, hidden_states, states_of_sequences
+from .posterior import hidden_states, states_of_sequences
 
 SHARE = 0.2  # of a block's diagonal: a smaller loss leaves the preconditioner as it is
 
@@ -79,24 +77,6 @@ class HMMDerivatives(Derivatives):
             weights = fold_weights(self.n_sites, fold)
             points.append(Curvature(hidden_states(self.model, at(params, i), weights)))
         return Products(points)
-
-    @override
-    def heldout_gradients(self, params, folds):
-        points = zip(params, folds.omitted, folds.scored, strict=True)
-        jobs = (delayed(self._heldout_gradient)(*each) for each in points)
-        return np.array(parallel()(jobs))
-
-    def _heldout_gradient(self, params, omitted, scored):
-        """-log sum_k gamma_k p_k moves with each state's density, and with gamma as by a field."""
-        model = self.model
-        if model.sites == "sequences":
-            return HiddenStates(model, params, model.frames.take(scored), prior=False).gradient()
-        left = hidden_states(model, params, fold_weights(model.n_sites, omitted))
-        gamma = left.smoothed.gamma
-        log_p = logsumexp(left.log_density[scored], b=gamma[scored], axis=1)
-        field = np.zeros_like(gamma)
-        field[scored] = np.exp(left.log_density[scored] - log_p[:, None])
-        return -(Curvature(left).of_fields(field[None])[0] + left.emitted(gamma * field))
 
     @override
     def prior_gradients(self, params):
