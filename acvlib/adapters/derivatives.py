@@ -3,7 +3,7 @@
 (H v, J' v) = d/dt gradients of F(params + t v, weights) in params and in weights
 
 Folds and vectors go side by side as lanes of these functions: at most 16, and fewer where their
-weights and derivatives would take more than 32 megabytes; what a function itself needs comes on top.
+weights and derivatives would take more than 32 megabytes, beside what a function itself needs.
 """
 
 import numpy as np

@@ -88,7 +88,7 @@ def _read_npy(path, target, features, most):
 def _table(source) -> _Table:
     """A path or a frame as a table that Arrow can read."""
     if isinstance(source, str | PathLike):
-        return _dataset(Path(source))
+        return _files(Path(source))
     if isinstance(source, type) or not hasattr(source, "__arrow_c_stream__"):
         hint = " (collect() a LazyFrame)" if hasattr(source, "collect") else ""
         kind = type(source).__name__
@@ -100,38 +100,34 @@ def _table(source) -> _Table:
     return _Table(table.schema, table.num_rows, batches)
 
 
-def _dataset(path):
-    """A Parquet file, or those of a folder in the order of their names; keys of folders count."""
+def _files(path):
+    """A Parquet file, or those of a folder in the order of their names."""
     if not path.exists():
         raise FileNotFoundError(f"no file or folder {path}")
     if path.is_file() and path.suffix not in PARQUET:
         raise ValueError(f"{path}: the source must be {SOURCES}")
-    module = require("pyarrow.dataset", extra="parquet")
-    dataset = module.dataset(path, format="parquet", partitioning="hive")
-    if not dataset.files:
+    inside = (file for file in path.rglob("*") if file.suffix in PARQUET)
+    files = [path] if path.is_file() else sorted(inside, key=_place)
+    if not files:
         raise ValueError(f"no Parquet files in {path}")
-    return _Table(dataset.schema, dataset.count_rows(), partial(_of_files, module, dataset))
-
-
-def _of_files(module, dataset, names, size):
-    """Batches of the rows of all files: decoded as they are asked for, in one thread."""
-    arrow = require("pyarrow", extra="parquet")
     parquet = require("pyarrow.parquet", extra="parquet")
-    for part in sorted(dataset.get_fragments(), key=_place):
-        keys = module.get_partition_keys(part.partition_expression)
-        stored = [name for name in names if name not in keys]
-        with parquet.ParquetFile(part.path, pre_buffer=False, buffer_size=BUFFER) as file:
-            _features(file.schema_arrow, [], stored)
-            _check_numbers(file.schema_arrow, stored)
-            for batch in file.iter_batches(size, columns=stored, use_threads=False):
-                for name in keys:
-                    batch = batch.append_column(name, arrow.array([keys[name]] * len(batch)))
+    n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
+    return _Table(parquet.read_schema(files[0]), n_rows, partial(_of_files, parquet, files))
+
+
+def _of_files(parquet, files, names, size):
+    """Batches of the rows of all files: decoded as they are asked for, in one thread."""
+    for path in files:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER) as file:
+            _features(file.schema_arrow, [], names)
+            _check_numbers(file.schema_arrow, names)
+            for batch in file.iter_batches(size, columns=names, use_threads=False):
                 yield batch.select(names)
 
 
-def _place(part):
+def _place(path):
     """Where a file stands among its kin: numbers in names by value, as part.2 before part.10."""
-    words = re.split(r"(\d+)", part.path)
+    words = re.split(r"(\d+)", str(path))
     return [(int(word), word) if word.isdigit() else (0, word) for word in words]
 
 

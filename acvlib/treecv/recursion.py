@@ -3,7 +3,6 @@
 import copy
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 from numba import float64, int64, njit, types, void
 
@@ -160,12 +159,12 @@ class _Methods:
 
 
 def follow(
-    node: Node, key: str, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
+    node: Node, learner: Any, X: Any, y: Any, bounds: np.ndarray, seed: int, label: str
 ) -> tuple[np.ndarray, int, list[tuple[int, Failed]]]:
     """Train a node's model along its path, then test all models below.
 
     Returns the losses of its rows, nan where a model failed; how many rows were learnt; and
-    (first row tested, what failed) of failed models. The key stands for all that follows it.
+    (first row tested, what failed) of failed models.
     """
     run, steps, states, failures = _machine(learner, node, label)
     if y is None and isinstance(learner, CompiledLearner):
@@ -186,10 +185,7 @@ def follow(
         test(states, 0, constants, X, y, tested.start, tested.stop, losses)
     else:
         learnt += run(*steps, X, y, bounds, node.first, node.last, seed, states, rows, losses)
-    found = losses[tested], int(learnt), failures
-    if failures:
-        raise Unfinished(*found)
-    return found
+    return losses[tested], int(learnt), failures
 
 
 def _machine(learner, node, label):
@@ -202,18 +198,3 @@ def _machine(learner, node, label):
     methods = _Methods(learner, track(range(n_leaves), label, n_leaves) if label else ())
     steps = methods.update, methods.test, methods.fork, None
     return descend, steps, [learner.init(), *[None] * height], methods.failures
-
-
-class Unfinished(Exception):
-    """Some models of a branch failed: what `follow` would return, which no cache must keep."""
-
-
-def follow_kept(cache: str | None, node: Node, *arguments: Any) -> tuple:
-    """Return what `follow` does, or what a folder has kept of it."""
-    ignored = ["learner", "X", "y", "bounds", "seed", "label"]
-    try:
-        if cache is None:
-            return follow(node, *arguments)
-        return joblib.Memory(cache, verbose=0).cache(follow, ignore=ignored)(node, *arguments)
-    except Unfinished as unfinished:
-        return unfinished.args

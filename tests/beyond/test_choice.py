@@ -5,9 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import acvlib as acv
-from acvlib.beyond.choice import UnrepeatedOptimum
-from acvlib.beyond.from_scratch import SAME, Restarts, fit_restarts
-from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM
+from acvlib.beyond.from_scratch import SAME, fit_restarts
+from acvlib.models import GLM, AutoRegressiveHMM, GaussianHMM, PoissonHMM
 
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((60, 4))
@@ -59,35 +58,6 @@ def test_indefinite_and_unreliable_folds_are_refitted(states):
         assert_allclose(result.params[rows], exact.params[rows], atol=1e-4)
 
 
-def test_folds_of_hidden_states_are_refitted_from_scratch_unless_told_otherwise(states):
-    candidates, found = states
-    assert {result.method for result in found.results.values()} == {"from_scratch"}
-    assert {r.method for r in acv.choose(COLUMNS, ROWS).results.values()} == {
-        "newton_step, 0 folds refitted"
-    }
-    continued = acv.choose(candidates, FRAMES, "exact", 4, 0)
-    own, theirs = found.results["K = 3"], continued.results["K = 3"]
-    assert own.loss > theirs.loss  # a surplus state knows the fold
-
-
-def test_the_order_of_states_does_not_matter(states):
-    """A fit with permuted states has the same score, and its optimum counts as the same."""
-    candidates, found = states
-    model = candidates["K = 2"]
-    fit = found.restarts["K = 2"].fit
-    named = model.unpack(fit.params)
-    turned = named._replace(
-        initial=named.initial[::-1],
-        transition=named.transition[::-1, ::-1],
-        emission=type(named.emission)(*(each[::-1] for each in named.emission)),
-    )
-    other = acv.fit(model, model.pack(turned))
-    assert np.abs(other.params - fit.params).max() > 0.1
-    assert abs(other.objective - fit.objective) < SAME
-    here, there = (acv.newton_step(one, FRAMES) for one in (fit, other))
-    assert_allclose(here.pointwise, there.pointwise, rtol=1e-6)
-
-
 def test_restarts_keep_the_lowest(states):
     candidates, _ = states
     model = candidates["K = 3"]
@@ -96,32 +66,6 @@ def test_restarts_keep_the_lowest(states):
     assert found.agreeing == np.sum(found.objectives <= found.objectives.min() + SAME)
     again = fit_restarts(model, 12, np.random.default_rng(0))
     assert np.array_equal(again.objectives, found.objectives)
-
-
-def test_a_fit_that_one_start_alone_reached_is_warned_of(states, monkeypatch):
-    candidates, found = states
-    fit = found.restarts["K = 3"].fit
-    lone = Restarts(fit, fit.objective + np.array([1.0, 0.0, 2.0, 3.0]))
-    both = Restarts(fit, fit.objective + np.array([0.0, SAME / 2, 1.0]))
-    assert (lone.unrepeated, both.unrepeated) == (True, False)
-    assert not Restarts(fit, np.array([fit.objective])).unrepeated  # of a single start
-    monkeypatch.setattr("acvlib.beyond.choice.fit_restarts", lambda *_: lone)
-    with pytest.warns(UnrepeatedOptimum, match="reached the fit of 0: raise n_starts"):
-        told = acv.choose([candidates["K = 3"]], FRAMES, "exact")
-    assert told.table.starts.tolist() == ["1 of 4"]
-
-
-def test_models_offer_points_to_restart_from():
-    rng = np.random.default_rng(0)
-    x = RNG.standard_normal((30, 2))
-    network = NeuralHMM([x], 2, n_hidden=2)
-    assert len({tuple(p) for p in network.restart_points(rng, 3)}) == 3
-    model = GaussianHMM(SERIES, 2)
-    fit = fit_restarts(model, 1, rng).fit
-    own, _ = model.hold(fit.params)
-    assert {len(p) for p in own.restart_points(rng, 2)} == {own.n_params}
-    with pytest.raises(ValueError, match="n = 0"):
-        model.restart_points(rng, 0)
 
 
 COUNTS = np.round(np.abs(SERIES))

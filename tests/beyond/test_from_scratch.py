@@ -9,7 +9,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.models import (
     GLM,
     AutoRegressiveHMM,
@@ -36,27 +35,6 @@ def test_one_optimum_is_that_of_exact():
     found = acv.from_scratch(fit, folds)
     assert found.method == "from_scratch"
     assert_array_equal(found.params, acv.exact(fit, folds).params)
-
-
-def test_states_that_are_clear_have_one_optimum_but_for_their_names():
-    model = GaussianHMM(PARTS, 2)
-    fit = acv.fit(model, rng=RNG)
-    found = acv.from_scratch(fit, FOLDS, 3)
-    exact = acv.exact(fit, FOLDS)
-    assert_allclose(found.fold_totals, exact.fold_totals, rtol=1e-7)
-    assert found.diagnostics["converged"].all()
-    assert (found.diagnostics["agreeing"] >= 1).all()
-    assert found.evaluations["fits"] == 15
-
-
-def test_a_left_out_sequence_is_cut_off():
-    model = GaussianHMM(PARTS, 2, sites="sequences")
-    fit = acv.fit(model, rng=RNG)
-    found = acv.from_scratch(fit, acv.folds.leave_one_out(4)[[1]], 2)
-    rest = replace(GaussianHMM(PARTS[:1] + PARTS[2:], 2), emission=model.emission)
-    alone = fit_restarts(rest, 2, np.random.default_rng(0)).fit
-    loss = model.sequence_losses(alone.params, PARTS[1:2]).sum()
-    assert found.fold_totals[0] == pytest.approx(loss, rel=1e-7)
 
 
 @pytest.mark.parametrize(("n_sequences", "sites"), [(1, "steps"), (4, "steps"), (4, "sequences")])

@@ -101,23 +101,6 @@ def test_other_numbers_are_converted(tmp_path, memory):
     assert data.y is None
 
 
-def test_a_frame_may_have_its_targets_beside_it():
-    """In its order, or by the names of its rows."""
-    for target in (FRAME["label"], FRAME["label"].sample(frac=1.0, random_state=0), Y):
-        data = Examples.of(FRAME[["a", "b", "c"]], target)
-        np.testing.assert_array_equal(data.X, X)
-        np.testing.assert_array_equal(data.y, Y)
-    with pytest.raises(ValueError, match="the index of target differs"):
-        Examples.of(FRAME, FRAME["label"].set_axis(np.arange(300) + 1))
-
-
-def test_folders_of_keys_are_columns(tmp_path):
-    FRAME.assign(year=np.repeat([2001, 2002], 150)).to_parquet(tmp_path, partition_cols=["year"])
-    data = Examples.of(tmp_path, "label", features=["a", "b", "c", "year"])
-    np.testing.assert_array_equal(data.X[:, :3], X)
-    np.testing.assert_array_equal(data.X[:, 3], np.repeat([2001, 2002], 150))
-
-
 def test_changes_of_a_map_in_memory_are_kept(tmp_path):
     """Mode "c": what was written is nowhere but in memory."""
     mapped = np.load(npy(tmp_path), mmap_mode="c")
@@ -142,12 +125,6 @@ REFUSED = {
     "text": (lambda: with_column("x"), r"column 'city' is (large_)?string: make numbers of it"),
     "categories": (lambda: with_column(pandas.Categorical(["u", "v"] * 150)), "'city' is dict"),
     "times": (lambda: with_column(pandas.Timestamp("2020-01-01")), "column 'city' is timestamp"),
-    "polars categories": (
-        lambda: polars.DataFrame(
-            {"label": Y, "city": polars.Series(["u"] * 300).cast(polars.Categorical)}
-        ),
-        "column 'city' is dictionary",
-    ),
     "missing": (
         lambda: with_column(np.where(np.arange(300) == 17, np.nan, 1.0)),
         "column 'city' has missing values, row 17 the first: fill them in",

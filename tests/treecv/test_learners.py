@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-from sklearn.naive_bayes import GaussianNB
-from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from acvlib.treecv import Examples, kfold, learners, treecv
+from acvlib.treecv import Examples, learners, treecv
 
 
 @pytest.fixture
@@ -100,15 +97,6 @@ def test_rows_far_outside_the_box_count_in_the_nearest_cell():
     np.testing.assert_array_equal(state, [1, 0, 2, 3])
 
 
-@pytest.mark.parametrize("k", [3, 300])
-def test_order_does_not_matter_to_a_histogram(table, k):
-    """So TreeCV is standard cross-validation exactly, the case that Izbicki (2013) solves."""
-    learner, data = learners.histogram([-3], [3], 20), Examples(table.X[:, :1])
-    np.testing.assert_array_equal(
-        treecv(learner, data, k).pointwise, kfold(learner, data, k).pointwise
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -186,29 +174,6 @@ def test_a_damaged_count_of_rows_does_not_write_elsewhere(table):
         state[-1] = count
         learner.update(state, table.X, None)
         assert np.isfinite(state[:12]).all()
-
-
-ESTIMATORS = {
-    "SGD": SGDClassifier(max_iter=1, tol=None, shuffle=False, random_state=0),
-    "naive Bayes": GaussianNB(),
-    "network": MLPClassifier(hidden_layer_sizes=(4,), random_state=0, shuffle=False),
-}
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_scikit_learn_estimators_learn_what_they_learn_alone(table, name):
-    """Law 7: in one call on all rows outside the fold, with the classes by their name."""
-    estimator = ESTIMATORS[name]
-    learner = learners.PartialFit(estimator, classes=(-1.0, 1.0))
-    result = kfold(learner, table, 5, shuffle=False)
-    for fold in range(5):
-        out = result.fold_of == fold
-        alone = clone(estimator).partial_fit(table.X[~out], table.y[~out], classes=[-1.0, 1.0])
-        wrong = alone.predict(table.X[out]) != table.y[out]
-        np.testing.assert_array_equal(result.pointwise[out], wrong)
-    tree, standard = (method(learner, table, 2).pointwise for method in (treecv, kfold))
-    np.testing.assert_array_equal(tree, standard)  # each model has one half to learn
-    assert not hasattr(estimator, "classes_")
 
 
 def test_scikit_learn_regressors_and_own_losses(table):

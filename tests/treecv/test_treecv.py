@@ -196,13 +196,6 @@ def test_parallel_is_the_same_to_the_bit(order, method, backend, n_jobs, learner
         assert parallel.evaluations["updates"] == serial.evaluations["updates"]
 
 
-def test_same_seed_same_numbers():
-    first, again, other = (
-        treecv(LSQSGD, table(100), 10, **options("randomized", seed)).loss for seed in (1, 1, 2)
-    )
-    assert first == again != other
-
-
 def test_losses_are_counted_by_row_and_by_fold():
     """With unequal chunks R_k-CV, the mean of fold means, is not the mean over rows."""
     result = treecv(LSQSGD, table(11), [np.arange(8), np.array([8]), np.array([9, 10])])
@@ -235,14 +228,6 @@ def test_losses_are_counted_by_row_and_by_fold():
 def test_bad_folds(folds, message):
     with pytest.raises(ValueError, match=message):
         treecv(LEARNERS["pegasos"], table(10), folds)
-
-
-@methods
-def test_folds_are_taken_as_they_are(method):
-    folds = acv.folds.k_fold(53, 4, rng=0)
-    results = [method(LSQSGD, table(53), each) for each in (folds, list(folds), iter(folds))]
-    for result in results[1:]:
-        np.testing.assert_array_equal(result.pointwise, results[0].pointwise)
 
 
 @pytest.mark.parametrize(
@@ -342,52 +327,21 @@ def test_a_learner_that_does_what_it_must_not_is_told(member, message):
     np.testing.assert_array_equal(data.X, before)
 
 
-def test_what_is_no_learner_is_refused():
-    with pytest.raises(TypeError, match="IncrementalLearner"):
-        treecv(object(), table(20), 5)
-
-
-@methods
-@pytest.mark.parametrize("learner", [LSQSGD, Plain()], ids=["compiled", "python"])
-def test_a_run_goes_on_from_its_cache(tmp_path, method, learner, monkeypatch):
-    """Nothing is learnt again by the same call; another call finds nothing of it."""
-    whole = method(learner, table(60), 20)
-    assert method(learner, table(60), 20, cache=tmp_path).loss == whole.loss
-
-    def told(*arguments):
-        raise ZeroDivisionError("learnt again")
-
-    monkeypatch.setattr(Plain, "update", told)
-    if learner is not LSQSGD:
-        with joblib.parallel_config("threading", n_jobs=2):
-            again = method(learner, table(60), 20, cache=tmp_path)
-        np.testing.assert_array_equal(again.pointwise, whole.pointwise)
-        with pytest.raises(FoldsFailed, match="learnt again"):
-            method(learner, table(60, seed=1), 20, cache=tmp_path)
-    for call in ({"rng": 1}, {"shuffle": False}, {"order": "randomized", "rng": 1}):
-        other = method(LSQSGD, table(60), 20, **call)
-        assert (
-            method(LSQSGD, table(60), 20, cache=tmp_path, **call).loss == other.loss != whole.loss
-        )
-
-
-def test_only_what_failed_is_done_again(tmp_path):
-    class Counting(Failing):
+def test_joblib_keeps_a_run(tmp_path):
+    class Once(Recorder):
         calls = 0
 
-        def loss(self, state, X, y):
+        def init(self):
             type(self).calls += 1
-            return super().loss(state, X, y)
+            return []
 
         def __reduce__(self):
             return Recorder, ()
 
-    with pytest.raises(FoldsFailed):
-        treecv(Counting(testing=5), numbered(64), 64, cache=tmp_path, shuffle=False)
-    Counting.calls = 0
-    again = treecv(Counting(), numbered(64), 64, cache=tmp_path, shuffle=False)
-    assert np.isfinite(again.loss)
-    assert Counting.calls == 4  # one branch of sixteen
+    kept = joblib.Memory(tmp_path, verbose=0).cache(treecv)
+    first, again = (kept(Once(), table(60), 20) for _ in range(2))
+    assert Once.calls == 1
+    np.testing.assert_array_equal(again.pointwise, first.pointwise)
 
 
 def test_without_targets_a_learner_gets_none():

@@ -159,12 +159,6 @@ add(
     lambda rng: {"source": frame(**data())},
     source=odd.OBJECTS,
 )
-add(
-    "treecv, kept",
-    lambda cache: acv.treecv(learners.pegasos(3, 0.5), acv.Examples(**data()), 4, cache=cache),
-    lambda rng: {"cache": None},
-    cache=odd.kinds("refuse", number=odd.constant(3), array=odd.constant(np.ones(3))),
-)
 
 
 def sgd():
