@@ -83,8 +83,7 @@ HELD = {
         [X[:4], X[4:6]], [[0, 1, 1, 0], [1, 0]], ridge=np.ones(8)
     ),
     "FeatureCRF": models.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
-    "PairwiseLinear": models.PairwiseLinear(X, Y, models.contrastive()),
-    "contrastive": models.contrastive(),
+    "PairwiseLinear": models.PairwiseLinear(X, Y, "contrastive"),
     "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),
     "ManifoldEnergy": ENERGY,
     "GraphAffinity": models.GraphAffinity(np.eye(3)),
