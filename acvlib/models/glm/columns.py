@@ -25,7 +25,7 @@ class Columns:
         level, spread = _moments(X, intercept, weights)
         self.plain = bool((abs(level) <= NEAR * spread).all())
         self.plain &= bool(((spread >= 1.0 / NEAR) & (spread <= NEAR)).all())
-        scale = np.ones(len(spread))
+        scale: np.ndarray = np.ones(len(spread))
         z = X
         if not self.plain:
             size = np.hypot(np.where(spread > 0.0, spread, abs(level)), np.sqrt(ridge))

@@ -38,7 +38,7 @@ class Downdates(FoldSolver):
         self.base = DenseHessian(matrix + np.diag(ridge - model.standard_ridge(total)))
         self.inverse = invert(self.base.matrix)
         self.present = np.arange(folds.sizes.max()) < folds.sizes[:, None]
-        self.sites = np.zeros(self.present.shape, int)
+        self.sites: np.ndarray = np.zeros(self.present.shape, int)
         self.sites[self.present] = end_to_end(folds.omitted).sites
 
     @property
