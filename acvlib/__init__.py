@@ -34,7 +34,6 @@ from importlib.util import find_spec
 from . import folds, weighting
 from .check import check_result, refit_unreliable
 from .compare import compare_methods, compare_models, relative_errors, theta_errors
-from .concordance import NotConcordant
 from .derivatives import Derivatives, derivatives_of
 from .diagnostics import check_model, difference_estimate
 from .fit import fit, fit_at, fit_path
@@ -64,8 +63,6 @@ _LAZY_MODULES = {
     "spatial_folds": ".spatial_folds",
 }
 _LAZY_NAMES = {
-    "Certificate": ".beyond.certify",
-    "certify": ".beyond.certify",
     "choose": ".beyond.choice",
     "cv_gradient": ".beyond.cv_gradient",
     "from_scratch": ".beyond.from_scratch",
@@ -114,7 +111,6 @@ __all__ = [
     "check_model",
     "check_result",
     "refit_unreliable",
-    "NotConcordant",
     "difference_estimate",
     "Folds",
     "folds",

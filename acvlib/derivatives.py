@@ -13,7 +13,6 @@ from autograd.core import make_vjp
 from joblib import delayed
 
 from .checks import one_line
-from .concordance import Concordance, NotConcordant, refusal
 from .declared import declared
 from .folds import WHOLE, Folds
 from .folds import weights as fold_weights
@@ -126,9 +125,13 @@ class Derivatives:
         """
         return self.fold_gradients(params, folds, values=False)[1]
 
-    def concordance(self, fit: Any) -> Concordance:
-        """What bounds the third derivatives of F; NotConcordant says why nothing does."""
-        raise NotConcordant(refusal(self.model))
+    def leverages(self, fit: Any, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
+        """(how far a standard error moves the scores of each site, 1 - its leverage), (n_sites,).
+
+        Of folds of single sites whose Hessians around the fit are cheap, where third derivatives
+        are at most second ones times the moves; None of others.
+        """
+        return None
 
     def portions(self, folds: Folds, n_params: int) -> list[slice]:
         """Slices of the folds whose Hessians are in memory together."""

@@ -24,7 +24,7 @@ ROWS = [
     {"declared"},
     {"folds", "weighting", "parallel", "scores"},
     {"model", "trials", "solvers.inverse", "solvers.krylov"},
-    {"inference", "solvers.operators", "concordance"},
+    {"inference", "solvers.operators"},
     {"derivatives", "spatial_folds"},
     {"results"},
     {"adapters", "models", "solvers.lockstep", "solvers.newton", "solvers.newton_cg"},

@@ -56,7 +56,6 @@ HELD = {
     "exact": EXACT,
     "refitted": acv.refit_unreliable(STEP, np.arange(5) < 2),
     "ResultCheck": acv.check_result(STEP),
-    "Certificate": acv.certify(STEP),
     "Influence": acv.most_influential(FIT, lambda params: params[0], 10),
     "Estimate": acv.difference_estimate(STEP, 3, RNG),
     "FutureLosses": acv.leave_future_out(HMM_FIT, [40, 45, 50]),

@@ -10,7 +10,7 @@ from ..checks import check_choice
 from ..extras import require
 from ..folds.checks import end_to_end
 from .refits import ACTIONS, Refits, UnreliableFolds
-from .scoring import check_has_interval, fold_scores, score_intervals
+from .scoring import fold_scores
 
 base = require("sklearn.base", extra="sklearn")
 exceptions = require("sklearn.exceptions", extra="sklearn")
@@ -62,27 +62,22 @@ def approx_cross_validate(
     unreliable: what happens to folds that `check_result` finds too far from their refits: "refit"
         them exactly, "warn" of them (`UnreliableFolds`), "raise" ValueError, or "ignore" them,
         without a check. The baseline no_adjustment, exact, and newton_step of Ridge and
-        LinearRegression, which is exact, are not checked. "certify": prove bounds instead, and
-        refit the folds of which nothing is proved; of any method.
+        LinearRegression, which is exact, are not checked.
 
     Returns
     -------
     A dict of arrays (n_folds,): fit_time, score_time, test_score (test_<name> for several; nan, and
     a warning, where it is undefined), unreliable (bool; refitted, if that was asked); and
     cv_result, the `CVResult`, or a tuple of one a target. It is without the folds that leave no row
-    of some class, or score rows of weight 0 alone: these are refitted by scikit-learn. With
-    "certify" also certificate, and test_score_interval (n_folds, 2), of exact refits.
+    of some class, or score rows of weight 0 alone: these are refitted by scikit-learn.
 
     Raises
     ------
     ValueError: a Pipeline with a step that learns from y, such as SelectKBest: as fitted to all
-        rows it has seen what is left out. An interval of a scorer that is no mean over rows,
-        or of several classes or targets.
+        rows it has seen what is left out.
     """
-    check_choice("unreliable", unreliable, (*ACTIONS, "certify"))
+    check_choice("unreliable", unreliable, ACTIONS)
     refits = Refits(estimator, X, y, params, groups, cv, scoring)
-    if unreliable == "certify":
-        check_has_interval(refits, scoring)
     refits.leave_out(method, unreliable)
     started = time.perf_counter()
     scores, undefined = fold_scores(refits, scoring)
@@ -103,10 +98,6 @@ def approx_cross_validate(
                 exceptions.UndefinedMetricWarning,
                 stacklevel=2,
             )
-    if certificate := refits.certificate:
-        found["certificate"] = certificate
-        for name, ends in score_intervals(refits, certificate, scoring).items():
-            found[f"test_{name}_interval"] = ends
     found["cv_result"] = refits.result
     return found | {"unreliable": refits.unreliable}
 

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.special import softmax
 
-from ..beyond.certify import Certificate, certify
 from ..check import check_result, refit_unreliable
 from ..checks import check_choice, real_array
 from ..extras import require
@@ -46,7 +45,7 @@ class Refits:
     columns `design`; tests: the scored rows of each fold. And, once folds are left out, fit;
     result: of the folds that the model can do; coefficients: (n_folds, K, .) of the design's
     columns; by_theirs: {fold: the last step as scikit-learn refits it, or why it cannot}, of other
-    folds; unreliable: (n_folds,); certificate: if asked for.
+    folds; unreliable: (n_folds,).
     """
 
     fit: Fit
@@ -55,7 +54,6 @@ class Refits:
     by_theirs: dict[int, Any]
     unreliable: np.ndarray
     seconds: float
-    certificate: Certificate | None = None
 
     def __init__(
         self, whole: Any, X: Any, y: Any, params: Any, groups: Any, cv: Any, scoring: Any = None
@@ -176,7 +174,7 @@ class Refits:
         if folds.size and unreliable != "ignore":
             label = self.last.classes_[classes[0]]
             first = f"fold {folds[0]} leaves no row of class {label}"
-            if unreliable in ("raise", "certify"):
+            if unreliable == "raise":
                 raise NoFiniteOptimum(f"{first}: unreliable='refit' has scikit-learn refit it")
             count = f"{len(set(folds))} of {len(self.folds)} folds lack a class"
             warnings.warn(f"{count}, {first}: scikit-learn refits them", UnreliableFolds, 5)
@@ -195,10 +193,6 @@ class Refits:
     def _result(self, rows, folds, method, unreliable):
         """What a method says of folds, those that it does badly refitted, or told of."""
         result = METHODS[method](self.fit, folds)
-        if unreliable == "certify":
-            self.certificate = certify(result, complete=True)
-            self.unreliable[rows] |= self.certificate.refitted
-            return self.certificate.result
         is_exact = self.model.quadratic and method == "newton_step"
         if is_exact or method not in APPROXIMATE or unreliable == "ignore":
             return result

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from ..beyond.certify import Certificate
 from ..extras import require
 from ..folds.checks import end_to_end
 from .refits import Refits
@@ -142,41 +141,3 @@ def _by_fold(refits, name, scorer, folds):
     for text, category in heard:
         warnings.warn(text, category, stacklevel=4)
     return scores, reasons
-
-
-def check_has_interval(refits: Refits, scoring: Any) -> None:
-    """Raise ValueError unless there is one linear predictor, and each scorer a mean over rows."""
-    if refits.model.n_outputs > 1:
-        raise ValueError(
-            "unreliable='certify': scores of several classes or targets have no interval; "
-            "acv.certify(result) has one of the held-out loss"
-        )
-    if not refits.model.observed.all():
-        raise ValueError("unreliable='certify': leave out the rows of weight 0, here and in params")
-    for scorer in named_scorers(refits, scoring).values():
-        if row_score(refits, scorer) is None:
-            known = ", ".join(OF_CLASSES if base.is_classifier(refits.last) else OF_NUMBERS)
-            raise ValueError(
-                f"scoring = {scorer!r:.60} has no interval: use one or more of {known}"
-            )
-
-
-def score_intervals(refits: Refits, certificate: Certificate, scoring: Any) -> dict:
-    """{name: (n_folds, 2)} that holds the scores of exact refits.
-
-    The score of a row is best where its mean is nearest to y, and worst at an end of its interval.
-    """
-    model = refits.model
-    known = model.derivatives.concordance(certificate.result.fit)
-    where = (certificate.centre, certificate.radius, *end_to_end(refits.tests))
-    scores, moves = known.score_range(*where)
-    y = outcomes(refits)
-    ends = [model.family.mean(scores[0] - moves), model.family.mean(scores[0] + moves)]
-    means = [*ends, np.clip(y, *ends)]
-    if base.is_classifier(refits.last):
-        means = [np.column_stack([1.0 - mean, mean]) for mean in means]
-    found = {}
-    for name, scorer in named_scorers(refits, scoring).items():
-        low, high, best = (row_score(refits, scorer)(y, mean) for mean in means)
-        found[name] = fold_means(refits, np.column_stack([np.minimum(low, high), best]))
-    return found

@@ -4,13 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+from acvlib.concordance import balls, excess, largest_kept
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from oracles.refit_long import refit
 
 import acvlib as acv
-from acvlib.concordance import balls, excess, largest_kept
 from acvlib.fit import UnconvergedFit
 from acvlib.methods import ladder
 from acvlib.models import (

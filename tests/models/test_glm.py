@@ -2,7 +2,6 @@
 
 import pickle
 import weakref
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -216,12 +215,6 @@ def test_folds_of_few_rows_share_the_factor_of_one_hessian(family, damping):
     assert_allclose(own.solve(vectors), slow.solve(vectors), rtol=1e-9, atol=1e-12)
     some = np.array([2, 0])
     assert_allclose(own.solve(vectors[some], some), slow.solve(vectors)[some], rtol=1e-9)
-    assert_allclose(own.lengths(vectors), slow.lengths(vectors), rtol=1e-10)
-    factor = np.linalg.cholesky(np.asarray(fit.hessian))
-    least = slow.least_shares(factor)
-    bound = own.least_shares(factor)
-    assert (bound <= least * (1.0 + 1e-9)).all()
-    assert damping or bound == pytest.approx(least, rel=1e-9)
 
 
 def test_folds_that_leave_a_direction_nearly_flat_have_hessians_of_their_own():
@@ -389,9 +382,7 @@ def test_bounds_without_a_gradient_hold_against_refits(family, method):
     sure = ~check.unreliable
     assert (errors <= np.maximum(check.theta_errors, 0.5) + 1e-8)[sure].all()
     assert check.gradients < 75
-    known = model.derivatives.concordance(fit)
-    assert known.cheap(folds)
-    assert not known.cheap(acv.Folds([[1, 2]]))
+    assert model.derivatives.leverages(fit, acv.Folds([[1, 2]])) is None
 
 
 def test_folds_that_share_a_factor_keep_a_vector_that_overflowed_to_themselves():
@@ -408,19 +399,6 @@ def test_folds_that_share_a_factor_keep_a_vector_that_overflowed_to_themselves()
     np.testing.assert_array_equal(np.delete(found, 3, 0), np.delete(known, 3, 0))
 
 
-def test_certify_proves_nothing_of_a_fold_whose_gradient_overflows_and_the_rest_as_before():
-    x, y = counts_on_ten_columns()
-    model = GLM(x, y, "poisson", penalty=1.0)
-    result = acv.frozen_newton(acv.fit(model), acv.folds.k_fold(60, 20))
-    before = acv.certify(result)
-    params = result.params.copy()
-    params[3] = 1e4
-    with np.errstate(all="ignore"):
-        after = acv.certify(replace(result, params=params))
-    assert not after.certified[3]
-    np.testing.assert_array_equal(np.delete(after.certified, 3), np.delete(before.certified, 3))
-
-
 def counts_on_ten_columns():
     rng = np.random.default_rng(0)
     x = rng.standard_normal((60, 10))
@@ -428,7 +406,7 @@ def counts_on_ten_columns():
 
 
 @pytest.mark.parametrize("family", ["logistic", "multinomial", "gaussian"])
-def test_units_and_levels_of_columns_change_neither_steps_nor_proofs(family):
+def test_units_and_levels_of_columns_do_not_change_steps(family):
     rng = np.random.default_rng(1)
     x = rng.normal(size=(60, 3))
     y = {
@@ -447,7 +425,3 @@ def test_units_and_levels_of_columns_change_neither_steps_nor_proofs(family):
         for method in (acv.infinitesimal_jackknife, acv.frozen_newton, acv.newton_step):
             one, other = (method(fit, folds) for fit in fits)
             assert_allclose(one.pointwise, other.pointwise, rtol=1e-7, atol=1e-9)
-            if family == "gaussian":
-                continue
-            proofs = [acv.certify(result) for result in (one, other)]
-            assert_allclose(*(proof.theta_errors for proof in proofs), rtol=1e-2, atol=1e-5)

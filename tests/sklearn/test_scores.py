@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import (
-    KFold,
     LeaveOneOut,
     ShuffleSplit,
     TimeSeriesSplit,
@@ -103,54 +102,6 @@ def test_what_a_scorer_says_is_said_once_and_what_it_returns_is_named():
     said = [str(each.message) for each in caught]
     assert said.count("few rows") == 1
     assert sum("5: too few rows" in text for text in said) == 2  # of rows, and of columns
-
-
-def test_regressions_by_squares_have_no_certificate():
-    fitted = Ridge(alpha=2.0).fit(X, ETA)
-    with pytest.raises(acv.NotConcordant, match="use acv.exact, which is exact and as cheap"):
-        acv.approx_cross_validate(
-            fitted, X, ETA, cv=3, scoring="neg_mean_squared_error", unreliable="certify"
-        )
-
-
-@pytest.mark.parametrize("cv", [KFold(6), TimeSeriesSplit(5)])
-@pytest.mark.parametrize("name", CASES)
-def test_intervals_hold_the_scores_of_refits(name, cv):
-    estimator, y, metrics = CASES[name]
-    fitted = estimator.fit(X, y)
-    settings = {"unreliable": "certify", "method": "infinitesimal_jackknife"}
-    ours = acv.approx_cross_validate(fitted, X, y, cv=cv, scoring=metrics, **settings)
-    theirs = cross_validate(estimator, X, y, cv=cv, scoring=metrics)
-    assert ours["certificate"].certified.all()
-    for metric in metrics:
-        low, high = ours[f"test_{metric}_interval"].T
-        score = theirs[f"test_{metric}"]
-        assert (low - 1e-6 <= score).all()
-        assert (score <= high + 1e-6).all()
-        assert (low - 1e-12 <= ours[f"test_{metric}"])[~ours["unreliable"]].mean() > 0.5
-
-
-def test_intervals_of_the_own_score_row_by_row():
-    model = LogisticRegression(C=0.5, **TIGHT).fit(X, CLASS)
-    ours = acv.approx_cross_validate(model, X, CLASS, cv=LeaveOneOut(), unreliable="certify")
-    assert ours["test_score_interval"].shape == (90, 2)
-    assert np.ptp(ours["test_score_interval"].mean(axis=0)) < 0.05
-
-
-NO_INTERVAL = {
-    "roc_auc": (CLASS, {"scoring": "roc_auc"}, "roc_auc.*has no interval"),
-    "classes": (THREE, {}, "several classes or targets have no interval"),
-    "weights of 0": (CLASS, {"params": {"sample_weight": 1.0 * (X[:, 0] < 1)}}, "rows of weight 0"),
-}
-
-
-@pytest.mark.parametrize(("y", "changes", "message"), NO_INTERVAL.values(), ids=NO_INTERVAL.keys())
-def test_scores_without_an_interval_are_refused(y, changes, message):
-    fitted = LogisticRegression(**TIGHT).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        acv.approx_cross_validate(fitted, X, y, cv=3, unreliable="certify", **changes)
-    with pytest.raises(ValueError, match="unknown unreliable"):
-        acv.approx_cross_val_predict(fitted, X, y, cv=3, unreliable="certify")
 
 
 def along_time():

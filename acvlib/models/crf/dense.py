@@ -6,20 +6,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from ...concordance import Concordance, NotConcordant
 from ...folds import Folds
 from ...inference.smoothing import factors
 from ...model import override
 from ...parallel import in_blas_threads
-from ...results import Fit
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
 from ...weighting import check
 from .blocks import block_sums, side_by_side
-from .concordance import CRFConcordance
 from .derivatives import TaggingDerivatives
 from .moments import covariances
 from .paths import Paths
-from .tokens import Touched, portions
+from .tokens import portions
 
 PIECE = 4000  # tokens that one thread takes at a time: their messages stay in its cache
 SPREAD = 300.0  # nats between scores of a token, or params of a kind: products of two stay in range
@@ -62,16 +59,6 @@ class ChainDerivatives(TaggingDerivatives):
     def _blocks(self):
         return side_by_side(self._density.scaled, self.model.tokens.starts)
 
-    @override
-    def concordance(self, fit: Fit) -> Concordance:
-        """By the ranges of features over tag sequences; none is known where labels are hidden."""
-        if self.model.scheme:
-            raise NotConcordant(
-                "LinearChainCRF with scheme=hide_labels: its objective is not convex where labels "
-                "are hidden. Use acv.check_result, which estimates, or acv.exact"
-            )
-        return CRFConcordance(self, fit)
-
     def _whole(self, params, coefficients, run=in_blas_threads):
         parts = split(params, self.model.n_tags)
         if max(np.ptp(part) for part in parts) > SPREAD:
@@ -98,12 +85,6 @@ class ChainDerivatives(TaggingDerivatives):
         if omitted.size:
             matrix -= self._own_covariances(params, Folds([omitted]), weights[omitted])[0]
         return DenseHessian(matrix)
-
-    def _each_loss(self, params, sentences):
-        """(-log p(z_n | x_n) (N,), its gradients (N, D)) of sentences, at params (D,)."""
-        n = len(sentences)
-        paths = self._paths(params, Touched(sentences, np.arange(n + 1)))
-        return paths.values, paths.gradients(np.ones(n), np.arange(n + 1))[:, self.model.free]
 
     def _covariance(self, params, coefficients):
         """sum_n coefficients_n Cov(features), (D, D): the Hessian of as many log Z_n."""

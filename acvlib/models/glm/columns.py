@@ -52,13 +52,6 @@ class Columns:
         """A^-1 params: those of x."""
         return self._times(params, self._outward.T)
 
-    def cancelled(self, params: np.ndarray) -> np.ndarray:
-        """Sums (...,) of what makes the intercepts of z, whose rounding `inward` leaves; 0 of x."""
-        if self.plain:
-            return np.zeros(params.shape[:-1])
-        rows = np.abs(params).reshape(*params.shape[:-1], -1, self.dim)
-        return (rows @ np.abs(self._inward[0])).sum(axis=-1)
-
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
         """A' slopes: derivatives in the params of x, of those in the params of z."""
         return self._times(slopes, self._inward)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...concordance import Concordance
 from ...derivatives import Derivatives, each_fold
 from ...folds import Folds
 from ...folds import weights as fold_weights
@@ -13,7 +12,6 @@ from ...model import override
 from ...parallel import one_blas_thread
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, SameForAll, Solvable
-from .concordance import concordance_of
 from .downdates import Bases, Downdates
 from .folds import Blocks, hessians_around
 from .hessians import Hessian
@@ -187,9 +185,14 @@ class RegressionDerivatives(Derivatives):
         return self.fold_gradients(params, folds, values=False)[1], hessians
 
     @override
-    def concordance(self, fit: Fit) -> Concordance:
-        """By how far scores move apart, and the steepness of the loss."""
-        return concordance_of(self.model, fit, self._share_inverses)
+    def leverages(self, fit: Fit, folds: Folds) -> tuple[np.ndarray, np.ndarray] | None:
+        """The traces of curvature times leverage, which are the leverages of one predictor."""
+        model = self.model
+        if not (model.likelihood.self_concordant and self._share_inverses(folds)):
+            return None
+        leverages = fit.hessian.leverages(self._z)
+        shares = 1.0 - np.einsum("nij,nji->n", self._at(fit.params).curvature, leverages)
+        return model.likelihood.spreads(leverages) * model.observed, shares
 
     def _share_inverses(self, folds):
         """Whether folds are of one row, and share a few inverses."""

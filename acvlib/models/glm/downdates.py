@@ -21,11 +21,10 @@ from ...derivatives import at
 from ...folds import Folds
 from ...folds.checks import end_to_end
 from ...parallel import in_blas_threads, pieces
-from ...solvers.inverse import CONDITIONED, FoldSolver, least_share
-from .hessians import Hessian
+from ...solvers.inverse import CONDITIONED, FoldSolver
 from .point import Point
 from .separation import singular
-from .sums import row_sums, span
+from .sums import span
 
 SINGULAR = 1e-12  # share of the curvature in some direction that a fold must leave
 HELD = 2**17  # numbers that a thread has in memory for a tile of folds
@@ -73,7 +72,6 @@ class Downdates(FoldSolver):
         self.coupled = point.model.likelihood.coupled
         self.n_sets = point.model.likelihood.n_outputs // self.coupled
         self.sites, self.present = _filled_up(folds, rows)
-        self.of_whole = len(bases.keys) == 1 and not damping and not point.model.pull.any()
 
     @property
     def single(self) -> bool:
@@ -97,42 +95,11 @@ class Downdates(FoldSolver):
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """H(w_o)^-1 times one vector a fold."""
         rows = np.arange(len(self.sites)) if rows is None else rows
-        return -self._moved(np.zeros(self.point.model.n_params), vectors, rows)[0]
+        return -self._moved(np.zeros(self.point.model.n_params), vectors, rows)
 
     def step_from(self, params: np.ndarray, vectors: np.ndarray | None) -> np.ndarray:
         """params - H(w_o)^-1 vectors; None: the gradients at the point, in half the time."""
-        return self._moved(params, vectors, np.arange(len(self.sites)))[0]
-
-    def newton(
-        self, params: np.ndarray, vectors: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The leverages L_o, and `spare` of single rows, are kept."""
-        rows = np.arange(len(self.sites))
-        ends, squares, spare, self.leverage = self._moved(params, vectors, rows)
-        if self.single:
-            self.spare = spare
-        return ends, np.sqrt(np.maximum(squares, 0.0))
-
-    def lengths(self, moves: np.ndarray) -> np.ndarray:
-        """sqrt(m' H(w_o) m)."""
-        moves = self.point.model.columns.inward(moves)
-        squares = np.empty(len(moves))
-
-        def of_tile(base, rows):
-            x, curvature, _ = self._rows(base, rows)
-            along = _along(x, moves[rows].reshape(len(x), self.n_sets, -1), self.coupled)
-            whole = row_sums(self.bases[base].multiply(moves[rows]), moves[rows])
-            squares[rows] = whole - np.einsum("fit,fij,fjt->f", along, curvature, along)
-
-        self._by_tiles(of_tile, np.arange(len(moves)))
-        return np.sqrt(np.maximum(squares, 0.0))
-
-    def least_shares(self, factor: np.ndarray) -> np.ndarray:
-        """The base's share times `spare`; factor: of the metric of standard params."""
-        if self.of_whole:
-            return self.spare
-        shares = [least_share(factor, matrix_of(base)) for base in self.bases]
-        return self.spare * np.array(shares)[self.base_of]
+        return self._moved(params, vectors, np.arange(len(self.sites)))
 
     @cached_property
     def spare(self) -> np.ndarray:
@@ -149,7 +116,7 @@ class Downdates(FoldSolver):
         return spare
 
     def _moved(self, params, vectors, rows):
-        """(params - steps, the vectors' products with these, bounds of `spare`, leverages)."""
+        """params - H(w_o)^-1 vectors; None: the gradients at the point."""
         columns = self.point.model.columns
         starts = columns.inward(params)
         if vectors is None:
@@ -157,9 +124,7 @@ class Downdates(FoldSolver):
         else:
             vectors = columns.standard_gradient(vectors)
         ends = np.empty((len(rows), len(self.point.params)))
-        squares = np.empty(len(rows))
         spare = np.empty(len(rows))
-        leverage = np.empty((len(rows), *[self.sites.shape[1] * self.coupled] * 2))
 
         def of_tile(base, tile):
             x, curvature, slopes = self._rows(base, span(rows[tile]))
@@ -167,23 +132,21 @@ class Downdates(FoldSolver):
             slopes = slopes if vectors is None else np.zeros_like(slopes)
             given = (x, curvature, slopes, rest, np.atleast_2d(at(starts, tile)))
             out = ends[tile]  # a view where folds of one base follow one another
-            squares[tile], spare[tile], leverage[tile] = self._tile(self.bases[base], *given, out)
+            spare[tile] = self._tile(self.bases[base], *given, out)
             if isinstance(tile, np.ndarray):
                 ends[tile] = out
 
         self._by_tiles(of_tile, rows)
         if self.single and self.coupled == 1 and spare.min(initial=1.0) < SINGULAR:
             raise singular(self.folds, rows[np.argmax(spare < SINGULAR)])
-        return columns.outward(ends), squares, spare, leverage
+        return columns.outward(ends)
 
     def _tile(self, base, x, curvature, slopes, rest, start, out):
-        """As `_moved`, of some folds of one base, for v = rest - X' slopes; ends go to `out`."""
+        """Bounds of `spare` of folds of one base, for v = rest - X' slopes; ends go to `out`."""
         out = out.reshape(len(x), *base.ridge.shape)
         rest = rest.reshape(len(rest), *base.ridge.shape)
         start = start.reshape(len(start), *base.ridge.shape)
-        squares = np.zeros(len(x))
         spare = np.ones(len(x))
-        largest = 0.0
         for number, inverse in enumerate(base.inverses):
             sets = span(np.flatnonzero(base.which == number))
             few = rest[:, sets]
@@ -194,12 +157,8 @@ class Downdates(FoldSolver):
             length = _solve(share, slopes[:, :, sets] - _times(curvature, along))
             out[:, sets] = start[:, sets] - whole
             out[:, sets] += _combined(length, solved)
-            squares += np.einsum("ftd,ftd->f", whole, few) - np.einsum("fit,fit->f", length, along)
-            bent = along - _times(leverage, length)
-            squares -= np.einsum("fit,fit->f", slopes[:, :, sets], bent)
             spare = np.minimum(spare, _bound(share))
-            largest = np.maximum(largest, leverage)
-        return squares, spare, largest
+        return spare
 
     def _rows(self, base, rows):
         """(x (F, m, D'), C (F, m k, m k), r (F, m k, t)) of some folds of one base."""
@@ -242,11 +201,6 @@ class Downdates(FoldSolver):
             few = np.flatnonzero(self.base_of[rows] == base)
             tiles = pieces(len(few), max(1, HELD // max(1, width)))
             in_blas_threads(lambda tile, b=base, few=few: function(b, span(few[tile])), tiles)
-
-
-def matrix_of(hessian: Hessian) -> np.ndarray:
-    """A Hessian of standard params as one array (D, D)."""
-    return hessian.multiply(np.eye(hessian.shape[0]))
 
 
 def _filled_up(folds, rows):

@@ -29,7 +29,6 @@ class Family(NamedTuple):
     self_concordant: |third| <= curvature, which so changes by at most exp(|change of eta|).
     curvature_peaks, third_peaks: where each may be largest inside an interval.
     log_concave: the curvature is, so that inside an interval it is least at an end.
-    steepness(eta, d, y): bounds |third| / curvature within d of eta, where not `self_concordant`.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Family(NamedTuple):
     curvature_peaks: tuple = ()
     third_peaks: tuple = ()
     log_concave: bool = True
-    steepness: Callable | None = None
 
     def __repr__(self):
         return one_line(self)
@@ -233,17 +231,6 @@ def _probit_third(eta, y):
     return (2 * y - 1) * size
 
 
-def _probit_steepness(eta, d, y):
-    """E = r + m at the largest margin m: with v = 1 - r E, |third| / curvature = |v / E - E|.
-
-    E > 0 and v > 0 are mean and variance of Z + m given Z > -m, Z standard normal. v <= E^2, as its
-    density on the positive half-line is log-concave; so the ratio is at most E, and dE/dm = v > 0.
-    Source: Barlow, Marshall and Proschan (1963), Theorem 4.3, for v <= E^2.
-    """
-    margin, mills = _margin_and_mills(eta + (2 * y - 1) * d, y)
-    return margin + mills
-
-
 _PROBIT_STEEPEST = 1.0023693  # the margin at which |third| is largest
 
 # y ~ Bernoulli(Phi(eta))
@@ -259,7 +246,6 @@ probit = Family(
     response="0 or 1",
     free_direction=_towards_its_class,
     third_peaks=(-_PROBIT_STEEPEST, _PROBIT_STEEPEST),
-    steepness=_probit_steepness,
 )
 
 _NAMED = (gaussian, logistic, poisson, poisson_rate, gamma, probit)

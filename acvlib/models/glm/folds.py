@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...folds import Folds
-from ...solvers.inverse import FoldSolver, absolute_solve, least_share
-from .downdates import SINGULAR, Bases, Downdates, fold_keys, matrix_of
+from ...solvers.inverse import FoldSolver, absolute_solve
+from .downdates import SINGULAR, Bases, Downdates, fold_keys
 from .hessians import Hessian
 from .point import Point
 from .separation import singular
@@ -51,11 +51,6 @@ class Blocks(FoldSolver):
         """(n_folds,)."""
         return np.array([hessian.indefinite for hessian in self.hessians])
 
-    @property
-    def matrices(self) -> np.ndarray:
-        """H(w_o) of each fold in standard params, (n_folds, D, D)."""
-        return np.array([matrix_of(hessian) for hessian in self.hessians])
-
     def solve(self, vectors: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """|H(w_o)|^-1 times one vector a fold."""
         few = self.hessians if rows is None else [self.hessians[row] for row in rows]
@@ -63,17 +58,6 @@ class Blocks(FoldSolver):
         pairs = zip(few, columns.standard_gradient(vectors), strict=True)
         solved = [hessian.each(_solved, vector) for hessian, vector in pairs]
         return columns.outward(np.array(solved).reshape(vectors.shape))
-
-    def lengths(self, moves: np.ndarray) -> np.ndarray:
-        """sqrt(move' H(w_o) move)."""
-        moves = self.hessians[0].columns.inward(moves)
-        pairs = zip(moves, self.hessians, strict=True)
-        squares = np.array([move @ hessian.multiply(move) for move, hessian in pairs])
-        return np.sqrt(np.maximum(squares, 0.0))
-
-    def least_shares(self, factor: np.ndarray) -> np.ndarray:
-        """The least eigenvalues of L^-1 H(w_o) L^-T; factor: L, of standard params."""
-        return np.array([least_share(factor, matrix) for matrix in self.matrices])
 
 
 def _solved(part, rows):

@@ -9,7 +9,6 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import helmert
 
-from ...concordance import convex_range, widened
 from ...folds import Folds
 from ...folds.folds import emptied
 from ...trials import NoFiniteOptimum
@@ -34,6 +33,7 @@ class Elementwise:
         self.spread = np.eye(n_outputs)
         self.name = family.name
         self.quadratic = family is FAMILIES["gaussian"]
+        self.self_concordant = family.self_concordant
 
     def loss(self, eta: Any, y: np.ndarray) -> Any:
         """-log p(y | eta), (..., n)."""
@@ -74,18 +74,6 @@ class Elementwise:
         """How far eta moves, at most, by a standard error, (n,), of leverages (n, 1, 1)."""
         return np.sqrt(leverage[:, 0, 0])
 
-    def loss_range(
-        self, eta: np.ndarray, y: np.ndarray, apart: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (n,) of losses where eta moves by no more than `apart` (n,)."""
-        if self.n_outputs > 1:
-            loss = self.loss(eta, y)
-            change = (np.linalg.norm(eta - y, axis=0) + 0.5 * apart) * apart
-            return widened(loss - change, loss + change)
-        with np.errstate(all="ignore"):
-            best = self.family.link(y[0])
-        return convex_range(lambda eta: self.family.loss(eta, y[0]), eta[0], apart, best)
-
 
 class Multinomial:
     """loss = log sum_k exp(scores_k) - scores_y, scores (K,) = Q eta, y in 0, ..., K - 1.
@@ -96,6 +84,7 @@ class Multinomial:
 
     name = "multinomial"
     quadratic = False
+    self_concordant = True
     separated = (
         "linear combinations of the columns separate some classes (fitted scores up to {:.3g} "
         "apart)"
@@ -163,15 +152,6 @@ class Multinomial:
         squares = np.einsum("nkk->nk", scores)
         squares = squares[:, :, None] + squares[:, None, :] - 2.0 * scores
         return np.sqrt(squares.max(axis=(1, 2)))
-
-    def loss_range(
-        self, eta: np.ndarray, y: np.ndarray, apart: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds (n,) of losses where scores move apart by no more than `apart` (n,)."""
-        loss = self.loss(eta, y)
-        with np.errstate(all="ignore"):
-            change = np.log1p(np.expm1(loss) * np.exp(apart)) - loss
-        return widened(loss - change, loss + change)
 
     def _shares(self, eta):
         """p (..., K, n)."""
