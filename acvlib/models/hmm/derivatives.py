@@ -36,24 +36,24 @@ class HMMDerivatives(Derivatives):
     @override
     def cross(self, params, folds):
         if self.model.sites == "sequences":
-            return -self._own_gradients(params, folds)[1]
+            return -self._of_folds_alone(params, folds)[1]
         whole = self._whole(params)
         curvature = Curvature(whole)
         every = whole.step_weights[:, None] * np.nan_to_num(whole.log_density, neginf=0.0)
-        found = []
+        parts = []
         for part in pieces(len(folds), AT_ONCE):
             left_out = folds[part].indicator(self.n_sites).toarray()[:, :, None]
             emitted = np.array([whole.emitted(share * whole.mass) for share in left_out])
-            found.append(curvature.of_fields(left_out * every) + emitted)
-        return np.concatenate(found)
+            parts.append(curvature.of_fields(left_out * every) + emitted)
+        return np.concatenate(parts)
 
     @override
     def fold_gradients(self, params, folds, values=True):
         if not self._shared(params, folds):
             return super().fold_gradients(params, folds, values)
         whole = self._whole(params)
-        own_values, own_gradients = self._own_gradients(params, folds)
-        return whole.value() - own_values, whole.gradient() - own_gradients
+        of_folds = self._of_folds_alone(params, folds)
+        return whole.value() - of_folds[0], whole.gradient() - of_folds[1]
 
     @override
     def hessian(self, params, weights):
@@ -66,8 +66,12 @@ class HMMDerivatives(Derivatives):
         if self.matrix_free or not self._shared(params, folds):
             return super().fold_hessians(params, folds, damping, whole)
         whole = self.hessian(params, np.ones(self.n_sites)) if whole is None else whole
-        own = each_fold(self._own_hessian, params, folds, "Hessians")
-        return DenseFolds(np.asarray(whole.damped(damping)) - np.array(own))
+
+        def alone(point, fold):
+            return _dense(states_of_sequences(self.model, point, fold))
+
+        lost = each_fold(alone, params, folds, "Hessians")
+        return DenseFolds(np.asarray(whole.damped(damping)) - np.array(lost))
 
     @override
     def products(self, params, folds):
@@ -100,7 +104,12 @@ class HMMDerivatives(Derivatives):
 
     @override
     def prior_gradients(self, params):
-        return self.model.prior_slopes(params)
+        law = self.model.chain_prior
+        slopes = []
+        for chain, rows in map(self.model.split, params):
+            of_chain = law.minus_log_prior(law.log_p(chain))[1]
+            slopes.append(self.model.join(of_chain, self.model.emission.minus_log_prior(rows)[1]))
+        return np.array(slopes)
 
     @override
     def futures(self, params, starts, horizon, gap):
@@ -121,18 +130,15 @@ class HMMDerivatives(Derivatives):
     def _whole(self, params):
         return hidden_states(self.model, params, np.ones(self.n_sites))
 
-    def _own_gradients(self, params, folds):
+    def _of_folds_alone(self, params, folds):
         """(values (n,), gradients (n, D)) of the sequences of each fold alone."""
-        pairs = each_fold(self._own_gradient, params, folds, "gradients")
-        values, gradients = zip(*pairs, strict=True)
+
+        def alone(point, fold):
+            hidden = states_of_sequences(self.model, point, fold)
+            return hidden.value(), hidden.gradient()
+
+        values, gradients = zip(*each_fold(alone, params, folds, "gradients"), strict=True)
         return np.array(values), np.array(gradients)
-
-    def _own_gradient(self, params, fold):
-        own = states_of_sequences(self.model, params, fold)
-        return own.value(), own.gradient()
-
-    def _own_hessian(self, params, fold):
-        return _dense(states_of_sequences(self.model, params, fold))
 
 
 def _dense(hidden):
