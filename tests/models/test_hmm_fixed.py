@@ -11,7 +11,7 @@ from acvlib.derivatives import derivatives_of
 from acvlib.models import HMM, GaussianHMM, NoFiniteOptimum
 from acvlib.models.hmm import em
 from acvlib.models.hmm.emissions import AutoRegression, Gaussian
-from acvlib.models.hmm.simplex import Simplex
+from acvlib.models.hmm.parameters import Simplex
 
 FREE = np.nan
 LEFT_TO_RIGHT = [[1, 0, 0], [FREE, FREE, 0], [0, FREE, FREE], [0, 0, 1]]
