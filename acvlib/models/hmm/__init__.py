@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ... import weighting
-from ...checks import check_whole, in_order_of
-from ...declared import Count, Is, OneOf, Params, Real, Rng, Whole, declared
+from ...checks import check_whole, in_order_of, real_array
+from ...declared import Count, Is, OneOf, Params, Rng, Whole, declared
 from ...folds import Fold
 from ...folds import weights as fold_weights
 from ...inference import chain
@@ -78,7 +78,7 @@ class HMM(Parameters, Predictions, ModelDefaults):
     context: Annotated[int, Whole(0)] | None = None
     sample_weight: Any = field(default=1.0, repr=False)
     fixed: Any = field(default=None, repr=False)
-    held: Annotated[np.ndarray, Real("n_nuisance")] | None = field(default=None, repr=False)
+    held: Any = field(default=None, repr=False)
     dense_limit: Annotated[int, Whole(0)] = field(default=300, repr=False)
 
     def __post_init__(self):
@@ -100,8 +100,12 @@ class HMM(Parameters, Predictions, ModelDefaults):
         if seen <= self.n_states:
             few = f"{seen} observed frames cannot support {self.n_states} states"
             raise ValueError(f"{few}: lower n_states")
-        if self.held is not None and len(self.held) != self.n_nuisance:
-            raise ValueError(f"held {self.held.shape}: must be ({self.n_nuisance},): see hold()")
+        if self.held is not None:
+            held = real_array("held", self.held)
+            if held.shape != (self.n_nuisance,):
+                raise ValueError(f"held {held.shape}: must be ({self.n_nuisance},): see hold()")
+            held.setflags(write=False)
+            object.__setattr__(self, "held", held)
 
     def _weigh(self):
         """Check the sample weights; give the emission what it takes from frames that have one."""

@@ -18,7 +18,6 @@ from .posterior import HiddenStates
 THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
 ROUGH = 1e-4  # the same of rough products
 AT_ONCE = 128  # directions; more would only need more memory
-KEPT = 2**25  # numbers in the scores of all pairs that are kept for further products
 SUBNORMAL = 1e-30  # single precision below this is multiplied slowly
 LEAST = 1e-9  # curvature of a preconditioner, of its largest
 
@@ -136,8 +135,8 @@ class Curvature:
         chain, rows = self.model.split(directions)
         tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
         s = np.zeros((len(self._observed), len(directions)))
-        for k, numbers, scores in self._each_scores():
-            s[numbers] = scores @ self._as_precise(rows[:, k].T)
+        for k, numbers, factors in self._scores:
+            s[numbers] = _along(factors, self._as_precise(rows[:, k]))
         s *= self._observed
         first, in_state = self._first
         s[first] += in_state @ tangent[:, 0].T
@@ -163,27 +162,22 @@ class Curvature:
             counts[:, 1:] = moves.transpose(2, 0, 1)
         c *= self._observed
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
-        for k, numbers, scores in self._each_scores():
-            rows[:, k] = self._as_precise(c[numbers].T) @ scores
+        for k, numbers, factors in self._scores:
+            rows[:, k] = _summed(factors, self._as_precise(c[numbers]))
         return self.model.join(self.model.chain_prior.score(counts, self.hidden.p), rows)
 
-    def _each_scores(self):
-        """(state, numbers, d log p (n, e)) of pairs whose frame has others; kept unless large."""
-        size = self._active.contested.sum() * self.hidden.rows.shape[1]
-        return self._kept_scores if self.is_rough or size <= KEPT else self._made_scores()
-
     @cached_property
-    def _kept_scores(self):
-        return list(self._made_scores())
-
-    def _made_scores(self):
+    def _scores(self):
+        """(state, numbers, factors of d log p) of the pairs whose frame has others."""
         contested = np.flatnonzero(self._active.contested)
         state = self._active.state[contested]
+        scores = []
         for k in np.unique(state):
             numbers = contested[state == k]
             frames = self.hidden.frames.rows(self._active.frame[numbers])
-            scores = self.model.emission.scores(self.hidden.rows, k, frames)
-            yield k, numbers, self._as_precise(scores)
+            factors = self.model.emission.score_factors(self.hidden.rows, k, frames)
+            scores.append((k, numbers, [tuple(map(self._as_precise, pair)) for pair in factors]))
+        return scores
 
     def _as_precise(self, x):
         """In the precision of products: single, if rough."""
@@ -192,6 +186,29 @@ class Curvature:
         single = x.astype(np.float32)
         single[np.abs(single) < SUBNORMAL] = 0.0
         return single
+
+
+def _along(factors, directions):
+    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
+    total = 0.0
+    start = 0
+    for signal, inputs in factors:
+        shape = signal.shape[1], inputs.shape[1]
+        stop = start + shape[0] * shape[1]
+        part = directions[:, start:stop].reshape(-1, shape[1])
+        moved = (inputs @ part.T).reshape(len(signal), -1, shape[0])
+        total = total + np.einsum("nbo,no->nb", moved, signal)
+        start = stop
+    return total
+
+
+def _summed(factors, shares):
+    """Scores (n, e) summed by shares (n, B): (B, e)."""
+    sums = []
+    for signal, inputs in factors:
+        weighted = (shares[:, :, None] * signal[:, None, :]).reshape(len(signal), -1)
+        sums.append((weighted.T @ inputs).reshape(shares.shape[1], -1))
+    return np.hstack(sums)
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

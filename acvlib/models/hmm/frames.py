@@ -176,7 +176,7 @@ def _listed(data):
             if x.ndim != 2 or total != len(x) or lengths.min() < 1:
                 raise ValueError(
                     f"(X, lengths) takes a 2-d X and positive lengths that sum to its rows: X is "
-                    f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
+                    f"{x.shape} and lengths, {lengths.astype(int).tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
             return np.split(x, np.cumsum(lengths).astype(int)[:-1])
@@ -199,9 +199,13 @@ def _check_readings(listed):
 
 
 def _numbers(name, x):
-    """A copy as floats, nan where masked."""
+    """A copy as floats, nan where masked; refuses integers that floating point rounds."""
     missing = np.ma.getmask(x)
-    numbers = real_array(name, np.ma.getdata(x) if np.ma.isMaskedArray(x) else x, finite=False)
+    if np.ma.isMaskedArray(x):
+        x = x.filled(0)
+    numbers = real_array(name, x, finite=False)
+    if np.asarray(x).dtype.kind in "iu" and (abs(numbers) > 2**53).any():
+        raise ValueError(f"{name} holds integers beyond 2^53: subtract an offset first")
     numbers[missing] = np.nan
     return numbers
 

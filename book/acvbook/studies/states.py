@@ -18,7 +18,7 @@ from .state_models import Design, designs
 INFORMATION = ("aic", "bic", "icl")
 SCHEMES = ("within", "half", "future", "sequence")
 RUNGS = ("newton", "checked", "exact")
-N_EACH = 8  # simulated models of each design
+N_EACH = 6  # simulated models of each design
 NATS = 1000.0  # frames that a regret is of
 LEVEL = 1.96  # standard errors to each side of a 95 % interval
 

@@ -80,8 +80,16 @@ class Emission:
 
     def scores(self, rows: np.ndarray, k: int, frames: Frames) -> np.ndarray:
         """d log p(x_t | z_t = k), (n, e)."""
+        pairs = self.score_factors(rows, k, frames)
+        products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
+        return np.hstack([in_rows(product) for product in products])
+
+    def score_factors(
+        self, rows: np.ndarray, k: int, frames: Frames
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Pairs of signal (n, o) and inputs (n, i), whose outer products in a row are `scores`."""
         along = make_jvp(lambda row: self.log_density(row, frames))(rows[k])
-        return np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1)
+        return alone(np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1))
 
     def expected(self, rows: np.ndarray, frames: Frames, mass: np.ndarray) -> Any:
         """What `slopes`, `information` and `maximise` need of the data, at the same rows.
@@ -92,8 +100,12 @@ class Emission:
 
     def slopes(self, rows: np.ndarray, expected: Any) -> np.ndarray:
         """d sum_tk mass_tk log p(x_t | k), (K, e)."""
-        pairs = zip(rows, expected, strict=True)
-        return np.stack([grad(self._sum)(row, *part) for row, part in pairs])
+        slopes = []
+        for k, (frames, mass) in enumerate(expected):
+            pairs = self.score_factors(rows, k, frames)
+            sums = [(mass[:, None] * signal).T @ inputs for signal, inputs in pairs]
+            slopes.append(np.concatenate([part.ravel() for part in sums]))
+        return np.array(slopes)
 
     def information(
         self, rows: np.ndarray, expected: Any, prior: bool
@@ -102,16 +114,17 @@ class Emission:
 
         Those of the s shared parameters with all, and of the first of a state's groups of its own.
         """
-        curvature = jacobian(grad(self._sum))
+
+        def total(row, frames, mass):
+            return anp.dot(mass, self.log_density(row, frames))
+
+        curvature = jacobian(grad(total))
         pairs = zip(rows, expected, strict=True)
         matrices = -np.stack([curvature(row, *part) for row, part in pairs])
         if prior:
             every = jacobian(lambda rows: self.minus_log_prior(rows)[1])(rows)
             matrices += np.einsum("kekf->kef", every)
         return matrices[:, : self.n_shared], matrices[:, self.n_shared :, self.n_shared :]
-
-    def _sum(self, row, frames, mass):
-        return anp.dot(mass, self.log_density(row, frames))
 
     def check_optimum(self, rows: np.ndarray, expected: Any) -> None:
         """Raise `NoFiniteOptimum` where parameters run to infinity."""
@@ -177,6 +190,11 @@ def normal(x: Any, mean: Any, precision: Any) -> tuple[Any, Any]:
 def in_rows(array: np.ndarray) -> np.ndarray:
     """The array (n, ...) as a table (n, m), for n = 0 too: a state may have no frame."""
     return array.reshape(len(array), np.prod(array.shape[1:], dtype=int))
+
+
+def alone(scores: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Scores (n, e) as the factors of themselves."""
+    return [(scores, np.ones((len(scores), 1)))]
 
 
 def likely(frames: Frames, mass: np.ndarray) -> list[tuple[Frames, np.ndarray]]:

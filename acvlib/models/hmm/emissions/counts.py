@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from ....checks import check_whole, real_array, real_number
 from ..frames import check_codes, local_means
 from ..parameters import Simplex
-from .base import Emission, numpy_of
+from .base import Emission, alone, numpy_of
 
 MOST = 10**5  # categories
 
@@ -68,8 +68,8 @@ class Poisson(Emission):
         linear = xp.dot(frames.x, xp.transpose(rows))
         return linear - xp.dot(frames.seen, xp.exp(xp.transpose(rows))) - known
 
-    def scores(self, rows, k, frames):
-        return frames.x - frames.seen * np.exp(rows[k])
+    def score_factors(self, rows, k, frames):
+        return alone(frames.x - frames.seen * np.exp(rows[k]))
 
     def expected(self, rows, frames, mass):
         """Sums of x, and how often a channel is seen, (K, R) both."""
@@ -172,10 +172,11 @@ class Categorical(Emission):
     def log_densities(self, rows, frames):
         return self.law(len(rows)).log_p(rows).T[_codes(frames)]
 
-    def scores(self, rows, k, frames):
+    def score_factors(self, rows, k, frames):
         law = self.law(len(rows))
         seen = np.eye(self.n_categories)[_codes(frames)] * law.free[k]
-        return seen - seen.sum(axis=1, keepdims=True) * law.shares(np.exp(law.log_p(rows)))[k]
+        shares = law.shares(np.exp(law.log_p(rows)))[k]
+        return alone(seen - seen.sum(axis=1, keepdims=True) * shares)
 
     def expected(self, rows, frames, mass):
         """Counts of each code, (K, C)."""

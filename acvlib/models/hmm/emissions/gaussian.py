@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....checks import check_choice
-from .base import in_rows, normal, numpy_of
+from .base import alone, in_rows, normal, numpy_of
 from .units import Moments, Standardised, checked_width, residual
 
 LOG_2PI = np.log(2.0 * np.pi)
@@ -202,14 +202,13 @@ class Gaussian(Standardised):
             squares.append(xp.einsum("nr,nr->n", gap, gap))
         return xp.dot(frames.seen, logs.T) - 0.5 * xp.stack(squares, axis=1)
 
-    def scores(self, rows, k, frames):
+    def score_factors(self, rows, k, frames):
         P, weights = (part[0] for part in self._parts(rows[k : k + 1]))
         gap = residual(weights, frames)
         u = gap @ P
         i, j = self._places
         by_spread = self._by_spread(P, gap[:, i] * u[:, j], frames.seen[:, i])
-        by_weights = (u @ P.T)[:, :, None] * frames.design[:, None, :]
-        return np.hstack([by_spread, in_rows(by_weights)])
+        return [*alone(by_spread), (u @ P.T, frames.design)]
 
     def _by_spread(self, P, products, count):
         """Slopes by the parameters of P, of (x - W y) (x - W y)' P, and how often it is seen."""

@@ -99,17 +99,8 @@ class GLM(Emission):
             terms = frames.x * eta - xp.exp(eta) - gammaln(frames.x + 1.0)
         return xp.sum(terms, axis=1)
 
-    def scores(self, rows, k, frames):
-        residual = frames.x - self._mean(rows[k], frames)
-        scores = residual[:, :, None] * self._design(frames)[:, None, :]
-        return in_rows(scores)
-
-    def slopes(self, rows, expected):
-        slopes = []
-        for row, (frames, mass) in zip(rows, expected, strict=True):
-            residual = mass[:, None] * (frames.x - self._mean(row, frames))
-            slopes.append((residual.T @ self._design(frames)).ravel())
-        return np.array(slopes)
+    def score_factors(self, rows, k, frames):
+        return [(frames.x - self._mean(rows[k], frames), self._design(frames))]
 
     def information(self, rows, expected, prior):
         matrices = []

@@ -13,7 +13,7 @@ from scipy.linalg import block_diag
 from ....checks import check_whole, real_number
 from ..parameters import Simplex, log_softmax
 from ..starts import k_means
-from .base import Emission, in_rows, likely, numpy_of
+from .base import Emission, alone, in_rows, likely, numpy_of
 from .gaussian import Gaussian
 
 MOST = 10**4  # components
@@ -118,9 +118,10 @@ class Mixture(Emission):
         """P(c | x_t, k), (n, K, C)."""
         return np.exp(log_softmax(self._joint(rows, frames)))
 
-    def scores(self, rows, k, frames):
+    def score_factors(self, rows, k, frames):
         scores = self._component_scores(rows, k, frames)
-        return np.einsum("nc,cne->ne", self._shares(rows[k : k + 1], frames)[:, 0], scores)
+        shares = self._shares(rows[k : k + 1], frames)[:, 0]
+        return alone(np.einsum("nc,cne->ne", shares, scores))
 
     def _component_scores(self, rows, k, frames):
         """d (log weight_c + log p(x_t | c)) (C, n, e), zero but for its own component."""

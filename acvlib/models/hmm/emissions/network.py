@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve
 
-from .base import in_rows, normal, numpy_of
+from .base import alone, in_rows, normal, numpy_of
 from .gaussian import LOG_2PI
 from .units import Standardised
 
@@ -109,27 +109,14 @@ class NeuralAutoRegression(Standardised):
             columns.append(-squares - frames.n_channels * row[0] - constant)
         return xp.stack(columns, axis=1)
 
-    def _factors(self, row, frames):
-        """Pairs of signal (n, o) and inputs (n, i), whose outer products are the scores."""
+    def score_factors(self, rows, k, frames):
+        row = rows[k]
         inner, outer = (part[0] for part in self._weights(row[None]))
         h, gap = self._passed(inner, outer, frames)
         signal = np.exp(-2.0 * row[0]) * gap
         back = signal @ outer[:, :-1] * (1.0 - h[:, :-1] ** 2)
         spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
-        return [(spread[:, None], np.ones((len(h), 1))), (back, frames.design), (signal, h)]
-
-    def scores(self, rows, k, frames):
-        pairs = self._factors(rows[k], frames)
-        products = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
-        return np.hstack([in_rows(each) for each in products])
-
-    def slopes(self, rows, expected):
-        slopes = []
-        for row, (frames, mass) in zip(rows, expected, strict=True):
-            pairs = self._factors(row, frames)
-            sums = [(mass[:, None] * signal).T @ inputs for signal, inputs in pairs]
-            slopes.append(np.concatenate([part.ravel() for part in sums]))
-        return np.array(slopes)
+        return [*alone(spread[:, None]), (back, frames.design), (signal, h)]
 
     def information(self, rows, expected, prior):
         """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
