@@ -173,11 +173,6 @@ class Derivatives:
         hessians = [np.asarray(self.hessian(*pair)) for pair in pairs]
         return np.array(values), np.array(gradients), np.array(hessians)
 
-    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
-        """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
-        found = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
-        raise TypeError(f"{found}: give an HMM or PoissonTraffic")
-
     # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:

@@ -11,22 +11,6 @@ TODAY = [
     ),
     (
         "names",
-        "Series and frames are lined up by place",
-        "HMM: of sites; GLMHMM: of sites",
-    ),
-    (
-        "names",
-        "columns of frames are lined up by place",
-        "GaussianHMM: of columns; GaussianHMM full: of columns; MixtureHMM: of columns; "
-        "PoissonHMM: of columns; AutoRegressiveHMM: of columns",
-    ),
-    (
-        "names",
-        "codes are places: codes that never occur take probability, large ones are refused",
-        "CategoricalHMM: of symbols",
-    ),
-    (
-        "names",
         "states of two fits are compared by number",
         "compare_methods: of states; theta_errors: of states",
     ),
@@ -44,12 +28,6 @@ TODAY = [
         "theirs",
         "collinear columns are refused, where scikit-learn takes the least norm",
         "a column for each city: predicted; a column of ones: predicted",
-    ),
-    (
-        "folds",
-        "families leave out steps, HMM sequences",
-        "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
-        "CategoricalHMM: one default of sites; GLMHMM: one default of sites",
     ),
     (
         "priors",

@@ -8,7 +8,6 @@ from scipy.special import logsumexp
 
 from ...derivatives import Derivatives, at, each_fold
 from ...folds import weights as fold_weights
-from ...inference import prefixes
 from ...model import override
 from ...parallel import parallel, pieces
 from ...solvers.inverse import DenseFolds, DenseHessian
@@ -111,18 +110,6 @@ class HMMDerivatives(Derivatives):
             slopes.append(self.model.join(of_chain, self.model.emission.minus_log_prior(rows)[1]))
         return np.array(slopes)
 
-    @override
-    def futures(self, params, starts, horizon, gap):
-        n_sequences = len(self.model.sequences)
-        if self.model.sites != "steps" or n_sequences > 1:
-            sites = f'{n_sequences} sequences with sites="{self.model.sites}"'
-            raise ValueError(f'{sites}: time runs through one, with sites="steps"')
-        if (self.model.sample_weight != 1.0).any():
-            raise ValueError("sample_weight: leave_future_out takes a model without")
-        tables, free = _filter_tables(self._whole(params))
-        found = prefixes.futures(tables, starts, horizon, gap)
-        return prefixes.Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
-
     def _shared(self, params, folds):
         """Whether folds at one point differ by the sequences that each leaves out."""
         return self.model.sites == "sequences" and params.ndim == 1 and folds.sizes.min() > 0
@@ -143,37 +130,6 @@ class HMMDerivatives(Derivatives):
 
 def _dense(hidden):
     return Curvature(hidden).multiply(np.eye(hidden.model.n_params))
-
-
-def _filter_tables(hidden):
-    """The `Chain` whose filter runs through all frames, and which of its scores are of params."""
-    model = hidden.model
-    k = model.n_states
-    every = np.arange(len(hidden.frames.x))
-    scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
-    n_shared = model.emission.n_shared
-    n_front = k * (k + 1) + n_shared
-    n_own = hidden.rows.shape[1] - n_shared
-    shared = k * (k + 1) + np.tile(np.arange(n_shared), (k, 1))
-    own = n_front + np.arange(k * n_own).reshape(k, n_own)
-    of_chain = np.zeros((k + 1, k, n_front + k * n_own))
-    units = np.repeat(np.eye(k)[:, None], k + 1, axis=1)
-    moved = model.chain_prior.moved_log_p(units, hidden.p).transpose(1, 2, 0)
-    for row in range(k + 1):
-        of_chain[row, :, row * k : (row + 1) * k] = moved[row]
-    parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
-    free = np.concatenate([*parts, own[model.kept_in_states]])[-model.n_params :]
-    tables = prefixes.Chain(
-        row=np.where(hidden.frames.observed, every, -1),
-        log_density=hidden.log_density,
-        density_score=np.stack(scores, axis=1),
-        places=np.hstack([shared, own]),
-        log_initial=hidden.log_p[0],
-        initial_score=of_chain[0],
-        log_transition=hidden.log_p[1:],
-        transition_score=of_chain[1:],
-    )
-    return tables, free
 
 
 class Products:
