@@ -110,6 +110,8 @@ def _files(path):
     files = [path] if path.is_file() else sorted(inside, key=_place)
     if not files:
         raise ValueError(f"no Parquet files in {path}")
+    if any("=" in file.parent.name for file in files if file != path):
+        raise ValueError(f"{path} has columns in the names of its folders: write them into files")
     parquet = require("pyarrow.parquet", extra="parquet")
     n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
     return _Table(parquet.read_schema(files[0]), n_rows, partial(_of_files, parquet, files))

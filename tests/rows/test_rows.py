@@ -172,6 +172,9 @@ def test_other_sources_are_refused(source, arguments, error, message):
 def test_bad_npy_and_empty_folders_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no Parquet files"):
         Examples.of(tmp_path, "label")
+    FRAME.assign(year=2001).to_parquet(tmp_path / "keyed", partition_cols=["year"])
+    with pytest.raises(ValueError, match="columns in the names of its folders"):
+        Examples.of(tmp_path / "keyed", "label")
     with pytest.raises(ValueError, match="give another .npy, or an array"):
         Examples.of(npy(tmp_path), 3)
     with pytest.raises(ValueError, match="features must be None"):
