@@ -69,7 +69,7 @@ HELD = {
     "tweedie": models.GLM(X, 1 + Y, models.tweedie(1.5)),
     "GLM multinomial": models.GLM(X, np.arange(N) % 3, "multinomial", penalty=1.0),
     "HMM": HMM,
-    "HMM of sequences": models.HMM([X, X], 3, scheme=acv.weighting.drop_latents),
+    "HMM of sequences": models.HMM([X, X], 3, concentration=2.0),
     "full": models.GaussianHMM(X, 2, covariance="full", mean_scale=3.0),
     "PoissonHMM": models.PoissonHMM(np.arange(N) % 7, 2, fixed=np.full((3, 2), np.nan)),
     "CategoricalHMM": models.CategoricalHMM(np.arange(N) % 3, 2),
@@ -135,7 +135,8 @@ def test_notebooks_show_the_same_line():
 def test_models_show_what_differs_from_their_defaults():
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (
-        "HMM(n_sites=2, n_states=3, emission=Gaussian(), scheme=drop_latents, context=0)"
+        "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "
+        "context=0)"
     )
     assert repr(FOLDS) == "Folds(5 folds of 12 sites)"
     assert (

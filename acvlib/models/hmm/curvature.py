@@ -190,25 +190,36 @@ class Curvature:
 
 def _along(factors, directions):
     """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
-    total = 0.0
+    products = []
     start = 0
     for signal, inputs in factors:
-        shape = signal.shape[1], inputs.shape[1]
-        stop = start + shape[0] * shape[1]
-        part = directions[:, start:stop].reshape(-1, shape[1])
-        moved = (inputs @ part.T).reshape(len(signal), -1, shape[0])
-        total = total + np.einsum("nbo,no->nb", moved, signal)
+        stop = start + signal.shape[1] * inputs.shape[1]
+        part = directions[:, start:stop]
+        if len(directions) < inputs.shape[1]:
+            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
+            moved = moved.reshape(len(signal), len(part), -1)
+            products.append(np.einsum("nbo,no->nb", moved, signal))
+        else:  # many directions: the outer products are formed for all
+            products.append(_outer(signal, inputs) @ part.T)
         start = stop
-    return total
+    return sum(products)
 
 
 def _summed(factors, shares):
     """Scores (n, e) summed by shares (n, B): (B, e)."""
     sums = []
     for signal, inputs in factors:
-        weighted = (shares[:, :, None] * signal[:, None, :]).reshape(len(signal), -1)
-        sums.append((weighted.T @ inputs).reshape(shares.shape[1], -1))
+        if shares.shape[1] < inputs.shape[1]:
+            total = _outer(shares, signal).T @ inputs
+        else:
+            total = shares.T @ _outer(signal, inputs)
+        sums.append(total.reshape(shares.shape[1], -1))
     return np.hstack(sums)
+
+
+def _outer(a, b):
+    """Each row's outer product (n, o i)."""
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

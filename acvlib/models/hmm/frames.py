@@ -173,13 +173,14 @@ def _listed(data):
         total = lengths.sum()
         are_whole = lengths.ndim == 1 and (lengths == np.floor(lengths)).all()
         if are_whole and (x.ndim == 2 or total == len(x)):
+            lengths = lengths.astype(int)
             if x.ndim != 2 or total != len(x) or lengths.min() < 1:
                 raise ValueError(
                     f"(X, lengths) takes a 2-d X and positive lengths that sum to its rows: X is "
-                    f"{x.shape} and lengths, {lengths.astype(int).tolist()}, sum to {total:g}; pass a list "
+                    f"{x.shape} and lengths, {lengths.tolist()}, sum to {total:g}; pass a list "
                     "[x1, x2] if these are two sequences"
                 )
-            return np.split(x, np.cumsum(lengths).astype(int)[:-1])
+            return np.split(x, np.cumsum(lengths)[:-1])
     return list(data)
 
 
