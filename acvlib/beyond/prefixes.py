@@ -69,7 +69,7 @@ def futures(
     if isinstance(model, HMM):
         chain, free = _of_hmm(model, params)
     elif isinstance(model, PoissonTraffic) and model.scheme is keep_latents:
-        chain, free = _of_traffic(model, params), slice(None)
+        chain, free = _of_traffic(model, params), np.arange(N_PARAMS)
     else:
         name = f"{type(model).__name__} is no series in time, or not under keep_latents"
         raise TypeError(f"{name}: give an HMM or PoissonTraffic")

@@ -82,7 +82,7 @@ class Curvature:
         of_chain, across, of_states = self._information
         model = self.model
         repeats, _ = model.emission.state_shape(model.n_channels)
-        parts = []
+        parts: list[tuple] = []
         if model.held is None:
             parts += zip(of_chain, model.chain_prior.kept, strict=True)
             n_shared = across.shape[1]

@@ -36,7 +36,7 @@ class Frames(NamedTuple):
         x, seen, design = ((array.T * kept).T for array in self[:3])
         return Frames(x, seen, design, self.observed & kept, self.starts)
 
-    def take(self, numbers: Sequence[int]) -> "Frames":
+    def take(self, numbers: Any) -> "Frames":
         """The frames of these sequences."""
         parts = [np.arange(self.starts[n], self.starts[n + 1]) for n in numbers]
         rows = np.concatenate([np.arange(0), *parts])
@@ -44,7 +44,8 @@ class Frames(NamedTuple):
 
     def rows(self, rows: np.ndarray, starts: np.ndarray | None = None) -> "Frames":
         """Some frames; without `starts`, of no sequence."""
-        return Frames(*(array.take(rows, axis=0) for array in self[:4]), starts)
+        x, seen, design, observed = (array.take(rows, axis=0) for array in self[:4])
+        return Frames(x, seen, design, observed, starts)
 
 
 def make_frames(sequences: Sequence[np.ndarray], emission: Any, context: int) -> Frames:

@@ -1,6 +1,7 @@
 """Starts of an HMM: clusters of its frames, in the order of states that `fixed` asks for."""
 
 from itertools import pairwise, permutations
+from typing import Any
 
 import numpy as np
 from scipy.cluster.vq import ClusterError, kmeans2
@@ -35,7 +36,7 @@ def k_means(x: np.ndarray, k: int, seed: int, lower: str = "n_states") -> np.nda
     return min(runs, key=lambda run: run[:2])[2]
 
 
-def random_half(frames: Frames, context: int, rng: np.random.Generator) -> Frames:
+def random_half(frames: Frames, context: int, rng: Any) -> Frames:
     """Those of a random half of the sequences, or of a stretch of half of a single one's frames.
 
     Sequences without an observed frame, and what is before the first and after the last of a single

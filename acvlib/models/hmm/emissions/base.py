@@ -182,7 +182,7 @@ def numpy_of(x: Any) -> Any:
 
 
 def normal(x: Any, mean: Any, precision: Any) -> tuple[Any, Any]:
-    """(minus the log density (...), slopes (..., d)) of each x (..., d) ~ N(mean, 1 / precision)."""
+    """(minus the log density (...), slopes (..., d)) of x (..., d), each N(mean, 1 / precision)."""
     slopes = precision * (x - mean)
     return 0.5 * numpy_of(x).sum(slopes * (x - mean), axis=-1), slopes
 
