@@ -115,16 +115,16 @@ def _margin(losses, reference):
 
 def _rung(rung, rungs, theta):
     cv, exact, none = rungs[rung], rungs["exact"], rungs["no_adjustment"]
-    losses = exact.fold_losses
+    losses, errors = exact.fold_losses, theta[rung]
     standard_error = losses.std(ddof=1) / np.sqrt(cv.n_sites)
     return {
         "loss": cv.loss,
         "gap": abs(cv.loss - exact.loss) / standard_error,
-        "theta": np.median(theta[rung]),
-        "share": np.median(theta[rung]) / np.median(theta["no_adjustment"]),
+        "theta": np.median(errors),
+        "share": np.median(errors) / np.median(theta["no_adjustment"]),
         "differences": agreement(cv.fold_losses - none.fold_losses, losses - none.fold_losses),
-        "beats_none": (theta[rung] < theta["no_adjustment"]).mean(),
-        "beats_ij": (theta[rung] < theta["infinitesimal_jackknife"]).mean(),
+        "beats_none": (errors < theta["no_adjustment"]).mean(),
+        "beats_ij": (errors < theta["infinitesimal_jackknife"]).mean(),
         "indefinite": 0 if cv.indefinite is None else int(cv.indefinite.sum()),
         "unconverged": int((~exact.diagnostics["converged"]).sum()),
     }
