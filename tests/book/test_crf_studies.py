@@ -5,7 +5,7 @@ import pytest
 from acvbook.studies import (
     crf_epochs,
     entities,
-    hand_features,
+    feature_crf,
     hidden_labels,
     inexact,
 )
@@ -184,7 +184,7 @@ def test_entity_scores_by_hand():
 
 
 def test_hand_made_features():
-    first, second, third = hand_features.features(["EU", "rejects", "1996-08"])
+    first, second, third = feature_crf.features(["EU", "rejects", "1996-08"])
     assert (first["lower"], first["shape"], first["first"], first["last"]) == (
         "eu",
         "X",
