@@ -14,11 +14,11 @@ import numpy as np
 from .checks import warn
 from .declared import NonNegative, Number, Real, declared
 from .derivatives import Derivatives
-from .fit import TOLERANCE, UnconvergedFit
 from .model import ModelDefaults, override
-from .results import AFit
+from .results import TOLERANCE, AFit
 from .solvers.inverse import DenseFolds
 from .solvers.newton import newton
+from .trials import UnconvergedFit
 
 Resamples = Annotated[np.ndarray, Real("n_resamples n_sites", least=0.0)]
 VANISHED = 1e-8  # curvature, relative to the fit's, of an optimum at infinity

@@ -247,7 +247,8 @@ def _declared(function: Any) -> Any:
             others = name
         if check:
             checks[name] = check, optional
-            if not _is_unset(parameter.default):
+            unset = parameter.default is None or parameter.default is Parameter.empty
+            if not unset and repr(parameter.default) != "<factory>":
                 defaults[name] = parameter.default
     of_object = places[:1] == ["self"] and function.__name__ != "__init__"
 
@@ -272,10 +273,6 @@ def _declared(function: Any) -> Any:
     kinds = {each.name: each.annotation for each in plain if each.annotation is not Parameter.empty}
     with_checks.__annotations__ = {**function.__annotations__, **kinds}
     return with_checks
-
-
-def _is_unset(default):
-    return default is None or default is Parameter.empty or repr(default) == "<factory>"
 
 
 def _read(function, parameter):

@@ -8,13 +8,16 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from .checks import check_kind, real_array
+from .checks import check_kind, real_array, warn
 from .declared import Check, Sizes
 from .derivatives import derivatives_of
 from .extras import require
 from .folds import Folds
 from .folds.checks import end_to_end
 from .scores import HeldOutLosses
+from .trials import UnconvergedFit
+
+TOLERANCE = 1e-6  # of the Newton decrement, in standard errors
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,12 @@ class Fit:
 
     def __getstate__(self):
         return {name: value for name, value in vars(self).items() if name != "derivatives"}
+
+    def warn_unconverged(self, who: str, tolerance: float = TOLERANCE) -> None:
+        """Say once that `who` starts from, or ended at, a point that is no optimum: allowed."""
+        if not self.newton_decrement <= tolerance:
+            decrement = f"Newton decrement {self.newton_decrement:.3g} is above {tolerance:.0e}"
+            warn(f"{who}: {decrement}: the point is not an optimum", UnconvergedFit)
 
     def standard_errors_between(self, a: np.ndarray, b: np.ndarray | float) -> np.ndarray:
         """sqrt((a - b)' metric (a - b)): the distance of params (..., D), in standard errors."""

@@ -10,9 +10,10 @@ from oracles.toy_models import Instruments, Logistic, Ridge, Saddle, simulate_tr
 from oracles.wrappers import ByAutograd
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.fit import newton_decrement
 from acvlib.models import GaussianHMM, PoissonTraffic, TrafficPrior
 from acvlib.solvers.inverse import DenseHessian
+from acvlib.trials import UnconvergedFit
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))

@@ -21,7 +21,7 @@ from scipy.linalg import eigh
 
 from ..checks import check_whole, warn
 from ..declared import Count, declared
-from ..fit import TOLERANCE, warn_unconverged
+from ..fit import TOLERANCE
 from ..folds import Folds
 from ..folds import leave_future_out as future_folds
 from ..folds import weights as fold_weights
@@ -121,7 +121,7 @@ def leave_future_out(
     TypeError : a model that is no series in time
     """
     started = time.perf_counter()
-    warn_unconverged(fit, TOLERANCE, "leave_future_out")
+    fit.warn_unconverged("leave_future_out")
     origins = _Origins(fit, starts, horizon, gap)
     n = len(origins.starts)
     anchors = check_whole("anchors", anchors, min(n, 2))

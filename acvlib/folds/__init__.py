@@ -48,7 +48,7 @@ __all__ = [
 def leave_one_out(n_sites: Any, observed: Flags = None) -> Folds:
     """Omit every observed site alone."""
     known = Known.of(n_sites, observed)
-    return Folds(known.numbers[:, None], n_sites=known.n, sites=known.sites)
+    return Folds(known.numbers[:, None], None, known.n, sites=known.sites)
 
 
 @declared
@@ -60,7 +60,7 @@ def k_fold(n_sites: Any, k: int, rng: Rng | None = None, observed: Flags = None)
     if rng is not None:
         sites = rng.permutation(sites)
     parts = [np.sort(part) for part in np.array_split(sites, k)]
-    return Folds(parts, n_sites=known.n, sites=known.sites)
+    return Folds(parts, None, known.n, sites=known.sites)
 
 
 @declared
@@ -150,7 +150,7 @@ def iid(n_sites: Any, percent: Percent, n_folds: Drawn, rng: Rng, observed: Flag
     if size == 0:
         raise ValueError(f"{percent} % of {len(sites)} sites is less than one site: raise percent")
     drawn = [np.sort(rng.choice(sites, size, replace=False)) for _ in range(n_folds)]
-    return Folds(drawn, n_sites=known.n, sites=known.sites)
+    return Folds(drawn, None, known.n, sites=known.sites)
 
 
 @declared
@@ -169,7 +169,7 @@ def contiguous(
     ends = length + np.flatnonzero(before[length + 1 :] > before[: known.n - length])
     drawn = rng.choice(ends, n_folds)
     blocks = [known.between(end - length, end + 1) for end in drawn]
-    return Folds(blocks, n_sites=known.n, sites=known.sites)
+    return Folds(blocks, None, known.n, sites=known.sites)
 
 
 def from_splitter(

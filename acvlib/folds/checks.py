@@ -138,6 +138,7 @@ def check_range(folds: Sites, n_sites: int) -> EndToEnd:
 
 
 def check_scored(omitted: Sites, scored: Sites) -> None:
+    """Raise ValueError where a fold scores a site that it does not omit."""
     if len(omitted) != len(scored):
         raise ValueError(f"{len(omitted)} folds are omitted, {len(scored)} are scored")
     every = end_to_end(scored)

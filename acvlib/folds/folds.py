@@ -80,7 +80,7 @@ class Folds:
         n_observed = known.observed.sum()
         everything = f"leaves out all {n_observed} observed sites: nothing is left to fit"
         every.refuse(every.sizes == 0, f"{NOT_SITES}: it is empty")
-        every.refuse(~known.observed[every.sites], "holds site {}, which is missing")
+        every.refuse(~known.observed[every.sites], "holds site {}, which is missing: drop it")
         every.refuse(every.sizes == n_observed, everything)
         if folds.scored is not folds.omitted:
             scores = end_to_end(folds.scored)

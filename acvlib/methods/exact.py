@@ -6,15 +6,15 @@ from scipy.linalg import solve_triangular
 from ..checks import warn
 from ..declared import NonNegative, declared
 from ..derivatives import is_equation, kept_share
-from ..fit import TOLERANCE, UnconvergedFit
 from ..folds import WHOLE, Folds
 from ..model import Refits
 from ..parallel import has_machines, pieces, spread
-from ..results import AFit, CVResult, Fit
+from ..results import TOLERANCE, AFit, CVResult, Fit
 from ..solvers.inverse import SameForAll
 from ..solvers.lockstep import lockstep
 from ..solvers.newton import newton
 from ..solvers.newton_cg import newton_cg
+from ..trials import UnconvergedFit
 from .run import Run
 
 PARTS = 64  # for any number of workers, which thus changes no bit

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ..checks import warn
-from ..fit import TOLERANCE, warn_unconverged
 from ..folds import Folds
 from ..model import Refits
 from ..results import CVResult, Fit
@@ -29,7 +28,7 @@ class Run:
         self.derivatives = fit.derivatives
         self.folds = Folds.of(folds, fit.model)
         self.lost: dict[int, Exception] = {}
-        warn_unconverged(fit, TOLERANCE, method)
+        fit.warn_unconverged(method)
 
     def each(self, solve: Callable[[Folds], Refits]) -> Refits:
         """solve(folds); where that fails, of ever smaller parts: the params of lost folds are nan.

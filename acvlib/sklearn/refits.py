@@ -16,12 +16,13 @@ from scipy.sparse import issparse
 from ..check import check_result, refit_unreliable
 from ..checks import real_array, warn
 from ..extras import require
-from ..fit import UnconvergedFit, fit
+from ..fit import fit
 from ..folds import Folds, from_splitter, leave_one_out, pairs_of
 from ..folds.checks import end_to_end
 from ..methods import ladder
 from ..parallel import blas_for
 from ..results import CVResult, Fit
+from ..trials import UnconvergedFit
 from .estimators import (
     coefficients_of,
     model_of,

@@ -63,6 +63,7 @@ LEFT_OUT = {
 ASKED = "fits and exact folds call it, at their own optimum"
 INNER = "hot: the derivatives of the model call it, with its own params"
 METHODS_LEFT_OUT = {
+    "Fit.warn_unconverged": ASKED,
     "check_folds": ASKED,
     "check_optimum": ASKED,
     "check_refits": ASKED,

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.model import ModelDefaults
 from acvlib.models import GLM, HMM, HiddenMRF, LinearChainCRF, PoissonTraffic
 from acvlib.models.traffic.prior import TrafficPrior
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 RNG = np.random.default_rng(8)

@@ -27,9 +27,10 @@ from sklearn.datasets import load_diabetes
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit, newton_decrement
+from acvlib.fit import newton_decrement
 from acvlib.models import GLM, PoissonTraffic
 from acvlib.solvers.inverse import DenseHessian
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])

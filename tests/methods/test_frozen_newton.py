@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import acvlib as acv
 from acvlib.derivatives import derivatives_of
-from acvlib.fit import UnconvergedFit
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("name", SMALL)

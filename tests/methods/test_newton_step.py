@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 from oracles.toy_models import Saddle
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.newton_step import IndefiniteFold
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("name", ["ridge", "instruments"])

@@ -12,9 +12,9 @@ from oracles.toy_models import Saddle
 from oracles.wrappers import ByAutograd, Counting
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM
 from acvlib.solvers.inverse import IndefiniteHessian
+from acvlib.trials import UnconvergedFit
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__name__)

@@ -14,9 +14,9 @@ from oracles.refit import refit
 
 import acvlib as acv
 from acvlib.adapters.crfsuite import Attributes, FeatureCRF
-from acvlib.fit import UnconvergedFit
 from acvlib.folds import Folds
 from acvlib.models import LinearChainCRF
+from acvlib.trials import UnconvergedFit
 from acvlib.weighting import hide_labels
 
 K, LENGTHS = 3, (1, 4, 2, 3, 1)

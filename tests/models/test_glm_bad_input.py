@@ -5,8 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM, NoFiniteOptimum
+from acvlib.trials import UnconvergedFit
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))

@@ -30,7 +30,6 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.sklearn import estimators
 
 RNG = np.random.default_rng(0)

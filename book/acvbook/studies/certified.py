@@ -10,9 +10,8 @@ import pandas as pd
 
 import acvlib as acv
 from acvlib.beyond.certify import NotCertified
-from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM, LinearChainCRF
-from acvlib.trials import NoFiniteOptimum
+from acvlib.trials import NoFiniteOptimum, UnconvergedFit
 
 from ..datasets import load_or_simulate
 from ..theorem1 import theorem1

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 
 import acvlib as acv
-from acvlib.fit import TOLERANCE, UnconvergedFit
+from acvlib.fit import TOLERANCE
 from acvlib.models import LinearChainCRF
 from acvlib.parallel import track
 from acvlib.solvers.newton import newton
+from acvlib.trials import UnconvergedFit
 
 from .ladders import correlation, part, seconds, slope
 

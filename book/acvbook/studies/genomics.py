@@ -10,8 +10,8 @@ import pandas as pd
 from scipy import optimize
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.methods.run import Run
+from acvlib.trials import UnconvergedFit
 
 from ..gene_clusters import GeneClusters
 from ..gene_clusters.jacobian import TwoStageJacobian

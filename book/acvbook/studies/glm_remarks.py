@@ -9,8 +9,8 @@ import pandas as pd
 from scipy.optimize import minimize
 
 import acvlib as acv
-from acvlib.fit import UnconvergedFit
 from acvlib.models import GLM
+from acvlib.trials import UnconvergedFit
 
 from .glm_errors import truth
 from .ladders import slope

@@ -15,8 +15,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 import acvlib as acv
 from acvbook.lissa import MARGIN, largest_eigenvalue, lissa
-from acvlib.fit import UnconvergedFit
 from acvlib.parallel import threads
+from acvlib.trials import UnconvergedFit
 
 from ..neural import Siamese, train_siamese
 from ..neural.batches import one_torch_thread
