@@ -31,7 +31,9 @@ from .regressions import Regression
 from .verified import UNIT, UP, Metric, NotCertified, excess, gamma
 
 FEW = 32  # params up to which a Hessian of a fold's own costs less than a refit
-SHARES = (0.9, 0.5, 0.1, 1e-2, 1e-4, 1e-6)  # of the fit's curvature
+SHARES = (0.97, 0.9, 0.75, 0.5, 0.25, 0.1, 1e-2, 1e-4, 1e-6)  # of the fit's curvature
+STEPS = 4  # of Newton's method from a fold's params, until R nu is
+FAR = 0.05  # at most
 
 
 @dataclass(frozen=True)
@@ -150,10 +152,11 @@ class _Search:
         return rows[np.isfinite(self.points[rows]).all(axis=1)]
 
     def keep(self, rows, errors, reach):
-        """Take bounds in standard errors, where these are finite."""
+        """Take bounds in standard errors, where these are smaller than what is known."""
         self.reach[rows] = reach
         errors = errors + self.problem.slack(self.result.params[rows])
-        rows, errors = rows[np.isfinite(errors)], errors[np.isfinite(errors)]
+        better = errors < self.theta_errors[rows]
+        rows, errors = rows[better], errors[better]
         if rows.size:
             self.theta_errors[rows] = errors
             starts, sizes = self.ends[rows], np.diff(self.ends)[rows]
@@ -181,25 +184,39 @@ class _Search:
             self.keep(few, UP * (1.0 + excess(UP * rates * nu)) * nu, UP * rates * nu)
 
     def by_hessians(self, rows):
-        """Put balls around the Newton steps of some folds, by Hessians of their own."""
-        problem = self.problem
+        """Put balls around Newton steps of some folds, by Hessians of their own."""
         for row in self.finite(rows):
-            fold = self.result.folds[[row]]
-            point = self.points[row]
-            gradients, noise, _ = problem.gradients(point[None], fold)
-            try:
-                matrix = problem.hessian(point, fold)
-                own = Metric(*matrix)
-            except NotCertified:
-                continue
-            share = np.sqrt(problem.whole.share(*matrix, SHARES)) / UP
-            nu = own.dual(gradients) + noise / share
-            reach = UP * problem.rates(fold) / share * nu
-            step = gradients @ own.inverse
-            terms = own.doubt * nu + 2.0 * noise / share + 4.0 * UNIT * (np.abs(step) @ own.sides)
-            sums = (own.sides @ own.units) * (np.abs(gradients) @ own.units)
-            radius = excess(reach) * nu + terms + gamma(len(point)) * sums
-            self.keep(np.array([row]), UP * (problem.whole.length(step) + radius / share), reach)
+            start = point = self.points[[row]]
+            for _ in range(STEPS):
+                step, radius, reach = self._newton(row, point)
+                point = point - step
+                self.keep(np.array([row]), self._distance(start, point) + radius, reach)
+                if not FAR < reach[0] < np.inf:
+                    break
+
+    def _newton(self, row, point):
+        """(the step, how far from its end the refit is, R nu) of a fold at a point (1, D)."""
+        problem = self.problem
+        fold = self.result.folds[[row]]
+        gradients, noise, _ = problem.gradients(point, fold)
+        try:
+            matrix = problem.hessian(point[0], fold)
+            own = Metric(*matrix)
+        except NotCertified:
+            return 0.0, np.array([np.inf]), np.array([np.inf])
+        share = np.sqrt(problem.whole.share(*matrix, SHARES)) / UP
+        nu = own.dual(gradients) + noise / share
+        reach = UP * problem.rates(fold) / share * nu
+        step = gradients @ own.inverse
+        terms = own.doubt * nu + 2.0 * noise / share + 4.0 * UNIT * (np.abs(step) @ own.sides)
+        sums = (own.sides @ own.units) * (np.abs(gradients) @ own.units)
+        radius = excess(reach) * nu + terms + gamma(point.size) * sums
+        return step, UP * radius / share, reach
+
+    def _distance(self, start, point):
+        """Of two points in standard errors; the latter may be off by a unit of rounding."""
+        whole = self.problem.whole
+        return UP * whole.length(start - point) + 4.0 * UNIT * (np.abs(point) @ whole.sides)
 
     def refit(self):
         """Refit the folds without a bound."""
