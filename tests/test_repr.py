@@ -69,7 +69,7 @@ HELD = {
     "chain prior": HMM.chain_prior,
     "HiddenMRF": MRF,
     "FeatureCRF": acv.FeatureCRF([[["a"], ["b"]]] * 3, [["x", "y"]] * 3),
-    "PairwiseLinear": models.PairwiseLinear(X, Y, models.contrastive()),
+    "PairwiseLinear": models.PairwiseLinear(X, Y, "contrastive"),
     "SemiSupervised": models.SemiSupervised(ENERGY, 2.0 * Y - 1.0),
     "ManifoldEnergy": ENERGY,
     "GraphAffinity": models.GraphAffinity(np.eye(3)),

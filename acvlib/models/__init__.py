@@ -16,14 +16,9 @@ from .hmm.families import (
 )
 from .hmm.parameters import HMMParams
 from .mrf import EmptyState, HiddenMRF, Islands
-from .pairwise import PairwiseLinear, contrastive, ranking
+from .pairwise import PairwiseLinear
 from .semisupervised import SemiSupervised
-from .semisupervised.affinity import (
-    GraphAffinity,
-    RBFAffinity,
-    kernel_form,
-    median_square_distance,
-)
+from .semisupervised.affinity import GraphAffinity, RBFAffinity
 from .semisupervised.energy import ManifoldEnergy
 from .traffic import PoissonTraffic, TrafficParams
 from .traffic.prior import TrafficPrior
@@ -56,8 +51,4 @@ __all__ = [
     "SemiSupervised",
     "TrafficParams",
     "TrafficPrior",
-    "contrastive",
-    "kernel_form",
-    "median_square_distance",
-    "ranking",
 ]

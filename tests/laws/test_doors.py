@@ -29,11 +29,8 @@ NO_DOORS = {
     ),
     "plots.*": "draw results: law 8",
     "graph.*": "mathematics without a model",
-    "models.contrastive models.ranking": "make what GLM and PairwiseLinear take",
     "models.em": "another way to the optimum of HMMs: tests/models/test_hmm.py",
-    "models.GraphAffinity models.kernel_form models.median_square_distance": (
-        "make what ManifoldEnergy takes"
-    ),
+    "models.GraphAffinity": "makes what ManifoldEnergy takes",
     "learners.histogram learners.k_means learners.pegasos": "as learners.lsqsgd",
     "learners.lsqsgd learners.PartialFit": "what treecv and kfold take",
 }

@@ -87,11 +87,10 @@ class GLM(ModelDefaults):
     n_params: int = field(init=False, repr=False)  # D
     observed: np.ndarray = field(init=False, repr=False)  # (n,) False where the sample weight is 0
     quadratic: bool = field(init=False, repr=False)  # whether the Hessian is the same everywhere
-    is_penalised: bool = field(init=False, repr=False)  # whether every column is
     prior: np.ndarray = field(init=False, repr=False)  # (D,) of the ridge that no weight changes
     pull: np.ndarray = field(init=False, repr=False)  # (D,) that comes with each unit of weight
     _names: Any = field(init=False, repr=False)  # of the columns of X
-    _rank: Rank = field(init=False, repr=False)  # where not all is penalised
+    _rank: Rank | None = field(init=False, repr=False)  # where some column is not penalised
 
     def __post_init__(self):
         X = real_array("X", self.X, 2)
@@ -122,18 +121,16 @@ class GLM(ModelDefaults):
             n_params=n_params,
             observed=weights > 0.0,
             quadratic=family.quadratic,
-            is_penalised=bool(np.min(self.penalty) > 0.0 or self.site_penalty > 0.0),
             prior=np.tile(np.append(head, self.penalty + np.zeros(p)), q),
             pull=np.tile(np.append(head, self.site_penalty + np.zeros(p)), q),
             _names=getattr(self.X, "columns", None),
+            _rank=None if ridge.all() else Rank(columns.standard[weights > 0.0]),
         )
         for array in (self.X, self.observed, self.prior, self.pull):
             array.setflags(write=False)
         found = self._kinds()[self.observed].any(axis=0)
         if not found.all():
             raise NoFiniteOptimum(f"y has {family.lacking.format(np.argmin(found))}")
-        if not self.is_penalised:
-            self.__dict__["_rank"] = Rank(columns.standard[self.observed])
         start = self.predictors(columns.inward(self.initial_params()))
         with np.errstate(all="ignore"):
             finite = np.isfinite(family.losses(start, self.responses))
@@ -270,7 +267,7 @@ class GLM(ModelDefaults):
         if gone := emptied(folds, self._kinds()):
             left = f"fold {gone[0]} leaves {self.family.lacking.format(gone[1])}"
             raise NoFiniteOptimum(f"{left}: use fewer sites a fold, or stratified folds")
-        if not self.is_penalised:
+        if self._rank:
             self._rank.check_folds(self.columns.standard, folds)
 
     def check_optimum(self, params: np.ndarray) -> None:
@@ -279,5 +276,5 @@ class GLM(ModelDefaults):
 
     def check_refits(self, params: np.ndarray, folds: Folds) -> None:
         """Raise NoFiniteOptimum for the first fold whose params (n_folds, D) run to infinity."""
-        if not (self.is_penalised or self.quadratic):
+        if self._rank and not self.quadratic:
             check_finite(self, params, folds)

@@ -4,8 +4,6 @@ Sums are over standard columns z; params and derivatives that come and go are th
 """
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,57 +12,15 @@ from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import end_to_end
 from ...model import override
-from ...parallel import in_blas_threads, one_blas_thread, pieces
+from ...parallel import in_blas_threads, pieces
 from ...results import Fit
 from ...solvers.inverse import FoldSolver, Solvable
 from .downdates import Downdates
-from .hessians import Hessian, OwnHessians, gram, leverages
+from .hessians import OwnHessians, Point, gram, leverages
 
 FOLDS = 128  # folds, and sites, handled together: the work array stays in the cache
 SITES = 512
 SINGLE = 5e-7  # relative error of slopes that change in float32, in standard errors; tested
-
-
-class Point:
-    """What follows from params (D,): linear predictors eta (q, n), and derivatives in them."""
-
-    def __init__(self, model: Any, params: np.ndarray):
-        self.model = model
-        self.params = params.copy()
-        self.standard = model.columns.inward(params)
-        with one_blas_thread:
-            self.eta = model.predictors(self.standard)
-
-    @cached_property
-    def slope(self) -> np.ndarray:
-        """(q, n) the losses' derivatives in eta, times the sample weights."""
-        model = self.model
-        return model.family.slope(self.eta, model.responses) * model.sample_weight
-
-    @cached_property
-    def curvature(self) -> np.ndarray:
-        """(n, k, k) their second derivatives in coupled predictors, times the same."""
-        model = self.model
-        curvature = model.family.curvatures(self.eta, model.responses)
-        return curvature * model.sample_weight[:, None, None]
-
-    def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """That of the losses, in standard params (D,)."""
-        with one_blas_thread:
-            return ((self.slope * weights) @ self.model.columns.standard).ravel()
-
-    def hessian(self, weights: np.ndarray) -> Hessian:
-        """H at site weights (n,)."""
-        model = self.model
-        curvature = self.curvature * model.balanced_weights(weights)[:, None, None]
-        ridge = np.diag(model.standard_ridge(weights @ model.sample_weight))
-        matrix = gram(model.columns.standard, curvature) + ridge
-        return Hessian(model.columns, matrix, model.n_params)
-
-    @cached_property
-    def whole(self) -> Hessian:
-        """H at weights 1."""
-        return self.hessian(np.ones(self.model.n_sites))
 
 
 class RegressionDerivatives(Derivatives):

@@ -1,13 +1,16 @@
-"""The Hessian of a regression, by one matrix of standard params for each set of coupled predictors.
+"""A regression at one point, and its Hessian: a matrix for each set of coupled predictors.
 
     M = sum_n w_n s_n C_n (x) z_n z_n' + diag(ridge),    H = A' (I (x) M) A
 
 Several targets have the same M each; the predictors of classes are one set.
 """
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
-from ...parallel import in_blas_threads, pieces
+from ...parallel import in_blas_threads, one_blas_thread, pieces
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver
 from .columns import Columns
 
@@ -48,6 +51,48 @@ class Hessian(DenseHessian):
             return self
         added = damping * self.columns.identity(len(self.matrix))
         return Hessian(self.columns, self.matrix + added, self.shape[0])
+
+
+class Point:
+    """What follows from params (D,): linear predictors eta (q, n), and derivatives in them."""
+
+    def __init__(self, model: Any, params: np.ndarray):
+        self.model = model
+        self.params = params.copy()
+        self.standard = model.columns.inward(params)
+        with one_blas_thread:
+            self.eta = model.predictors(self.standard)
+
+    @cached_property
+    def slope(self) -> np.ndarray:
+        """(q, n) the losses' derivatives in eta, times the sample weights."""
+        model = self.model
+        return model.family.slope(self.eta, model.responses) * model.sample_weight
+
+    @cached_property
+    def curvature(self) -> np.ndarray:
+        """(n, k, k) their second derivatives in coupled predictors, times the same."""
+        model = self.model
+        curvature = model.family.curvatures(self.eta, model.responses)
+        return curvature * model.sample_weight[:, None, None]
+
+    def gradient(self, weights: np.ndarray) -> np.ndarray:
+        """That of the losses, in standard params (D,)."""
+        with one_blas_thread:
+            return ((self.slope * weights) @ self.model.columns.standard).ravel()
+
+    def hessian(self, weights: np.ndarray) -> Hessian:
+        """H at site weights (n,)."""
+        model = self.model
+        curvature = self.curvature * model.balanced_weights(weights)[:, None, None]
+        ridge = np.diag(model.standard_ridge(weights @ model.sample_weight))
+        matrix = gram(model.columns.standard, curvature) + ridge
+        return Hessian(model.columns, matrix, model.n_params)
+
+    @cached_property
+    def whole(self) -> Hessian:
+        """H at weights 1."""
+        return self.hessian(np.ones(self.model.n_sites))
 
 
 class OwnHessians(FoldSolver):

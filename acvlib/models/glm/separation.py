@@ -45,17 +45,12 @@ class Rank:
             try:
                 np.linalg.cholesky(left - self.limit * np.eye(len(left)))
             except np.linalg.LinAlgError:
-                raise singular(folds, number) from None
-
-
-def singular(folds: Folds, number: int | np.integer) -> np.linalg.LinAlgError:
-    """The error of a fold that cannot be left out."""
-    single = folds.table is not None and folds.table.shape[1] == 1
-    name = f"site {folds[number][0]}" if single else f"fold {number}"
-    return np.linalg.LinAlgError(
-        f"the Hessian is singular without {name}, which alone identifies some parameter: leave it "
-        "in, or pass penalty > 0"
-    )
+                single = folds.table is not None and folds.table.shape[1] == 1
+                where = f"site {folds[number][0]}" if single else f"fold {number}"
+                raise np.linalg.LinAlgError(
+                    f"the Hessian is singular without {where}, which alone identifies some "
+                    "parameter: leave it in, or pass penalty > 0"
+                ) from None
 
 
 def check_finite(model: Any, params: np.ndarray, folds: Folds) -> None:

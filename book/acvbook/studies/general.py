@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from scipy.sparse import csr_matrix
+from scipy.spatial.distance import cdist
 
 import acvlib as acv
 from acvlib.methods.exact import exact
@@ -15,8 +16,6 @@ from acvlib.models import (
     ManifoldEnergy,
     RBFAffinity,
     SemiSupervised,
-    kernel_form,
-    median_square_distance,
 )
 
 from ..datasets import Msd, load_or_simulate, simulate_msd
@@ -56,7 +55,9 @@ def semi_supervised(data, rng, loss=None, affinity=None, labelled=LABELLED, **ga
     points, which the paper leaves open.
     """
     X, y = points_and_response(data)
-    sigma = median_square_distance(X, rng)
+    first, second = rng.integers(len(X), size=(2, 10_000))
+    squares = ((X[first] - X[second]) ** 2).sum(axis=1)
+    sigma = float(np.median(squares[first != second]))
     hidden = rng.permutation(len(y))[round(labelled * len(y)) :]
     y = np.where(np.isin(np.arange(len(y)), hidden), np.nan, y)
     loss = loss or ("logistic" if is_classification(data) else "square")
@@ -113,7 +114,9 @@ def in_kernel_form(model, sigma, n_centres, rng):
     """The same model with a score that is linear in Gaussian kernels about some of its points."""
     points = model.energy.features[:, :-1]
     centres = points[rng.choice(len(points), n_centres, replace=False)]
-    features, ridge = kernel_form(points, centres, sigma)
+    features, ridge = (
+        np.exp(cdist(each, centres, "sqeuclidean") / (-2.0 * sigma)) for each in (points, centres)
+    )
     return replace(model, energy=ManifoldEnergy(features, model.energy.affinity), ridge=ridge)
 
 

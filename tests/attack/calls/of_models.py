@@ -541,22 +541,6 @@ for name in ("square", "logistic", "squared_hinge"):
         | odd.kinds("refuse", all_nan=lambda a: a * np.nan),
         ridge=odd.without(odd.TABLE, "None ", "zeros"),
     )
-add(
-    "kernel_form",
-    models.kernel_form,
-    lambda rng: {"points": dyadic(rng, N, 2), "centres": dyadic(rng, 4, 2), "sigma": 2.0},
-    points=odd.SERIES,
-    centres=odd.SERIES,
-    sigma=odd.POSITIVE,
-)
-add(
-    "median_square_distance",
-    models.median_square_distance,
-    lambda rng: {"points": dyadic(rng, N, 2), "rng": np.random.default_rng(5), "n_pairs": 50},
-    points=odd.SERIES | odd.kinds("refuse", one=lambda a: a[:1]),
-    rng=odd.RNG,
-    n_pairs=odd.COUNT,
-)
 
 
 def with_classes(rng):
@@ -585,16 +569,7 @@ add(
     y=odd.TABLE,
     loss=odd.CHOICE,
     gamma_i=odd.NONNEGATIVE,
-    block=odd.COUNT,
 )
-CALLS["PairwiseLinear contrastive"].families.pop("block")
-add(
-    "contrastive",
-    lambda margin: models.contrastive(margin).value(np.arange(4.0) / 2, np.ones(4) / 2),
-    lambda rng: {"margin": 1.5},
-    margin=odd.POSITIVE,
-)
-add("ranking", lambda: models.ranking().value(np.arange(4.0), np.ones(4)), lambda rng: {})
 for kind, plain in (
     (Gaussian, {"mean_scale": 10.0}),
     (AutoRegression, {"order": 1}),
