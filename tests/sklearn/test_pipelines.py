@@ -31,6 +31,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEnc
 
 import acvlib as acv
 from acvlib.sklearn import estimators
+from acvlib.trials import UnconvergedFit
 
 RNG = np.random.default_rng(0)
 IRIS, SPECIES = load_iris(return_X_y=True)
