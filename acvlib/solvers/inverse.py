@@ -88,7 +88,7 @@ class DenseHessian:
         few = columns.ndim == 1 or columns.shape[1] <= len(self.matrix)
         with blas_for(columns.size * len(self.matrix)):
             if few or self.inverse is None:
-                return cho_solve(self.factor, columns)
+                return cho_solve(self.factor, columns, check_finite=False)
             return self.inverse @ columns
 
     @cached_property

@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from ...inference.active_pairs import active_pairs, covariances
 from ...parallel import pieces
+from .emissions.base import along, summed
 from .posterior import HiddenStates
 
 THRESHOLD = 1e-9  # of a posterior that counts: H and J are off by up to 1e-6 of their size
@@ -143,7 +144,7 @@ class Curvature:
         tangent = self.model.chain_prior.moved_log_p(chain, self.hidden.p)
         s = np.zeros((len(self._observed), len(directions)))
         for k, numbers, factors in self._scores:
-            s[numbers] = _along(factors, self._as_precise(rows[:, k]))
+            s[numbers] = along(factors, self._as_precise(rows[:, k]))
         s *= self._observed
         first, in_state = self._first
         s[first] += in_state @ tangent[:, 0].T
@@ -169,7 +170,7 @@ class Curvature:
         c *= self._observed
         rows = np.zeros((c.shape[1], *self.hidden.rows.shape))
         for k, numbers, factors in self._scores:
-            rows[:, k] = _summed(factors, self._as_precise(c[numbers]))
+            rows[:, k] = summed(factors, self._as_precise(c[numbers]))
         return self.model.chain_prior.score(counts, self.hidden.p), rows
 
     @cached_property
@@ -192,40 +193,6 @@ class Curvature:
         single = x.astype(np.float32)
         single[np.abs(single) < SUBNORMAL] = 0.0
         return single
-
-
-def _along(factors, directions):
-    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
-    products = []
-    start = 0
-    for signal, inputs in factors:
-        stop = start + signal.shape[1] * inputs.shape[1]
-        part = directions[:, start:stop]
-        if len(directions) < inputs.shape[1]:
-            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
-            moved = moved.reshape(len(signal), len(part), -1)
-            products.append(np.einsum("nbo,no->nb", moved, signal))
-        else:  # many directions: the outer products are formed for all
-            products.append(_outer(signal, inputs) @ part.T)
-        start = stop
-    return sum(products)
-
-
-def _summed(factors, shares):
-    """Scores (n, e) summed by shares (n, B): (B, e)."""
-    sums = []
-    for signal, inputs in factors:
-        if shares.shape[1] < inputs.shape[1]:
-            total = _outer(shares, signal).T @ inputs
-        else:
-            total = shares.T @ _outer(signal, inputs)
-        sums.append(total.reshape(shares.shape[1], -1))
-    return np.hstack(sums)
-
-
-def _outer(a, b):
-    """Each row's outer product (n, o i)."""
-    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])
 
 
 def factor_of(matrix: np.ndarray) -> tuple:

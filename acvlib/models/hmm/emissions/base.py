@@ -18,9 +18,17 @@ SMALLEST = 1e-6  # share of a step that is still tried
 ENOUGH = 1e-9  # gain of a step, relative to the loss, after which the next is not worth its time
 
 
+Factors = list[tuple[np.ndarray, np.ndarray]]  # signal (n, o) and inputs (n, i) of outer products
+
+
 def in_rows(array: np.ndarray) -> np.ndarray:
     """The array (n, ...) as a table (n, m), for n = 0 too: a state may have no frame."""
     return array.reshape(len(array), np.prod(array.shape[1:], dtype=int))
+
+
+def outer_rows(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The outer product of each row of a (n, o) and of b (n, i), as a row (o i,)."""
+    return in_rows(a[:, :, None] * b[:, None, :])
 
 
 class Emission:
@@ -85,13 +93,9 @@ class Emission:
 
     def scores(self, rows: np.ndarray, k: int, frames: Frames) -> np.ndarray:
         """d log p(x_t | z_t = k), (n, e)."""
-        pairs = self.score_factors(rows, k, frames)
-        outer = [signal[:, :, None] * inputs[:, None, :] for signal, inputs in pairs]
-        return np.hstack([in_rows(each) for each in outer])
+        return np.hstack([outer_rows(*pair) for pair in self.score_factors(rows, k, frames)])
 
-    def score_factors(
-        self, rows: np.ndarray, k: int, frames: Frames
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
+    def score_factors(self, rows: np.ndarray, k: int, frames: Frames) -> Factors:
         """Pairs of signal (n, o) and inputs (n, i), whose outer products in a row are `scores`."""
         along = make_jvp(lambda row: self.log_density(row, frames))(rows[k])
         return alone(np.stack([along(unit)[1] for unit in np.eye(rows.shape[1])], axis=1))
@@ -108,6 +112,14 @@ class Emission:
         return np.stack(
             [grad(self._sum)(row, *own) for row, own in zip(rows, expected, strict=True)]
         )
+
+    def factored_slopes(self, rows: Any, expected: Any) -> Any:
+        """`slopes` by `score_factors`, for emissions whose factors need no autograd."""
+        sums = [
+            summed(self.score_factors(rows, k, frames), mass[:, None])
+            for k, (frames, mass) in enumerate(expected)
+        ]
+        return np.vstack(sums)
 
     def information(
         self, rows: np.ndarray, expected: Any, prior: bool
@@ -210,9 +222,38 @@ def along_units(slopes: Any, rows: np.ndarray, n_units: int | None = None) -> np
     return np.stack(moved, axis=1) if moved else np.zeros((len(rows), 0, rows.shape[1]))
 
 
-def alone(scores: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+def alone(scores: np.ndarray) -> Factors:
     """Scores (n, e) as the factors of themselves."""
     return [(scores, np.ones((len(scores), 1)))]
+
+
+def along(factors: Factors, directions: np.ndarray) -> np.ndarray:
+    """Scores (n, e), the outer products of factors, times directions (B, e): (n, B)."""
+    products = []
+    start = 0
+    for signal, inputs in factors:
+        stop = start + signal.shape[1] * inputs.shape[1]
+        part = directions[:, start:stop]
+        if len(directions) < inputs.shape[1]:
+            moved = inputs @ part.reshape(-1, inputs.shape[1]).T
+            moved = moved.reshape(len(signal), len(part), signal.shape[1])
+            products.append(np.einsum("nbo,no->nb", moved, signal))
+        else:  # many directions: the outer products are formed for all
+            products.append(outer_rows(signal, inputs) @ part.T)
+        start = stop
+    return sum(products)
+
+
+def summed(factors: Factors, shares: np.ndarray) -> np.ndarray:
+    """Scores (n, e) summed by shares (n, B): (B, e)."""
+    sums = []
+    for signal, inputs in factors:
+        if shares.shape[1] < inputs.shape[1]:
+            total = outer_rows(shares, signal).T @ inputs
+        else:
+            total = shares.T @ outer_rows(signal, inputs)
+        sums.append(total.reshape(shares.shape[1], -1))
+    return np.hstack(sums)
 
 
 def likely(mass: np.ndarray) -> Iterator[tuple[Any, np.ndarray]]:

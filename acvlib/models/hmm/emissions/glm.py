@@ -104,12 +104,7 @@ class GLM(Emission):
     def score_factors(self, rows, k, frames):
         return [(frames.x - self._mean(rows[k], frames), self._design(frames))]
 
-    def slopes(self, rows, expected):
-        found = []
-        for row, (frames, mass) in zip(rows, expected, strict=True):
-            residual = mass[:, None] * (frames.x - self._mean(row, frames))
-            found.append((residual.T @ self._design(frames)).ravel())
-        return np.array(found)
+    slopes = Emission.factored_slopes
 
     def information(self, rows, expected, prior):
         found = []

@@ -13,7 +13,7 @@ import autograd.numpy as anp
 import numpy as np
 from scipy.linalg import solve
 
-from .base import alone, in_rows
+from .base import Emission, alone, outer_rows
 from .gaussian import LOG_2PI
 from .priors import log_sd, normal
 from .units import Standardised
@@ -116,13 +116,7 @@ class NeuralAutoRegression(Standardised):
         spread = np.einsum("nr,nr->n", signal, gap) - frames.n_channels
         return [*alone(spread[:, None]), (back, frames.design), (signal, h)]
 
-    def slopes(self, rows, expected):
-        found = []
-        for k, (frames, mass) in enumerate(expected):
-            pairs = self.score_factors(rows, k, frames)
-            sums = [(mass[:, None] * signal).T @ inputs for signal, inputs in pairs]
-            found.append(np.concatenate([each.ravel() for each in sums]))
-        return np.array(found)
+    slopes = Emission.factored_slopes
 
     def information(self, rows, expected, prior):
         """sum_t m (D'D - residual d2 mean), D the mean's derivative by a state's weights."""
@@ -137,7 +131,7 @@ class NeuralAutoRegression(Standardised):
         h, gap = self._passed(inner, outer, frames)
         n_hidden, q = inner.shape
         slope = 1.0 - h[:, :-1] ** 2
-        moved = in_rows(slope[:, :, None] * frames.design[:, None, :])
+        moved = outer_rows(slope, frames.design)
         weighted = m[:, None] * moved
         wide = np.repeat(outer[:, :-1], q, axis=1)
         cut = n_hidden * q
