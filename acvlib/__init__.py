@@ -79,7 +79,7 @@ _LAZY_NAMES = {
     "from_crfsuite": ".adapters.crfsuite",
     "from_jax": ".adapters.jax",
     "from_torch": ".adapters.torch",
-    "from_hmmlearn": ".models.hmm.adapters",
+    "from_hmmlearn": ".adapters.hmmlearn",
 }
 
 # By a part of the lazy module's name: the package that it cannot be imported without.

@@ -171,10 +171,7 @@ class Derivatives:
         values, gradients = map(np.array, zip(*firsts, strict=True))
         return values, gradients, np.array(hessians)
 
-    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
-        """`inference.prefixes.Futures` of a model of one series in time, at one point (D,)."""
-        name = f"{type(self.model).__name__} is no series in time, or not under keep_latents"
-        raise TypeError(f"{name}: give an HMM or PoissonTraffic")
+    # where matrices are too large, and for estimating equations
 
     def products(self, params: np.ndarray, folds: Folds) -> FoldProducts:
         """H(w_o) of each fold as products with vectors; of `matrix_free` models."""

@@ -29,7 +29,7 @@
 # | choices, and their inputs | `GLMHMM` | [The GLM-HMM of neuroscience](#door-glmhmm) | {value}`beyond.doors.glmhmm` | {value}`beyond.doors.glmhmm baseline` |
 # | frames with nan in some columns | `GaussianHMM` | [Frames that miss some channels](#door-channels) | {value}`beyond.doors.channels` | {value}`beyond.doors.channels baseline` |
 # | a fitted hmmlearn model | `from_hmmlearn` | [A fitted hmmlearn model](#door-hmmlearn) | {value}`beyond.doors.hmmlearn` | {value}`beyond.doors.hmmlearn baseline` |
-# | a fitted model, to look inside | `decode`, `posterior`, `predict`, `sample` | [States, predictions and draws](#door-decode) | largest {value}`beyond.doors.decode` | – |
+# | a fitted model, to look inside | `decode`, `posterior`, `predict` | [States and predictions](#door-decode) | largest {value}`beyond.doors.decode` | – |
 # | parameters of dynamax or nemos | `pack` | [Parameters of another library](#door-pack) | – | – |
 # | a label for each sequence | `folds.leave_group_out` | [Panels: individuals with several sessions](#door-panel) | {value}`beyond.doors.panel` | {value}`beyond.doors.panel baseline` |
 # | a dict of features for each word | `FeatureCRF` | [A tagger's features](#door-tagger) | {value}`beyond.doors.tagger` | {value}`beyond.doors.tagger baseline` |
@@ -535,9 +535,9 @@ doors.exact("hmmlearn.likelihood", ours, fitted.score(X, lengths))
 
 # %% [markdown]
 # (door-decode)=
-# ## States, predictions and draws
-# `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead,
-# `sample` draws sequences in the units of the data. All take new sequences, too.
+# ## States and predictions
+# `decode` is the most probable path, `posterior` the probability of each state at each time, `predict` looks one step ahead.
+# All take new sequences, too.
 #
 # {verdict}`beyond.doors.decode`
 
@@ -552,10 +552,9 @@ from acvlib.models import GaussianHMM
 model = GaussianHMM(series, 2)
 params = acv.fit(model).params
 path, probability = model.decode(params).states, model.posterior(params)
-ahead, drawn = model.predict(params), model.sample(params, [5, 3], rng)
+ahead = model.predict(params)
 print(f"{(path == 0).sum()} frames in state 0, {probability[:, 0].sum():.1f} expected")
 print(f"one step ahead: {-ahead.log_density.mean():.3f} a frame")
-print("drawn:", *drawn.sequences[1].ravel().round(1))
 
 # %% tags=["hide-input"]
 peer = doors.hmmlearn_model(model.unpack(params), "diag")

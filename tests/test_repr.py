@@ -64,7 +64,7 @@ HELD = {
     "Derivatives": acv.derivatives_of(GLM),
     "GLM": GLM,
     "HMM": HMM,
-    "HMM of sequences": models.HMM([X, X], 3, scheme=acv.weighting.drop_latents),
+    "HMM of sequences": models.HMM([X, X], 3, concentration=2.0),
     "MixtureHMM": models.MixtureHMM(X, 2, 3, covariance="spherical"),
     "chain prior": HMM.chain_prior,
     "HiddenMRF": MRF,
@@ -113,7 +113,8 @@ def test_a_result_names_the_folds_that_its_method_marks():
 def test_models_show_what_differs_from_their_defaults():
     assert repr(GLM) == "GLM(n_sites=60, family=logistic, penalty=1)"
     assert repr(HELD["HMM of sequences"]) == (
-        "HMM(n_sites=2, n_states=3, emission=Gaussian(), scheme=drop_latents, context=0)"
+        "HMM(n_sites=2, n_states=3, emission=Gaussian(), sites='sequences', concentration=2, "
+        "context=0)"
     )
     assert repr(FOLDS) == "Folds(5 folds of 12 sites)"
     unequal = repr(HELD["Folds of unequal sizes"])

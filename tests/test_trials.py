@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 import acvlib as acv
 from acvlib.beyond.from_scratch import fit_restarts
 from acvlib.beyond.tune import OtherOptimum
-from acvlib.models import GaussianHMM
+from acvlib.models import HMM, GaussianHMM
 from acvlib.models.hmm import em
 from acvlib.trials import AllFailed, NoFiniteOptimum, UnconvergedFit
 
@@ -279,23 +279,23 @@ def test_a_start_of_em_that_fails_is_passed_over(monkeypatch):
     model = GaussianHMM(series, 2)
     good = em.restarts(model, np.random.default_rng(1), 3)
     bad = np.full(model.n_params, 0.1)
-    points = em.starting_points
+    points = HMM.starting_points
     climb = em._climb
 
     def with_bad(model, rng, n):
         return [bad, *points(model, rng, n - 1)]
 
-    def climb_or_fail(model, start, **settings):
+    def climb_or_fail(model, start, *settings):
         if start is bad:
             raise np.linalg.LinAlgError("Singular matrix")
-        return climb(model, start, **settings)
+        return climb(model, start, *settings)
 
     monkeypatch.setattr(em, "_climb", climb_or_fail)
-    monkeypatch.setattr(em, "starting_points", with_bad)
+    monkeypatch.setattr(HMM, "starting_points", with_bad)
     with pytest.warns(em.UnconvergedEM, match="EM fails from starts 0: "):
         found = em.restarts(model, np.random.default_rng(1), 4)
     assert np.array_equal(found.params, good.params)
-    assert em.climbed(model, np.random.default_rng(1), 4)[0] is bad  # from which L-BFGS may do
-    monkeypatch.setattr(em, "starting_points", lambda *_: [bad, bad])
+    assert model.restart_points(1, 4)[0] is bad  # from which L-BFGS may do
+    monkeypatch.setattr(HMM, "starting_points", lambda *_: [bad, bad])
     with pytest.raises(AllFailed, match="EM fails from every start. 0, 1: "):
         em.restarts(model, np.random.default_rng(1), 2)

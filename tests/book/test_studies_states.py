@@ -63,7 +63,7 @@ def test_a_row_is_what_the_library_says(rows):
     seeds = rng.integers(2**31, size=2)
     results = {}
     for k in (1, 2):
-        model = GaussianHMM(x, k)
+        model = GaussianHMM(x, k, sites="steps")
         row = next(r for r in rows[-4:-2] if r["candidate"] == k)
         start = fit_restarts(model, 5, np.random.default_rng(seeds[1])).fit
         folds = acv.folds.k_fold(200, 10, np.random.default_rng(seeds[0]))

@@ -6,30 +6,8 @@
 TODAY = [
     (
         "names",
-        "Series and frames are lined up by place",
-        "HMM: of sites; GLMHMM: of sites",
-    ),
-    (
-        "names",
-        "columns of frames are lined up by place",
-        "GaussianHMM: of columns; GaussianHMM full: of columns; MixtureHMM: of columns; "
-        "PoissonHMM: of columns; AutoRegressiveHMM: of columns",
-    ),
-    (
-        "names",
-        "codes are places: codes that never occur take probability, large ones are refused",
-        "CategoricalHMM: of symbols",
-    ),
-    (
-        "names",
         "states of two fits are compared by number",
         "compare_methods: of states; theta_errors: of states",
-    ),
-    (
-        "folds",
-        "families leave out steps, HMM sequences",
-        "GaussianHMM: one default of sites; PoissonHMM: one default of sites; "
-        "CategoricalHMM: one default of sites; GLMHMM: one default of sites",
     ),
     (
         "priors",

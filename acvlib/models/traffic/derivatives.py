@@ -15,9 +15,8 @@ from ...derivatives import Derivatives, at
 from ...folds import Folds
 from ...folds import weights as fold_weights
 from ...folds.checks import check_range
-from ...inference.prefixes import Chain, futures
 from ...inference.smoothing import UNLIKELY
-from ...inference.two_state import N_LANES, N_PARAMS, TO0, TO1, Chains, smooth
+from ...inference.two_state import N_LANES, N_PARAMS, TO0, Chains, smooth
 from ...model import override
 from ...parallel import pieces, threads, track
 from ...solvers.inverse import DenseFolds, DenseHessian, FoldSolver, Solvable
@@ -154,32 +153,6 @@ class TrafficDerivatives(Derivatives):
     @override
     def prior_gradients(self, params: np.ndarray) -> np.ndarray:
         return self._prior.gradient(params)
-
-    @override
-    def futures(self, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int) -> Any:
-        return futures(self._filter_tables(params), starts, horizon, gap)
-
-    def _filter_tables(self, params):
-        emission = Emission(self._classes, params[None])
-        quiet, ratio = emission.score_tables()[:, :, :TO0]
-        initial, transition = self.model.log_chain(params)
-        (stay0, leave0), (leave1, stay1) = np.exp(transition)
-        p0, p1 = np.exp(initial)
-        first_score = np.zeros((2, N_PARAMS))
-        first_score[:, TO0:] = [[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]
-        move_score = np.zeros((2, 2, N_PARAMS))
-        move_score[0, :, TO0] = leave0, -stay0
-        move_score[1, :, TO1] = -stay1, leave1
-        return Chain(
-            row=np.where(self.model.observed, self._classes.of_site, -1),
-            log_density=emission.log_density[:, :, 0].T,
-            density_score=np.stack([quiet, quiet + ratio], axis=1),
-            places=np.tile(np.arange(TO0), (2, 1)),
-            log_initial=initial,
-            initial_score=first_score,
-            log_transition=transition,
-            transition_score=move_score,
-        )
 
     def _each_block(self, function, params, folds, label):
         blocks = pieces(len(folds), N_LANES)

@@ -9,6 +9,7 @@ import pandas as pd
 from arviz_stats.base import array_stats
 
 import acvlib as acv
+from acvlib.beyond.prefixes import futures
 from acvlib.models import AutoRegressiveHMM, PoissonTraffic
 from acvlib.models.hmm import em
 
@@ -65,7 +66,7 @@ def doing_nothing(series: Series) -> Scores:
     """All origins at the params of the full fit, which has seen their future."""
     model, fit, starts = series
     began = time.perf_counter()
-    found = acv.derivatives_of(model).futures(fit.params, starts, 1, 0)
+    found = futures(acv.derivatives_of(model), fit.params, starts, 1, 0)
     params = np.tile(fit.params, (len(starts), 1))
     return Scores(-found.log_p[:, 0], params, 0, time.perf_counter() - began)
 
@@ -80,7 +81,7 @@ def one_refit_a_week(series: Series) -> Scores:
     params = np.empty((len(starts), len(fit.params)))
     refits = acv.exact(fit, _folds(series, first)).params
     for rows, point in zip(np.split(np.arange(len(starts)), first[1:]), refits, strict=True):
-        found = acv.derivatives_of(model).futures(point, starts[rows], 1, 0)
+        found = futures(acv.derivatives_of(model), point, starts[rows], 1, 0)
         losses[rows] = -found.log_p[:, 0]
         params[rows] = point
     return Scores(losses, params, len(first), time.perf_counter() - began)
@@ -143,7 +144,7 @@ def _until_degraded(model, starts, first, draws, losses):
         rows = np.arange(begin, min(begin + DAY, len(starts)))
         derivatives = acv.derivatives_of(model)
         log_p = np.array(
-            [derivatives.futures(one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
+            [futures(derivatives, one, starts[rows], 1, 0).log_p[:, 0] for one in draws]
         )
         for row, each in zip(rows, log_p.T, strict=True):
             log_weights, k = smoothed(past)

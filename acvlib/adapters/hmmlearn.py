@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ...checks import real_array
-from . import HMM
-from .emissions import (
+from ..checks import real_array
+from ..models.hmm import HMM, HMMParams
+from ..models.hmm.emissions import (
     Categorical,
     CategoricalParams,
     CovarianceParams,
@@ -19,10 +19,9 @@ from .emissions import (
     Poisson,
     PoissonParams,
 )
-from .emissions.units import FLAT
-from .parameters import HMMParams
-from .posterior import HiddenStates
-from .sequences import read_sequences
+from ..models.hmm.emissions.units import FLAT
+from ..models.hmm.frames import read_sequences
+from ..models.hmm.posterior import HiddenStates
 
 UNLIKELY = 0.1  # expected counts below which a flat prior keeps a probability as it was fitted
 
@@ -79,7 +78,6 @@ def from_hmmlearn(
     rows /= rows.sum(axis=1, keepdims=True)
     if "concentration" not in settings:
         settings["concentration"] = _concentration(fitted, len(rows) - 1)
-    settings.setdefault("sites", "sequences" if len(sequences) > 1 else "steps")
     return _brought(fitted, sequences, rows, emission, named, settings)
 
 

@@ -9,12 +9,18 @@ A window after a prefix goes on from copies of its filter. Time O(K^2 D) a site.
 Source: Cappé, Moulines and Rydén (2005), section 10.2.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from .smoothing import TINY, UNLIKELY, factors, underflows
+from ..derivatives import Derivatives
+from ..inference.smoothing import TINY, UNLIKELY, factors, underflows
+from ..inference.two_state import N_PARAMS, TO0, TO1
+from ..models import HMM, PoissonTraffic
+from ..models.hmm.posterior import hidden_states
+from ..models.traffic.emission import Emission
+from ..weighting import keep_latents
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 _inline = njit(inline="always", error_model="numpy", fastmath=_FAST)
@@ -51,12 +57,22 @@ class Futures(NamedTuple):
     slopes: np.ndarray
 
 
-def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures:
-    """Of windows that begin at ascending starts, given all sites before the gap.
+def futures(
+    derivatives: Derivatives, params: np.ndarray, starts: np.ndarray, horizon: int, gap: int
+) -> Futures:
+    """Of windows that begin at ascending starts, given all sites before the gap, at params (D,).
 
-    Raises ValueError where a transition, or a density beside forbidden ones, is so unlikely that a
-    path would underflow.
+    Raises TypeError for a model that is no series in time; ValueError where a transition, or a
+    density beside forbidden ones, is so unlikely that a path would underflow.
     """
+    model = derivatives.model
+    if isinstance(model, HMM):
+        chain, free = _of_hmm(model, params)
+    elif isinstance(model, PoissonTraffic) and model.scheme is keep_latents:
+        chain, free = _of_traffic(model, params), np.arange(N_PARAMS)
+    else:
+        name = f"{type(model).__name__} is no series in time, or not under keep_latents"
+        raise TypeError(f"{name}: give an HMM or PoissonTraffic")
     possible = chain.log_transition[chain.log_transition > -np.inf]
     if np.ptp(possible) > UNLIKELY:
         least = possible.min()
@@ -69,7 +85,65 @@ def futures(chain: Chain, starts: np.ndarray, horizon: int, gap: int) -> Futures
     shapes = (len(starts), n_params), (len(starts), n_values), (len(starts), n_values, n_params)
     found = Futures(*map(np.zeros, shapes))
     _sweep(_tables(chain), starts, gap, horizon, *found)
-    return found
+    return Futures(found.gradient[:, free], found.log_p, found.slopes[..., free])
+
+
+def _of_hmm(model: Any, params: np.ndarray) -> tuple[Chain, np.ndarray]:
+    """The filter through all frames of an HMM, and which of its scores are of params."""
+    if model.sites != "steps" or len(model.sequences) > 1:
+        sites = f'{len(model.sequences)} sequences with sites="{model.sites}"'
+        raise ValueError(f'{sites}: time runs through one, with sites="steps"')
+    if (model.sample_weight != 1.0).any():
+        raise ValueError("sample_weight: leave_future_out takes a model without")
+    hidden = hidden_states(model, params, np.ones(model.n_sites))
+    k = model.n_states
+    scores = [model.emission.scores(hidden.rows, state, hidden.frames) for state in range(k)]
+    n_shared = model.emission.n_shared
+    n_front = k * (k + 1) + n_shared
+    n_each = hidden.rows.shape[1] - n_shared
+    shared = k * (k + 1) + np.tile(np.arange(n_shared), (k, 1))
+    of_states = n_front + np.arange(k * n_each).reshape(k, n_each)
+    of_chain = np.zeros((k + 1, k, n_front + k * n_each))
+    units = np.repeat(np.eye(k)[:, None], k + 1, axis=1)
+    moved = model.chain_prior.moved_log_p(units, hidden.p).transpose(1, 2, 0)
+    for row in range(k + 1):
+        of_chain[row, :, row * k : (row + 1) * k] = moved[row]
+    parts = [np.flatnonzero(model.chain_prior.kept), k * (k + 1) + np.arange(n_shared)]
+    free = np.concatenate([*parts, of_states[model.kept_in_states]])[-model.n_params :]
+    chain = Chain(
+        row=np.where(hidden.frames.observed, np.arange(len(hidden.frames.x)), -1),
+        log_density=hidden.log_density,
+        density_score=np.stack(scores, axis=1),
+        places=np.hstack([shared, of_states]),
+        log_initial=hidden.log_p[0],
+        initial_score=of_chain[0],
+        log_transition=hidden.log_p[1:],
+        transition_score=of_chain[1:],
+    )
+    return chain, free
+
+
+def _of_traffic(model: Any, params: np.ndarray) -> Chain:
+    emission = Emission(model.classes, params[None])
+    quiet, ratio = emission.score_tables()[:, :, :TO0]
+    initial, transition = model.log_chain(params)
+    (stay0, leave0), (leave1, stay1) = np.exp(transition)
+    p0, p1 = np.exp(initial)
+    first_score = np.zeros((2, N_PARAMS))
+    first_score[:, TO0:] = [[p1 * stay0, -p1 * stay1], [-p0 * stay0, p0 * stay1]]
+    move_score = np.zeros((2, 2, N_PARAMS))
+    move_score[0, :, TO0] = leave0, -stay0
+    move_score[1, :, TO1] = -stay1, leave1
+    return Chain(
+        row=np.where(model.observed, model.classes.of_site, -1),
+        log_density=emission.log_density[:, :, 0].T,
+        density_score=np.stack([quiet, quiet + ratio], axis=1),
+        places=np.tile(np.arange(TO0), (2, 1)),
+        log_initial=initial,
+        initial_score=first_score,
+        log_transition=transition,
+        transition_score=move_score,
+    )
 
 
 def _tables(chain):

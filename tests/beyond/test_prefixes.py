@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from oracles.toy_models import TRAFFIC_PARAMS, simulate_traffic
 
+from acvlib.beyond.prefixes import futures
 from acvlib.derivatives import Derivatives, derivatives_of
 from acvlib.models import AutoRegressiveHMM, GaussianHMM, NeuralHMM, PoissonHMM, PoissonTraffic
 
@@ -70,7 +71,7 @@ def log_p(model, params, sites):
 def test_gradients_of_all_prefixes(name):
     model, params = made(name)
     ends = np.arange(1, model.n_sites)
-    found = derivatives_of(model).futures(params, ends, 1, 0)
+    found = futures(derivatives_of(model), params, ends, 1, 0)
     for t, gradient in zip(ends, found.gradient, strict=True):
         expected = log_p(model, params, np.arange(t))[1]
         np.testing.assert_allclose(gradient, expected, atol=1e-8, rtol=1e-8)
@@ -80,7 +81,7 @@ def test_gradients_of_all_prefixes(name):
 @pytest.mark.parametrize(("horizon", "gap"), [(1, 0), (1, 3), (4, 0), (4, 2)])
 def test_windows_after_prefixes(name, horizon, gap):
     model, params = made(name)
-    found = derivatives_of(model).futures(params, STARTS, horizon, gap)
+    found = futures(derivatives_of(model), params, STARTS, horizon, gap)
     for i, start in enumerate(STARTS):
         past = np.arange(start - gap)
         window = start + np.arange(horizon)
@@ -97,4 +98,4 @@ def test_a_chain_that_underflows_is_refused():
     model, params = made("traffic")
     params[9] = 700.0
     with pytest.raises(ValueError, match="a transition has log probability -700"):
-        derivatives_of(model).futures(params, STARTS, 1, 0)
+        futures(derivatives_of(model), params, STARTS, 1, 0)
