@@ -243,7 +243,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::acvlib.fit.UnconvergedFit")
+@pytest.mark.filterwarnings("ignore::acvlib.trials.UnconvergedFit")
 @pytest.mark.parametrize("name", REFUSED)
 def test_models_beyond_the_scope_are_refused_by_name(name):
     rng = np.random.default_rng(0)
